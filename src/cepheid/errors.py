@@ -1,0 +1,144 @@
+"""Every exception of Cepheid, and how its message is printed.
+
+    CepheidError
+    |-- QueryError                      something is wrong in the text of a query
+    |   |-- QuerySyntaxError            (SyntaxError)    the text does not parse
+    |   |-- BindError                   (ValueError)     names, types, units or scopes do not fit
+    |   `-- NotSupportedError           (NotImplementedError) right, but outside what this evaluation does
+    |-- LimitError                      (ValueError)     a named limit is exceeded
+    |-- SchemaError                     (ValueError)     the input lacks a column, or has it with a wrong type
+    |-- InputError                      (ValueError)     the data itself: null times, unsorted events
+    |-- SnapshotError                   (ValueError)     snapshot bytes of another query or version, or damaged
+    `-- EnvironmentError_               (RuntimeError)   a missing Java, extra or compiler
+
+A message is a fact, the place in the query text where there is one (the line with a caret), and ``help:`` lines that say the way out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range ``[start, end)`` of code points in a query text."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span | None) -> Span:
+        """The smallest span that covers this one and `other`."""
+        return self if other is None else Span(min(self.start, other.start), max(self.end, other.end))
+
+
+class CepheidError(Exception):
+    """The root of every error that Cepheid raises on purpose.
+
+    `fact` is one sentence without a final full stop; `help` says what to do; `text` and `span` are the place, where there is one.
+    """
+
+    def __init__(self, fact: str, *, help: str | Iterable[str] = (), text: str | None = None, span: Span | None = None) -> None:  # noqa: A002 - the word that the message prints
+        self.fact = fact
+        self.help: tuple[str, ...] = (help,) if isinstance(help, str) else tuple(help)
+        self.text = text
+        self.span = span
+        super().__init__(fact)
+
+    def __str__(self) -> str:
+        lines = [f"error: {self.fact}"]
+        if self.text is not None and self.span is not None:
+            lines += excerpt(self.text, self.span)
+        return "\n".join([*lines, *(f"help: {line}" for line in self.help)])
+
+    def located(self, text: str) -> CepheidError:
+        """This error with the text its span points into (set once, by whoever has the text)."""
+        if self.text is None:
+            self.text = text
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.fact, self.help, self.text, self.span)
+
+
+def _rebuild(kind: type[CepheidError], fact: str, help: tuple[str, ...], text: str | None, span: Span | None) -> CepheidError:  # noqa: A002
+    return kind(fact, help=help, text=text, span=span)
+
+
+class QueryError(CepheidError):
+    """Something is wrong in the text of a query."""
+
+
+class QuerySyntaxError(QueryError, SyntaxError):
+    """The text is not a query of the language."""
+
+    # SyntaxError has a `text` and a `__str__` of its own; ours are set last and win.
+    __str__ = CepheidError.__str__
+
+
+class BindError(QueryError, ValueError):
+    """Names, types, units or scopes do not fit."""
+
+
+class NotSupportedError(QueryError, NotImplementedError):
+    """The query has a meaning, but the evaluation asked for does not reach it."""
+
+
+class LimitError(CepheidError, ValueError):
+    """A named limit is exceeded: the message says what was given, the limit and how to stay below or raise it."""
+
+
+class SchemaError(CepheidError, ValueError):
+    """The input lacks a column, or has it with a type that cannot be used."""
+
+
+class InputError(CepheidError, ValueError):
+    """The events themselves cannot be used as they are: null times, unsorted times, unreadable files."""
+
+
+class SnapshotError(CepheidError, ValueError):
+    """Snapshot bytes of another query or format version, or damaged."""
+
+
+class EnvironmentError_(CepheidError, RuntimeError):
+    """Something outside the library is missing: Java, an extra, a compiler."""
+
+
+def excerpt(text: str, span: Span) -> list[str]:
+    """The line of `text` where `span` starts, with carets under it; control characters and tabs shown as spaces, long lines cut around it."""
+    before = text[: span.start]
+    number = before.count("\n") + 1
+    begin = before.rfind("\n") + 1
+    end = text.find("\n", begin)
+    line = text[begin:] if end < 0 else text[begin:end]
+    column = span.start - begin
+    width = max(1, min(span.end, begin + len(line)) - span.start)
+    if len(line) > LINE_WIDTH:
+        cut = max(0, column - LINE_WIDTH // 2)
+        line = line[cut : cut + LINE_WIDTH]
+        column -= cut
+        width = min(width, max(1, LINE_WIDTH - column))
+    line = "".join(c if c.isprintable() else " " for c in line)
+    gutter = f"{number:>3} | "
+    return [gutter + line.rstrip(), " " * (len(gutter) - 2) + "| " + " " * column + "^" * width]
+
+
+LINE_WIDTH = 160
+"""Longest piece of a query line that a message shows, in characters."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name of `known` that is most like `name`, or None if nothing is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def quoted(names: Iterable[str], *, most: int = 12) -> str:
+    """Names for a message: `` `a`, `b` and 3 more``."""
+    all_names = list(names)
+    shown = ", ".join(f"`{name}`" for name in all_names[:most])
+    return shown if len(all_names) <= most else f"{shown} and {len(all_names) - most} more"

@@ -1,0 +1,465 @@
+"""The syntax tree: frozen dataclasses, each with its span.
+
+One class per construct of the language; `;`, `:` and `THEN` chains are one n-ary `Sequence`, as are `OR`, `AND` and `ALL`. Spans do not
+take part in equality, so ``parse(print(tree)) == tree``. Names are plain strings (backticks removed), keywords are enumerations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from cepheid.errors import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NO_SPAN = Span(0, 0)
+
+
+def _span() -> Span:
+    return field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
+
+
+class Strategy(Enum):
+    """Selection strategies (foundations-cel, section 4; RESTRICTED: the event algebra's rem)."""
+
+    ALL = "ALL"
+    ANY = "ANY"
+    NXT = "NXT"
+    LAST = "LAST"
+    MAX = "MAX"
+    STRICT = "STRICT"
+    RESTRICTED = "RESTRICTED"
+
+
+class Consumption(Enum):
+    """Consumption policies."""
+
+    NONE = "NONE"
+    PARTITION = "PARTITION"
+    ANY = "ANY"
+
+
+class TimeModel(Enum):
+    """Temporal models of `THEN`."""
+
+    CAYUGA = "CAYUGA"
+    COMPLETE_HISTORY = "COMPLETE_HISTORY"
+    SNOOPIB = "SNOOPIB"
+    ODE = "ODE"
+    ACTIVE_OFFICE = "ACTIVE_OFFICE"
+    POINT = "POINT"
+
+
+class Unit(Enum):
+    """Time units; the value is the length in nanoseconds. A bare number has no unit."""
+
+    US = 1_000
+    MS = 1_000_000
+    S = 1_000_000_000
+    M = 60_000_000_000
+    H = 3_600_000_000_000
+    D = 86_400_000_000_000
+    W = 604_800_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Base of every node of the tree."""
+
+    span: Span = _span()
+
+    def children(self) -> Iterator[Node]:
+        """The nodes directly below this one, in the order written."""
+        for item in dataclasses.fields(self):
+            yield from _nodes(getattr(self, item.name))
+
+
+def _nodes(value: object) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes(item)
+
+
+# ---------------------------------------------------------------------------------------------------------------- durations, gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(Node):
+    """`5s`, `0.5 seconds`, or a bare number (`unit` is None: the unit of a numeric time column). Negative values parse; binding refuses them."""
+
+    value: Decimal
+    unit: Unit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval(Node):
+    """`[<= 5s]`, `[1s, 3s]`, `[> 1s, <= 3s]`, `[= 2s]`: a set of durations; None is unbounded (below: 0)."""
+
+    lower: Duration | None
+    lower_strict: bool
+    upper: Duration | None
+    upper_strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount(Node):
+    """`100 EVENTS` as a window."""
+
+    count: int
+
+
+# ----------------------------------------------------------------------------------------------------------------------- patterns
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Node):
+    """Base of the pattern nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type(Pattern):
+    """`T`: an event of type T. `ANY`: an event of any type (name is None)."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Pattern):
+    """`p AS x`."""
+
+    pattern: Pattern
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link(Node):
+    """What stands between two items of a `Sequence`.
+
+    operator is ";", ":" or "THEN"; gap only with ";" and ":"; without (the n of `; NOT n ;`) only with ";" and no gap.
+    """
+
+    operator: str
+    gap: Interval | None = None
+    without: Pattern | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Pattern):
+    """`p ; q : r THEN s`, left-associative: len(links) == len(items) - 1 >= 1."""
+
+    items: tuple[Pattern, ...]
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Pattern):
+    """`p OR q OR ..`, two or more operands."""
+
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And(Pattern):
+    """`p AND q AND ..`: the same complex event matches all."""
+
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class All(Pattern):
+    """`p ALL q ALL ..`: all happen, in any order."""
+
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate(Pattern):
+    """`p+`, `p:+`, `p+[gap]`, and with braces `p{n}`, `p{n,m}`, `p{n,}`, `p:{n,m}`; `p?` is `Optional`.
+
+    minimum 1 and maximum None is plain `+`. `braces` says that it was written with braces (so `{1,}` prints as it was written).
+    """
+
+    pattern: Pattern
+    adjacent: bool = False
+    gap: Interval | None = None
+    minimum: int = 1
+    maximum: int | None = None
+    braces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Optional(Pattern):
+    """`p?`, only as an item of a sequence."""
+
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Pattern):
+    """`PROJECT x, y (p)`; `PROJECT NONE (p)` has no variables."""
+
+    variables: tuple[str, ...]
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Pattern):
+    """`STRICT(p)`, `NXT(p)`, `LAST(p)`, `MAX(p)`."""
+
+    strategy: Strategy
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Pattern):
+    """`p FILTER c`."""
+
+    pattern: Pattern
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Pattern):
+    """`p WITHIN w`; a single duration `5s` is the interval [<= 5s] (lower None)."""
+
+    pattern: Pattern
+    window: Interval | EventCount
+
+
+@dataclass(frozen=True, slots=True)
+class Unless(Pattern):
+    """`p UNLESS q`."""
+
+    pattern: Pattern
+    negated: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Absence(Pattern):
+    """`p NOT FOLLOWED BY n FOR d`."""
+
+    pattern: Pattern
+    negated: Pattern
+    duration: Duration
+
+
+# -------------------------------------------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Expression(Node):
+    """Base of conditions and values; which is which is checked when binding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Expression):
+    """`1`, `2.5`, `1e3`: the text decides between integer (no point, no exponent), decimal (point) and double (exponent)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expression):
+    """`'it''s'`."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expression):
+    """`TRUE`, `FALSE`, `NULL` (None)."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Instant(Expression):
+    """`DATE '..'` or `TIMESTAMP '..'`; kind is "DATE" or "TIMESTAMP"."""
+
+    kind: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class DurationValue(Expression):
+    """A duration as a value: `x.b - x.a < 5m`."""
+
+    duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expression):
+    """`:limit`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Expression):
+    """A name alone: an attribute inside `x[..]`, a variable in SELECT and in calls."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expression):
+    """`x.a`, `x.path.to.field`; with `previous`, `prev(x).a`."""
+
+    variable: str
+    path: tuple[str, ...]
+    previous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class System(Expression):
+    """`x.$time`, `x.$index` (attribute is "time" or "index"); with `previous`, `prev(x).$time`."""
+
+    variable: str
+    attribute: str
+    previous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Expression):
+    """`x[condition over attributes alone]`."""
+
+    variable: str
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """`f(a, b)`; `COUNT(*)` has `star`. The name is kept as written."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    star: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(Expression):
+    """`-e`."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Expression):
+    """`a + b`; operator is one of ``+ - * / %``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expression):
+    """`a <= b`; operator is one of ``= != < <= > >=`` (`==` and `<>` are read as `=` and `!=`)."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expression):
+    """`e IS [NOT] NULL`."""
+
+    operand: Expression
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class In(Expression):
+    """`e [NOT] IN (a, b)`."""
+
+    operand: Expression
+    options: tuple[Expression, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expression):
+    """`e [NOT] BETWEEN a AND b`."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expression):
+    """`e [NOT] LIKE 'a%'`."""
+
+    operand: Expression
+    pattern: str
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    """`NOT c`."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanAnd(Expression):
+    """`a AND b AND ..`, two or more operands."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanOr(Expression):
+    """`a OR b OR ..`, two or more operands."""
+
+    operands: tuple[Expression, ...]
+
+
+# ------------------------------------------------------------------------------------------------------------------------ queries
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Node):
+    """One target of SELECT: a variable (a Word without name) or a measure, `expression [AS name]`."""
+
+    expression: Expression
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(Node):
+    """`EVENT name(attribute, ..) AS (query)`."""
+
+    name: str
+    attributes: tuple[str, ...]
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """A whole query.
+
+    targets is None for `*`; streams is empty where FROM is left out; `partition_within` is a WITHIN written behind PARTITION BY (the same
+    meaning as straight after the pattern).
+    """
+
+    pattern: Pattern
+    strategy: Strategy = Strategy.ALL
+    targets: tuple[Target, ...] | None = None
+    streams: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    partition_within: Interval | EventCount | None = None
+    consume: Consumption = Consumption.NONE
+    model: TimeModel | None = None
+    limit: int | None = None
+    definitions: tuple[Definition, ...] = ()

@@ -1,0 +1,382 @@
+"""The logical plan: what a query means, with every name, type and unit resolved.
+
+Comes from `bind`, is rewritten by `rewrite`, is read by the reference and by `automata.construct`. Patterns mirror the syntax tree, but times
+are exact integers in the unit of the time column, conditions are typed, and the top-level conjuncts of a FILTER are separate conditions.
+
+Expressions have four leaves (`Field`, `Time`, `Index`, `Literal`) and one inner node (`Apply`), whose operator is a key of `OPERATORS`:
+one table that every printer (Arrow compute, Spark columns) and the reference implement, and that tests iterate over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.errors import Span
+from cepheid.language.syntax import NO_SPAN, Consumption, Strategy, TimeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cepheid.schema import EventSchema
+
+ANY_VARIABLE = "ANY"
+"""The variable that the pattern ANY puts its event in."""
+
+
+def _span() -> Span:
+    return dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
+
+
+# -------------------------------------------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Base of the typed expressions; `type` is one of the canonical types: bool, int64, double, decimal128, utf8, date32, timestamp, duration."""
+
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expression):
+    """The attribute of an event of `variable`: `x.a`, `x.path.to.field`; `previous`: of x in the previous iteration (`prev(x).a`).
+
+    type is the canonical type; `source` the input column's own type (integers of any width read as int64, floats as double, with NaN as
+    NULL). After `localize` the variable is "" (the one event that is looked at).
+    """
+
+    variable: str
+    path: tuple[str, ...]
+    type: pa.DataType
+    source: pa.DataType
+    previous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Time(Expression):
+    """`x.$time`: the event's time, of the time column's type (int64 for a numeric one)."""
+
+    variable: str
+    type: pa.DataType
+    previous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Expression):
+    """`x.$index`: the event's position in its partition, int64."""
+
+    variable: str
+    type: pa.DataType = pa.int64()
+    previous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """A constant of a canonical type; value is None (NULL), bool, int, float, Decimal, str, datetime.date, int (timestamp, duration: steps of the type's unit)."""
+
+    value: object
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Expression):
+    """An operator on arguments; see `OPERATORS`."""
+
+    operator: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType
+
+
+OPERATORS: dict[str, str] = {
+    "and": "all arguments true (bool, bool.. -> bool)",
+    "or": "any argument true (bool, bool.. -> bool)",
+    "not": "complement (bool -> bool)",
+    "=": "equal, false on NULL (t, t -> bool)",
+    "!=": "different, false on NULL (t, t -> bool)",
+    "<": "less, false on NULL (t, t -> bool)",
+    "<=": "less or equal, false on NULL (t, t -> bool)",
+    ">": "greater, false on NULL (t, t -> bool)",
+    ">=": "greater or equal, false on NULL (t, t -> bool)",
+    "in": "equal to one of the literals, false on NULL (t, t.. -> bool)",
+    "like": "LIKE with % and _, no escape, false on NULL (utf8, utf8 literal -> bool)",
+    "is_null": "is NULL (t -> bool)",
+    "cast": "to the Apply's type, exactly or by binding's promotion only: int64 -> double | decimal128, decimal128 -> wider decimal128 | double, timestamp -> finer unit, date32 -> timestamp without zone",
+    "+": "sum, NULL on overflow (t, t -> t for int64, double, decimal128; timestamp, duration -> timestamp; duration, duration -> duration)",
+    "-": "difference, NULL on overflow (as +; timestamp, timestamp -> duration)",
+    "*": "product, NULL on overflow (t, t -> t)",
+    "/": "quotient: double, double -> double; decimal128, decimal128 -> decimal128; NULL on division by zero and overflow",
+    "%": "remainder with the sign of the dividend, NULL on zero (t, t -> t)",
+    "negate": "-x, NULL on overflow (t -> t)",
+    "abs": "absolute value, NULL on overflow (t -> t)",
+    "floor": "greatest integer not above (double -> double, decimal128 -> decimal128, int64 -> int64)",
+    "ceil": "least integer not below (double -> double, decimal128 -> decimal128, int64 -> int64)",
+    "coalesce": "the first argument that is not NULL (t.. -> t)",
+    "length": "number of code points (utf8 -> int64)",
+    "lower": "ASCII letters in lower case (utf8 -> utf8)",
+    "upper": "ASCII letters in upper case (utf8 -> utf8)",
+}
+"""Every operator and function: the meaning and the types. A bool that is NULL counts as false wherever a condition is asked for."""
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, arguments after their operator."""
+    todo = [expression]
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, Apply):
+            todo.extend(reversed(node.arguments))
+
+
+def variables_of(expression: Expression) -> frozenset[str]:
+    """The variables that an expression speaks of (also through prev)."""
+    return frozenset(node.variable for node in walk(expression) if isinstance(node, Field | Time | Index))
+
+
+def is_local(expression: Expression) -> bool:
+    """Whether an expression looks at one event alone: one variable, no prev, no $time and no $index."""
+    leaves = [node for node in walk(expression) if isinstance(node, Field | Time | Index)]
+    return len({leaf.variable for leaf in leaves}) <= 1 and all(isinstance(leaf, Field) and not leaf.previous for leaf in leaves)
+
+
+def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with `change` applied to every node, arguments first."""
+    if isinstance(expression, Apply):
+        expression = dataclasses.replace(expression, arguments=tuple(transform(argument, change) for argument in expression.arguments))
+    return change(expression)
+
+
+def localize(expression: Expression) -> Expression:
+    """A local condition about one unnamed event: equal for equal predicates on different variables."""
+    return transform(expression, lambda node: dataclasses.replace(node, variable="") if isinstance(node, Field) else node)
+
+
+# ----------------------------------------------------------------------------------------------------------------------- patterns
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A closed interval of time differences, in steps of the time column; upper None is unbounded, upper < lower is empty."""
+
+    lower: int = 0
+    upper: int | None = None
+
+    def __contains__(self, difference: int) -> bool:
+        return self.lower <= difference and (self.upper is None or difference <= self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Base of the pattern operators."""
+
+    span: Span = _span()
+
+    def children(self) -> Iterator[Pattern]:
+        """The patterns directly below, in the order written (negated ones too)."""
+        for item in dataclasses.fields(self):
+            yield from _patterns(getattr(self, item.name))
+
+
+def _patterns(value: object) -> Iterator[Pattern]:
+    if isinstance(value, Pattern):
+        yield value
+    elif isinstance(value, Link):
+        yield from _patterns(value.without)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _patterns(item)
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Pattern):
+    """`T` (an event of type T, in variable T) or `ANY` (type None, in variable ANY)."""
+
+    type: str | None
+
+    @property
+    def variable(self) -> str:
+        """The variable that the event is put in."""
+        return ANY_VARIABLE if self.type is None else self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Pattern):
+    """`p AS x`: the support of p is added to x."""
+
+    pattern: Pattern
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Between two items of a Sequence: operator ";", ":" or "THEN"; gap, or the pattern that must not lie between."""
+
+    operator: str
+    gap: Interval | None = None
+    without: Pattern | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Pattern):
+    """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. Scopes see its prefixes (semantics.md, section 2)."""
+
+    items: tuple[Pattern, ...]
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Pattern):
+    """Union."""
+
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And(Pattern):
+    """Intersection: same interval, same mapping."""
+
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class All(Pattern):
+    """Conjunction: unions of one match of each, in any order."""
+
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate(Pattern):
+    """`p+`, `p:+`, `p+[I]`, and counted (minimum >= 1; maximum None is unbounded; counted forms are sugar, removed by `rewrite`)."""
+
+    pattern: Pattern
+    adjacent: bool = False
+    gap: Interval | None = None
+    minimum: int = 1
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Optional(Pattern):
+    """`p?` as an item of a Sequence (sugar, removed by `rewrite`): the sequence with p or without it.
+
+    Without it, its two links become one: the link before it, when p is not the first item; when p is the first, the link behind it goes too.
+    Where both links are there, the result is ":" only if both are ":"; binding refuses gaps and NOT beside an optional item.
+    """
+
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Pattern):
+    """`PROJECT L (p)`: the mapping restricted to L, the interval stays."""
+
+    variables: frozenset[str]
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Pattern):
+    """A selection strategy on a sub-pattern."""
+
+    strategy: Strategy
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Pattern):
+    """`p FILTER c1 AND c2 ..`: each of `conditions` (type bool) is a filter of its own, over its own variables."""
+
+    pattern: Pattern
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Pattern):
+    """`p WITHIN I`: time(end) - time(start) in the interval."""
+
+    pattern: Pattern
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class WithinEvents(Pattern):
+    """`p WITHIN n EVENTS`: end - start < n in positions of the partition."""
+
+    pattern: Pattern
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unless(Pattern):
+    """`p UNLESS q`."""
+
+    pattern: Pattern
+    negated: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Absence(Pattern):
+    """`p NOT FOLLOWED BY n FOR d`; duration in steps of the time column."""
+
+    pattern: Pattern
+    negated: Pattern
+    duration: int
+
+
+# ------------------------------------------------------------------------------------------------------------------------ queries
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One output column that is computed: its name, expression and type.
+
+    In the expression, aggregates are `Apply` nodes with an operator of `AGGREGATES`; their argument is a `Field` (or a `Time`), for count the
+    `Field` may have an empty path (the events themselves).
+    """
+
+    name: str
+    expression: Expression
+
+
+AGGREGATES: dict[str, str] = {
+    "count": "number of events of the variable (-> int64)",
+    "first": "value at the first position (t -> t)",
+    "last": "value at the last position (t -> t)",
+    "only": "value at the only position (t -> t)",
+    "min": "least value that is not NULL (t -> t)",
+    "max": "greatest value that is not NULL (t -> t)",
+    "sum": "sum of the values that are not NULL (int64 -> int64, double -> double, decimal128 -> decimal128)",
+    "avg": "mean of the values that are not NULL (-> double)",
+    "start_time": "time of the match's first event",
+    "end_time": "time of the match's last event",
+    "duration": "end_time - start_time",
+}
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """A bound query.
+
+    variables: what each match shows, in output order (the targets of SELECT, or `*`: the variables named by AS and the types that stand
+    somewhere without AS). Matches that agree on interval and variables are one. measures: the computed columns instead; then one row per
+    match, no deduplication. count: SELECT COUNT(*). pattern holds every WITHIN. lints: warnings, as printable texts.
+    """
+
+    pattern: Pattern
+    schema: EventSchema
+    variables: tuple[str, ...]
+    measures: tuple[Measure, ...] = ()
+    count: bool = False
+    strategy: Strategy = Strategy.ALL
+    streams: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    consume: Consumption = Consumption.NONE
+    model: TimeModel | None = None
+    limit: int | None = None
+    text: str = ""
+    lints: tuple[str, ...] = ()

@@ -1,0 +1,131 @@
+"""What is known of the events before they come: attributes with their types, and where type and time stand.
+
+Comes in: an Arrow schema (or several, one per stream). Goes out: an `EventSchema` that binding asks. Nothing here looks at data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.errors import SchemaError, nearest, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_TIME = "ts"
+DEFAULT_TYPE = "type"
+
+
+@dataclass(frozen=True)
+class EventSchema:
+    """The attributes of the events of one (possibly merged) stream.
+
+    attributes: every input column, in input order, with its Arrow type (type and time columns are attributes too).
+    type_column: the column that holds the event type (utf8, or a dictionary of it), or None: then every event has the type `stream`.
+    stream: the name of the single stream, where its name is the type.
+    types: for each known event type the names of its attributes; None when the types are only known as values of `type_column`.
+    time_column: the column of event time, or None: then time windows and gaps are errors.
+    """
+
+    attributes: Mapping[str, pa.DataType]
+    type_column: str | None = None
+    stream: str | None = None
+    types: Mapping[str, frozenset[str]] | None = None
+    time_column: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+        if self.types is not None:
+            object.__setattr__(self, "types", MappingProxyType(dict(self.types)))
+
+    @property
+    def time_type(self) -> pa.DataType | None:
+        """The Arrow type of the time column."""
+        return None if self.time_column is None else self.attributes[self.time_column]
+
+    @property
+    def unit(self) -> int | None:
+        """Nanoseconds in one step of event time; None for a numeric time column (its numbers have no unit) and where there is no time."""
+        return None if self.time_type is None else time_unit(self.time_type)
+
+    def attributes_of(self, event_type: str | None) -> frozenset[str]:
+        """The attribute names of an event type (of all types together for None, or where types are not declared)."""
+        if event_type is None or self.types is None:
+            return frozenset(self.attributes)
+        return self.types.get(event_type, frozenset())
+
+
+NANOSECONDS = MappingProxyType({"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1})
+
+
+def time_unit(kind: pa.DataType) -> int | None:
+    """Nanoseconds in one step of a time column of type `kind`; None for integers.
+
+    Raises SchemaError for a type that cannot be event time: binary floating point is refused, because time is exact.
+    """
+    if pa.types.is_timestamp(kind):
+        return NANOSECONDS[kind.unit]
+    if pa.types.is_date32(kind):
+        return 86_400 * NANOSECONDS["s"]
+    if pa.types.is_date64(kind):
+        return NANOSECONDS["ms"]
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return None
+    fact = f"a column of type {kind} cannot be event time"
+    help_ = "cast it to a timestamp or to int64" if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else "event time is a timestamp, a date or an integer"
+    raise SchemaError(fact, help=help_)
+
+
+def schema_of(arrow: pa.Schema, *, type: str | None = None, time: str | None = None, streams: tuple[str, ...] = (), used: frozenset[str] = frozenset()) -> EventSchema:  # noqa: A002 - public word
+    """The `EventSchema` of one table.
+
+    arrow: the input's schema. type, time: column names as the user gave them (None: the defaults `type` and `ts`, where present).
+    streams: the names of FROM. used: the types that the pattern names. The type is the column `type` if the input has one and FROM names no
+    stream that the pattern uses as a type, else the stream's name. Raises SchemaError when a named column is missing, twice there or of a
+    type that cannot serve.
+    """
+    names = list(arrow.names)
+    double = sorted({name for name in names if names.count(name) > 1})
+    if double:
+        raise SchemaError(f"the input has more than one column named {quoted(double)}", help="rename all but one")
+    attributes = {name: arrow.field(name).type for name in names}
+    time_column = _column(attributes, time, DEFAULT_TIME, what="time")
+    if time_column is not None:
+        time_unit(attributes[time_column])
+    stream = streams[0] if len(streams) == 1 and streams[0] in used else None
+    type_column = None if stream is not None and type is None else _column(attributes, type, DEFAULT_TYPE, what="type")
+    if type_column is not None and not is_text(attributes[type_column]):
+        raise SchemaError(f"the type column `{type_column}` is {attributes[type_column]}, not text", help="cast it, or name another column with type=")
+    if type_column is None:
+        if stream is None and len(streams) == 1:
+            stream = streams[0]
+        if stream is None and used:
+            raise SchemaError(
+                "the input has no column for the event type",
+                help=(f"name it with type=: the input has {quoted(names)}", "or write FROM with the stream's name, and use that name as the type"),
+            )
+        return EventSchema(attributes, stream=stream, time_column=time_column, types=None if stream is None else {stream: frozenset(names)})
+    return EventSchema(attributes, type_column=type_column, time_column=time_column)
+
+
+def _column(attributes: Mapping[str, pa.DataType], given: str | None, default: str, *, what: str) -> str | None:
+    if given is None:
+        return default if default in attributes else None
+    if given not in attributes:
+        near = nearest(given, attributes)
+        raise SchemaError(
+            f"the input has no {what} column `{given}`",
+            help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(attributes)}"],
+        )
+    return given
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is text, also as a dictionary or view."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
