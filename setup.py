@@ -14,6 +14,7 @@ was compiled. It is in a wheel exactly if the extension is, and tells a stale ex
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import sys
@@ -76,24 +77,29 @@ def extension(module: str, source: Path) -> Extension:
 
 def extensions() -> list[Extension]:
     sources = kernel_sources()
-    if not sources:
-        return []
-    try:
-        from Cython.Build import cythonize
-    except ImportError:
+    if sources and importlib.util.find_spec("Cython") is None:
         if REQUIRE_COMPILED:
-            raise
+            raise SystemExit("CEPHEID_REQUIRE_COMPILED=1, and Cython is not installed")
         warn("Cython is not installed")
         return []
     modules = [extension(source.stem, source) for source in sources]
     if BUILD_CHECKED:
         modules += [extension("_checked", checked_twin(source)) for source in sources if source.stem == "match"]
-    return cythonize(
-        modules,
+    return modules
+
+
+def translate(modules: list[Extension]) -> None:
+    """Replace each extension's Python source by the C that Cython makes of it."""
+    from Cython.Build import cythonize
+
+    translated = cythonize(
+        [Extension(module.name, list(module.sources)) for module in modules],
         build_dir=GENERATED_FOLDER.as_posix(),
         compiler_directives={"language_level": 3},
         force=True,  # Cython compares times, and a checkout can make an older file the newer one
     )
+    for module, result in zip(modules, translated, strict=True):
+        module.sources = result.sources
 
 
 class BuildKernel(build_ext):
@@ -102,6 +108,7 @@ class BuildKernel(build_ext):
     def run(self) -> None:
         self.forget()
         try:
+            translate(self.extensions)
             super().run()
         except Exception as error:
             if REQUIRE_COMPILED:
