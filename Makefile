@@ -1,6 +1,15 @@
 # Everything starts here, from a clean clone with Python 3.11+, make and a C compiler:
 #   make demo    sets everything up and runs the main job
 #   make test    sets everything up and passes the tests
+#   make setup   the environment in .venv, with the kernel compiled
+#   make check   lint, types, tests
+#   make format  format the sources
+#   make test-all        the tests with 2,000 random patterns per mode instead of 200
+#   make test-spark-min  the Spark tests with the oldest supported Spark
+#   make bench   the benchmarks; their records are in benchmarks/record
+#   make readme  the README's blocks, in an empty environment, with the built wheel
+#   make requirements    compile requirements/*.in anew
+#   make clean   remove what was built (distclean: the environments too)
 # Set PYTHON to use another interpreter than python3.
 
 SHELL       := /bin/bash
@@ -24,11 +33,14 @@ KERNEL_SOURCES := $(wildcard src/cepheid/kernel/match.py)
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup
+.PHONY: help setup demo test test-connect test-all test-spark-min check lint format types compiled bench readme \
+        requirements clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
 
+# Says which Java Spark will use; everything before it is done once, and again only when its sources change.
 setup: $(VENV)/.installed
+	@if test -f src/cepheid/spark/session.py; then $(BIN)/python -m cepheid.spark.session; fi
 
 # uv, pinned by hash, in an environment of its own; pip comes with Python and serves only for this.
 $(TOOLS)/.stamp: requirements/tools.txt
@@ -49,3 +61,72 @@ $(VENV)/.installed: $(VENV)/.requirements pyproject.toml setup.py $(KERNEL_SOURC
 	@echo "setup: the package, with its kernel compiled"
 	@$(INSTALL) $(BIN)/python
 	@touch $@
+
+# ---------------------------------------------------------------------------------------------------------- running
+
+demo: setup
+	@$(BIN)/python examples/flights.py
+
+# A pass without the compiled kernel would be no pass.
+compiled: setup
+	@CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest --quiet --no-header tests/test_packaging.py
+
+# Spark Connect cannot share a process with a classic session. Exit status 5: there is nothing to run.
+test-connect: compiled
+	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest -m connect || test $$? -eq 5
+
+# Last, so that the output ends with pytest's own closing line.
+test: test-connect
+	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest -m "not connect"
+
+test-all:
+	@$(MAKE) --no-print-directory test CASES=2000
+
+lint: $(VENV)/.installed
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+format: $(VENV)/.installed
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+types: $(VENV)/.installed
+	@$(BIN)/mypy
+
+check: lint types
+	@$(MAKE) --no-print-directory test
+
+bench: setup
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+readme: $(VENV)/.installed
+	@$(BIN)/python scripts/readme.py --uv $(UV)
+
+# An environment of its own, with the package installed rather than editable: the extension in src stays as it is.
+$(MIN_VENV)/.installed: requirements/spark-min.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
+	@test -x $(MIN_VENV)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(MIN_VENV)
+	@$(UV) pip sync --quiet --require-hashes --python $(MIN_VENV)/bin/python requirements/spark-min.txt
+	@CEPHEID_REQUIRE_COMPILED=1 $(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . \
+		--python $(MIN_VENV)/bin/python
+	@touch $@
+
+test-spark-min: $(MIN_VENV)/.installed
+	@$(MIN_VENV)/bin/python -m pytest -m connect tests/spark || test $$? -eq 5
+	@CEPHEID_CASES=$(CASES) $(MIN_VENV)/bin/python -m pytest -m "not connect" tests/spark
+
+# ------------------------------------------------------------------------------------------------------ maintenance
+
+# No header and no index address: the files say nothing about the machine that made them.
+requirements: $(TOOLS)/.stamp
+	@for name in tools dev spark-min; do \
+		$(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-header \
+			--no-emit-index-url --no-emit-find-links -o requirements/$$name.txt requirements/$$name.in; \
+	done
+
+clean:
+	@rm -rf build dist out src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	@rm -f src/cepheid/kernel/*.so src/cepheid/kernel/*.pyd src/cepheid/kernel/_source_hash.py $(VENV)/.installed
+	@find src tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean
+	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV)
