@@ -9,7 +9,7 @@
     |-- SchemaError                     (ValueError)     the input lacks a column, or has it with a wrong type
     |-- InputError                      (ValueError)     the data itself: null times, unsorted events
     |-- SnapshotError                   (ValueError)     snapshot bytes of another query or version, or damaged
-    `-- EnvironmentError_               (RuntimeError)   a missing Java, extra or compiler
+    `-- SetupError               (RuntimeError)   a missing Java, extra or compiler
 
 A message is a fact, the place in the query text where there is one (the line with a caret), and ``help:`` lines that say the way out.
 """
@@ -42,7 +42,14 @@ class CepheidError(Exception):
     `fact` is one sentence without a final full stop; `help` says what to do; `text` and `span` are the place, where there is one.
     """
 
-    def __init__(self, fact: str, *, help: str | Iterable[str] = (), text: str | None = None, span: Span | None = None) -> None:  # noqa: A002 - the word that the message prints
+    def __init__(
+        self,
+        fact: str,
+        *,
+        help: str | Iterable[str] = (),  # noqa: A002 - the word that the message prints
+        text: str | None = None,
+        span: Span | None = None,
+    ) -> None:
         self.fact = fact
         self.help: tuple[str, ...] = (help,) if isinstance(help, str) else tuple(help)
         self.text = text
@@ -56,7 +63,7 @@ class CepheidError(Exception):
         return "\n".join([*lines, *(f"help: {line}" for line in self.help)])
 
     def located(self, text: str) -> CepheidError:
-        """This error with the text its span points into (set once, by whoever has the text)."""
+        """The error itself, with the text its span points into (set once, by whoever has the text)."""
         if self.text is None:
             self.text = text
         return self
@@ -104,12 +111,15 @@ class SnapshotError(CepheidError, ValueError):
     """Snapshot bytes of another query or format version, or damaged."""
 
 
-class EnvironmentError_(CepheidError, RuntimeError):
+class SetupError(CepheidError, RuntimeError):
     """Something outside the library is missing: Java, an extra, a compiler."""
 
 
 def excerpt(text: str, span: Span) -> list[str]:
-    """The line of `text` where `span` starts, with carets under it; control characters and tabs shown as spaces, long lines cut around it."""
+    """The line of `text` where `span` starts, with carets under it.
+
+    Control characters and tabs are shown as spaces, long lines are cut around the place.
+    """
     before = text[: span.start]
     number = before.count("\n") + 1
     begin = before.rfind("\n") + 1

@@ -76,11 +76,22 @@ def time_unit(kind: pa.DataType) -> int | None:
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return None
     fact = f"a column of type {kind} cannot be event time"
-    help_ = "cast it to a timestamp or to int64" if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else "event time is a timestamp, a date or an integer"
+    help_ = (
+        "cast it to a timestamp or to int64"
+        if pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        else "event time is a timestamp, a date or an integer"
+    )
     raise SchemaError(fact, help=help_)
 
 
-def schema_of(arrow: pa.Schema, *, type: str | None = None, time: str | None = None, streams: tuple[str, ...] = (), used: frozenset[str] = frozenset()) -> EventSchema:  # noqa: A002 - public word
+def schema_of(
+    arrow: pa.Schema,
+    *,
+    type: str | None = None,  # noqa: A002 - the public word
+    time: str | None = None,
+    streams: tuple[str, ...] = (),
+    used: frozenset[str] = frozenset(),
+) -> EventSchema:
     """The `EventSchema` of one table.
 
     arrow: the input's schema. type, time: column names as the user gave them (None: the defaults `type` and `ts`, where present).
@@ -99,14 +110,19 @@ def schema_of(arrow: pa.Schema, *, type: str | None = None, time: str | None = N
     stream = streams[0] if len(streams) == 1 and streams[0] in used else None
     type_column = None if stream is not None and type is None else _column(attributes, type, DEFAULT_TYPE, what="type")
     if type_column is not None and not is_text(attributes[type_column]):
-        raise SchemaError(f"the type column `{type_column}` is {attributes[type_column]}, not text", help="cast it, or name another column with type=")
+        raise SchemaError(
+            f"the type column `{type_column}` is {attributes[type_column]}, not text", help="cast it, or name another column with type="
+        )
     if type_column is None:
         if stream is None and len(streams) == 1:
             stream = streams[0]
         if stream is None and used:
             raise SchemaError(
                 "the input has no column for the event type",
-                help=(f"name it with type=: the input has {quoted(names)}", "or write FROM with the stream's name, and use that name as the type"),
+                help=(
+                    f"name it with type=: the input has {quoted(names)}",
+                    "or write FROM with the stream's name, and use that name as the type",
+                ),
             )
         return EventSchema(attributes, stream=stream, time_column=time_column, types=None if stream is None else {stream: frozenset(names)})
     return EventSchema(attributes, type_column=type_column, time_column=time_column)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,9 @@ from cepheid.errors import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from decimal import Decimal
 
 NO_SPAN = Span(0, 0)
-
-
-def _span() -> Span:
-    return field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
 class Strategy(Enum):
@@ -71,7 +67,7 @@ class Unit(Enum):
 class Node:
     """Base of every node of the tree."""
 
-    span: Span = _span()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, in the order written."""
@@ -92,7 +88,10 @@ def _nodes(value: object) -> Iterator[Node]:
 
 @dataclass(frozen=True, slots=True)
 class Duration(Node):
-    """`5s`, `0.5 seconds`, or a bare number (`unit` is None: the unit of a numeric time column). Negative values parse; binding refuses them."""
+    """`5s`, `0.5 seconds`, or a bare number (`unit` is None: the unit of a numeric time column).
+
+    Negative values parse; binding refuses them.
+    """
 
     value: Decimal
     unit: Unit | None

@@ -1,7 +1,8 @@
 """The logical plan: what a query means, with every name, type and unit resolved.
 
-Comes from `bind`, is rewritten by `rewrite`, is read by the reference and by `automata.construct`. Patterns mirror the syntax tree, but times
-are exact integers in the unit of the time column, conditions are typed, and the top-level conjuncts of a FILTER are separate conditions.
+Comes from `bind`, is rewritten by `rewrite`, is read by the reference and by `automata.construct`. Patterns mirror the syntax tree, but
+times are exact integers in the unit of the time column, conditions are typed, and the top-level conjuncts of a FILTER are separate
+conditions.
 
 Expressions have four leaves (`Field`, `Time`, `Index`, `Literal`) and one inner node (`Apply`), whose operator is a key of `OPERATORS`:
 one table that every printer (Arrow compute, Spark columns) and the reference implement, and that tests iterate over.
@@ -15,20 +16,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.errors import Span
 from cepheid.language.syntax import NO_SPAN, Consumption, Strategy, TimeModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cepheid.errors import Span
     from cepheid.schema import EventSchema
 
 ANY_VARIABLE = "ANY"
 """The variable that the pattern ANY puts its event in."""
-
-
-def _span() -> Span:
-    return dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
 # -------------------------------------------------------------------------------------------------------------------- expressions
@@ -36,9 +33,12 @@ def _span() -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Base of the typed expressions; `type` is one of the canonical types: bool, int64, double, decimal128, utf8, date32, timestamp, duration."""
+    """Base of the typed expressions.
 
-    span: Span = _span()
+    `type` is one of the canonical types: bool, int64, double, decimal128, utf8, date32, timestamp, duration.
+    """
+
+    span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,10 @@ class Index(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expression):
-    """A constant of a canonical type; value is None (NULL), bool, int, float, Decimal, str, datetime.date, int (timestamp, duration: steps of the type's unit)."""
+    """A constant of a canonical type.
+
+    value is None (NULL), bool, int, float, Decimal, str, datetime.date, int (timestamp, duration: steps of the type's unit).
+    """
 
     value: object
     type: pa.DataType
@@ -104,8 +107,10 @@ OPERATORS: dict[str, str] = {
     "in": "equal to one of the literals, false on NULL (t, t.. -> bool)",
     "like": "LIKE with % and _, no escape, false on NULL (utf8, utf8 literal -> bool)",
     "is_null": "is NULL (t -> bool)",
-    "cast": "to the Apply's type, exactly or by binding's promotion only: int64 -> double | decimal128, decimal128 -> wider decimal128 | double, timestamp -> finer unit, date32 -> timestamp without zone",
-    "+": "sum, NULL on overflow (t, t -> t for int64, double, decimal128; timestamp, duration -> timestamp; duration, duration -> duration)",
+    "cast": "to the Apply's type, by binding's promotion only: int64 -> double | decimal128, decimal128 -> wider decimal128 | double, "
+    "timestamp -> finer unit, date32 -> timestamp without zone",
+    "+": "sum, NULL on overflow (t, t -> t for int64, double, decimal128; "
+    "timestamp, duration -> timestamp; duration, duration -> duration)",
     "-": "difference, NULL on overflow (as +; timestamp, timestamp -> duration)",
     "*": "product, NULL on overflow (t, t -> t)",
     "/": "quotient: double, double -> double; decimal128, decimal128 -> decimal128; NULL on division by zero and overflow",
@@ -173,7 +178,7 @@ class Interval:
 class Pattern:
     """Base of the pattern operators."""
 
-    span: Span = _span()
+    span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
     def children(self) -> Iterator[Pattern]:
         """The patterns directly below, in the order written (negated ones too)."""
@@ -264,8 +269,8 @@ class Iterate(Pattern):
 class Optional(Pattern):
     """`p?` as an item of a Sequence (sugar, removed by `rewrite`): the sequence with p or without it.
 
-    Without it, its two links become one: the link before it, when p is not the first item; when p is the first, the link behind it goes too.
-    Where both links are there, the result is ":" only if both are ":"; binding refuses gaps and NOT beside an optional item.
+    Without it, its two links become one: the link before it, when p is not the first item; when p is the first, the link behind it goes
+    too. Where both links are there, the result is ":" only if both are ":"; binding refuses gaps and NOT beside an optional item.
     """
 
     pattern: Pattern
@@ -335,8 +340,8 @@ class Absence(Pattern):
 class Measure:
     """One output column that is computed: its name, expression and type.
 
-    In the expression, aggregates are `Apply` nodes with an operator of `AGGREGATES`; their argument is a `Field` (or a `Time`), for count the
-    `Field` may have an empty path (the events themselves).
+    In the expression, aggregates are `Apply` nodes with an operator of `AGGREGATES`; their argument is a `Field` (or a `Time`), for count
+    the `Field` may have an empty path (the events themselves).
     """
 
     name: str

@@ -1,0 +1,101 @@
+"""The complex event automaton: states and marking transitions over letters.
+
+Name in paper: CEA (foundations-cel, section 6). A predicate of a transition is a conjunction of bits of the event's letter; a transition
+marks its event with a set of variables or does not mark it, so one run gives one complex event with its mapping. Clock conditions,
+register guards and writes of the timed and correlated fragments belong on `Transition`, beside `requires`: the three models are one type.
+
+Invariants of every automaton that `construct` builds, and that the kernel relies on:
+
+* a match begins at a marked event: the initial state has only marking transitions out, and none in;
+* a match ends at a marked event: final states are entered by marking transitions only, and none leaves them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cepheid.logical.plan import Expression
+
+Mark = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One bit of a letter: a test of the event type, or a local condition about the event; exactly one of both is given."""
+
+    type: str | None = None
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One move of the automaton.
+
+    requires, forbids: bit masks over the predicates; the letter must have all bits of the one and none of the other.
+    mark: the variables that the event is put in; None: the event is not marked; the empty set: marked, but shown in no variable (the first
+    or last event of a match that PROJECT hides).
+    """
+
+    source: int
+    target: int
+    requires: int = 0
+    mark: Mark | None = None
+    forbids: int = 0
+
+    def enabled(self, letter: int) -> bool:
+        """Whether an event with this letter may take the transition."""
+        return letter & self.requires == self.requires and not letter & self.forbids
+
+    @property
+    def waits(self) -> bool:
+        """Whether this is a waiting loop: any event, no mark, same state."""
+        return self.source == self.target and self.mark is None and not self.requires and not self.forbids
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """A complex event automaton over numbered states.
+
+    states: how many. initial: the one initial state. finals: accepting states. transitions: sorted, without repetition. predicates: what
+    the bits of a letter mean.
+    """
+
+    states: int
+    initial: int
+    finals: frozenset[int]
+    transitions: tuple[Transition, ...]
+    predicates: tuple[Predicate, ...] = ()
+
+    @cached_property
+    def outgoing(self) -> tuple[tuple[Transition, ...], ...]:
+        """The transitions that leave each state."""
+        out: list[list[Transition]] = [[] for _ in range(self.states)]
+        for transition in self.transitions:
+            out[transition.source].append(transition)
+        return tuple(tuple(moves) for moves in out)
+
+    @cached_property
+    def marks(self) -> tuple[Mark, ...]:
+        """The different marks, in an order that depends on the variables alone."""
+        return tuple(sorted({t.mark for t in self.transitions if t.mark is not None}, key=sorted))
+
+    @property
+    def waiting(self) -> bool:
+        """Whether every state between first and last mark waits, so that events which enable no other transition change nothing."""
+        inner = set(range(self.states)) - {self.initial} - self.finals
+        return inner <= {t.source for t in self.transitions if t.waits}
+
+
+def order(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
+    """The transitions sorted and without repetition: equal automata compare equal."""
+    return tuple(sorted(set(transitions), key=_key))
+
+
+def _key(transition: Transition) -> tuple[int, int, int, int, bool, list[str]]:
+    mark = transition.mark
+    return transition.source, transition.target, transition.requires, transition.forbids, mark is not None, sorted(mark or ())

@@ -1,0 +1,300 @@
+"""One construction per operator: a pattern in LP-normal form becomes a complex event automaton.
+
+Source: foundations-cel, Theorem 3 and appendix B.3 (type, FILTER, OR, `;`, `+`); timed-cel, section 4 (AS on any pattern, AND, `:`,
+PROJECT). Each construction is linear in its operands, but AND, which is a product. There are no empty moves: what ends in `p` and goes on
+with `q` copies the transitions into the finals of `p`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.transform import trim
+from cepheid.errors import LimitError, NotSupportedError
+from cepheid.language.syntax import Strategy
+from cepheid.logical import plan
+from cepheid.logical.plan import localize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cepheid.logical.plan import Expression, Pattern
+    from cepheid.schema import EventSchema
+
+MAX_PREDICATES = 62
+"""Distinct predicates in one query: a letter is one machine word."""
+
+MAX_STATES = 20_000
+"""States that a construction may make before trimming."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """An automaton under construction, with the invariants of `automaton`: nothing enters `initial`, nothing leaves `finals`."""
+
+    initial: int
+    finals: frozenset[int]
+    moves: tuple[Transition, ...]
+
+    @property
+    def first(self) -> list[Transition]:
+        """The moves that begin a match."""
+        return [move for move in self.moves if move.source == self.initial]
+
+    def ending_in(self, state: int) -> list[Transition]:
+        """Copies of the moves that end a match, leading to `state`."""
+        return [dataclasses.replace(move, target=state) for move in self.moves if move.target in self.finals]
+
+
+@dataclass
+class Constructor:
+    """What the constructions share: the numbering of states and of predicates."""
+
+    schema: EventSchema
+    states: int = 0
+    predicates: dict[Predicate, int] = field(default_factory=dict)
+
+    def state(self) -> int:
+        """A new state."""
+        if self.states == MAX_STATES:
+            raise LimitError(
+                f"the pattern needs more than {MAX_STATES} automaton states (MAX_STATES)",
+                help="write a shorter pattern: counted repetitions and AND multiply states",
+            )
+        self.states += 1
+        return self.states - 1
+
+    def bit(self, predicate: Predicate) -> int:
+        """The letter mask of a predicate: equal predicates share a bit."""
+        index = self.predicates.setdefault(predicate, len(self.predicates))
+        if index >= MAX_PREDICATES:
+            raise LimitError(
+                f"the query has more than {MAX_PREDICATES} distinct predicates (MAX_PREDICATES); "
+                "every event type and local condition is one",
+                help="split the query, or compute a column that joins some of the conditions",
+            )
+        return 1 << index
+
+    def build(self, pattern: Pattern) -> Fragment:
+        """The fragment of a pattern; raises NotSupportedError for an operator that has no construction."""
+        construction = CONSTRUCTIONS.get(type(pattern))
+        if construction is None:
+            raise unsupported(pattern)
+        return construction(self, pattern)
+
+
+def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
+    """The complex event automaton of a pattern, trimmed; its matches are those of the pattern.
+
+    pattern: in LP-normal form and without sugar (`logical.rewrite`). Linear in the pattern but for AND (a product). Raises
+    NotSupportedError with the operator's place outside the fragment, LimitError past `MAX_STATES` and `MAX_PREDICATES`.
+    """
+    constructor = Constructor(schema)
+    fragment = constructor.build(pattern)
+    automaton = Automaton(constructor.states, fragment.initial, fragment.finals, order(fragment.moves), tuple(constructor.predicates))
+    return trim(automaton)
+
+
+def unsupported(pattern: Pattern, *, what: str | None = None) -> NotSupportedError:
+    """The error for an operator outside the automaton fragment."""
+    return NotSupportedError(
+        f"{what or OPERATOR_NAMES.get(type(pattern), type(pattern).__name__)} is not supported by the automaton engine",
+        span=pattern.span,
+        help=REFERENCE_HELP,
+    )
+
+
+REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
+
+OPERATOR_NAMES: dict[type[Pattern], str] = {
+    plan.All: "ALL between patterns",
+    plan.Unless: "UNLESS",
+    plan.Absence: "NOT FOLLOWED BY",
+    plan.Within: "a time window on a sub-pattern",
+    plan.WithinEvents: "a window of events on a sub-pattern",
+    plan.Filter: "a condition that correlates events",
+}
+
+
+# --------------------------------------------------------------------------------------------------------------- the constructions
+
+
+def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[Expression] = ()) -> Fragment:
+    initial, final = constructor.state(), constructor.state()
+    requires = 0
+    if pattern.type is not None and (constructor.schema.type_column is not None or constructor.schema.stream != pattern.type):
+        requires |= constructor.bit(Predicate(type=pattern.type))
+    for condition in conditions:
+        if not plan.is_local(condition):
+            raise NotSupportedError(
+                "a condition that correlates events is not supported by the automaton engine", span=condition.span, help=REFERENCE_HELP
+            )
+        if isinstance(condition, plan.Literal):
+            if condition.value is not True:
+                return Fragment(initial, frozenset({final}), ())
+            continue
+        requires |= constructor.bit(Predicate(condition=localize(condition)))
+    return Fragment(initial, frozenset({final}), (Transition(initial, final, requires, frozenset({pattern.variable})),))
+
+
+def _filter(constructor: Constructor, pattern: plan.Filter) -> Fragment:
+    if isinstance(pattern.pattern, plan.Event):
+        return _event(constructor, pattern.pattern, pattern.conditions)
+    raise NotSupportedError(
+        "a condition that correlates events is not supported by the automaton engine", span=pattern.conditions[0].span, help=REFERENCE_HELP
+    )
+
+
+def _named(constructor: Constructor, pattern: plan.Named) -> Fragment:
+    """AS: the variable joins every visible mark, for the support is what it names."""
+    body = constructor.build(pattern.pattern)
+    return _marked(body, lambda mark: mark | {pattern.variable} if mark else mark)
+
+
+def _project(constructor: Constructor, pattern: plan.Project) -> Fragment:
+    """PROJECT: hidden events keep an empty mark until `transform.hide`, for they may still be first or last."""
+    body = constructor.build(pattern.pattern)
+    return _marked(body, lambda mark: mark & pattern.variables)
+
+
+def _marked(body: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
+    moves = (move if move.mark is None else dataclasses.replace(move, mark=change(move.mark)) for move in body.moves)
+    return Fragment(body.initial, body.finals, tuple(moves))
+
+
+def _or(constructor: Constructor, pattern: plan.Or) -> Fragment:
+    operands = [constructor.build(operand) for operand in pattern.operands]
+    initial = constructor.state()
+    moves = [move for operand in operands for move in operand.moves]
+    moves += [dataclasses.replace(move, source=initial) for operand in operands for move in operand.first]
+    return Fragment(initial, frozenset().union(*(operand.finals for operand in operands)), tuple(moves))
+
+
+def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
+    """`p ; q` and `p : q`: the initial state of q is where one waits after p; it has a waiting loop for `;` and none for `:`."""
+    left = constructor.build(pattern.items[0])
+    for link, item in zip(pattern.links, pattern.items[1:], strict=True):
+        if link.operator == "THEN":
+            raise unsupported(pattern, what="THEN")
+        if link.without is not None:
+            raise unsupported(link.without, what="NOT between two items of a sequence")
+        if link.gap is not None:
+            raise unsupported(item, what="a time gap")
+        right = constructor.build(item)
+        moves = [*left.moves, *right.moves, *left.ending_in(right.initial)]
+        if link.operator == ";":
+            moves.append(Transition(right.initial, right.initial))
+        left = Fragment(left.initial, right.finals, tuple(moves))
+    return left
+
+
+def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
+    """`p+` and `p:+`: after an iteration one rests in a state that begins the next one."""
+    if pattern.gap is not None:
+        raise unsupported(pattern, what="a time gap in an iteration")
+    if pattern.minimum != 1 or pattern.maximum is not None:
+        raise unsupported(pattern, what="a counted iteration")
+    body = constructor.build(pattern.pattern)
+    rest = constructor.state()
+    moves = [*body.moves, *body.ending_in(rest)]
+    moves += [dataclasses.replace(move, source=rest) for move in moves if move.source == body.initial]
+    if not pattern.adjacent:
+        moves.append(Transition(rest, rest))
+    return Fragment(body.initial, body.finals, tuple(moves))
+
+
+def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
+    operands = [hide_fragment(constructor.build(operand)) for operand in pattern.operands]
+    left = operands[0]
+    for right in operands[1:]:
+        left = _product(constructor, left, right)
+    return left
+
+
+def _product(constructor: Constructor, left: Fragment, right: Fragment) -> Fragment:
+    """Both runs at once, with equal marks (timed-cel, section 4).
+
+    Hidden marks inside are gone, so equal marks mean equal complex events.
+    """
+    outgoing: dict[int, list[Transition]] = {}
+    for move in right.moves:
+        outgoing.setdefault(move.source, []).append(move)
+    left_outgoing: dict[int, list[Transition]] = {}
+    for move in left.moves:
+        left_outgoing.setdefault(move.source, []).append(move)
+    start = (left.initial, right.initial)
+    numbers = {start: constructor.state()}
+    todo, moves = [start], []
+    while todo:
+        pair = todo.pop()
+        for a in left_outgoing.get(pair[0], ()):
+            for b in outgoing.get(pair[1], ()):
+                if a.mark != b.mark:
+                    continue
+                target = (a.target, b.target)
+                if target not in numbers:
+                    numbers[target] = constructor.state()
+                    todo.append(target)
+                moves.append(Transition(numbers[pair], numbers[target], a.requires | b.requires, a.mark))
+    finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
+    # A pair that is final on one side alone is a dead end: finals have no way out.
+    return Fragment(numbers[start], finals, tuple(moves))
+
+
+def hide_fragment(body: Fragment) -> Fragment:
+    """Hidden marks inside become no marks; the first and the last event keep theirs (see `transform.hide`)."""
+    moves = (
+        dataclasses.replace(move, mark=None)
+        if move.mark is not None and not move.mark and move.source != body.initial and move.target not in body.finals
+        else move
+        for move in body.moves
+    )
+    return Fragment(body.initial, body.finals, tuple(moves))
+
+
+def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
+    if pattern.strategy is Strategy.ALL:
+        return constructor.build(pattern.pattern)
+    if pattern.strategy is not Strategy.STRICT:
+        raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
+    return strict(constructor, constructor.build(pattern.pattern))
+
+
+def strict(constructor: Constructor, body: Fragment) -> Fragment:
+    """STRICT: the visible marks are an interval (foundations-cel, Theorem 4: linear, three copies).
+
+    The phases of a run: nothing visible yet, inside the interval, past it. Hidden and unmarked events may stand outside the interval only.
+    """
+    before, inside, past = 0, 1, 2
+    numbers: dict[tuple[int, int], int] = {}
+
+    def number(state: int, phase: int) -> int:
+        if (state, phase) not in numbers:
+            numbers[state, phase] = constructor.state()
+        return numbers[state, phase]
+
+    moves = []
+    for move in body.moves:
+        for phase in (before, inside, past):
+            if move.mark and phase == past:
+                continue
+            after = inside if move.mark else (before if phase == before else past)
+            moves.append(dataclasses.replace(move, source=number(move.source, phase), target=number(move.target, after)))
+    finals = frozenset(n for (state, _), n in numbers.items() if state in body.finals)
+    return Fragment(number(body.initial, before), finals, tuple(moves))
+
+
+CONSTRUCTIONS: dict[type[Pattern], Callable[[Constructor, Pattern], Fragment]] = {
+    plan.Event: _event,  # type: ignore[dict-item]  # each construction takes its own node class, which is its key
+    plan.Filter: _filter,  # type: ignore[dict-item]
+    plan.Named: _named,  # type: ignore[dict-item]
+    plan.Project: _project,  # type: ignore[dict-item]
+    plan.Or: _or,  # type: ignore[dict-item]
+    plan.And: _and,  # type: ignore[dict-item]
+    plan.Sequence: _sequence,  # type: ignore[dict-item]
+    plan.Iterate: _iterate,  # type: ignore[dict-item]
+    plan.Select: _select,  # type: ignore[dict-item]
+}
