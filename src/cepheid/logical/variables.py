@@ -1,0 +1,311 @@
+"""The papers' sets of variables, over plan patterns: defined, bound, well-formed, safe, bounded.
+
+Comes in: a pattern of the logical plan. Goes out: sets of names, or a verdict. Event types are variables here (`T AS x` defines T and x,
+the pattern ANY defines ANY). A `Sequence` is left-associative: its scopes are its items, its prefixes and the whole.
+
+All functions are linear in the nodes of the pattern times its depth, and recurse as deep as the pattern is nested. "Semantics" below is the
+semantics of queries, section 2.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cepheid.logical.plan import (
+    Absence,
+    All,
+    And,
+    Event,
+    Field,
+    Filter,
+    Index,
+    Iterate,
+    Named,
+    Optional,
+    Or,
+    Pattern,
+    Project,
+    Select,
+    Sequence,
+    Time,
+    Unless,
+    Within,
+    WithinEvents,
+    variables_of,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.logical.plan import Expression
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def operands(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns directly below whose events become events of a match: the negated ones (of UNLESS, NOT, absence) are left out."""
+    match pattern:
+        case Sequence(items=items):
+            return items
+        case Or(operands=found) | And(operands=found) | All(operands=found):
+            return found
+        case (
+            Named(pattern=inner)
+            | Iterate(pattern=inner)
+            | Optional(pattern=inner)
+            | Project(pattern=inner)
+            | Select(pattern=inner)
+            | Filter(pattern=inner)
+            | Within(pattern=inner)
+            | WithinEvents(pattern=inner)
+            | Unless(pattern=inner)
+            | Absence(pattern=inner)
+        ):
+            return (inner,)
+    return ()
+
+
+def negated(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns directly below that must not match: the n of `; NOT n ;`, the right sides of UNLESS and of NOT FOLLOWED BY."""
+    match pattern:
+        case Sequence(links=links):
+            return tuple(link.without for link in links if link.without is not None)
+        case Unless(negated=inner) | Absence(negated=inner):
+            return (inner,)
+    return ()
+
+
+# --------------------------------------------------------------------------------------------------------------- what is defined
+
+
+def defined(pattern: Pattern) -> frozenset[str]:
+    """The variables that are visible in a pattern: defined inside it and not projected away.
+
+    Name in paper: vdef (foundations-cel, section 3), extended by PROJECT (timed-cel); negated patterns define nothing.
+    """
+    match pattern:
+        case Event():
+            return frozenset({pattern.variable})
+        case Named(variable=variable):
+            return defined(pattern.pattern) | {variable}
+        case Project(variables=variables):
+            return defined(pattern.pattern) & variables
+    return NOTHING.union(*map(defined, operands(pattern)))
+
+
+def all_defined(pattern: Pattern) -> frozenset[str]:
+    """The variables that are defined anywhere in a pattern, also those that a PROJECT hides; still not those of negated patterns."""
+    found = NOTHING.union(*map(all_defined, operands(pattern)))
+    match pattern:
+        case Event():
+            return found | {pattern.variable}
+        case Named(variable=variable):
+            return found | {variable}
+    return found
+
+
+def named(pattern: Pattern) -> frozenset[str]:
+    """The variables that AS introduces in a pattern and that are visible in it: `defined` without the event types."""
+    match pattern:
+        case Event():
+            return NOTHING
+        case Named(variable=variable):
+            return named(pattern.pattern) | {variable}
+        case Project(variables=variables):
+            return named(pattern.pattern) & variables
+    return NOTHING.union(*map(named, operands(pattern)))
+
+
+def named_outside_iterations(pattern: Pattern) -> frozenset[str]:
+    """The visible AS variables that do not stand inside a `+` (or braces); AS over a `+` stands outside it.
+
+    Name in paper: vdef with index + (foundations-cel, section 3).
+    """
+    match pattern:
+        case Iterate() | Event():
+            return NOTHING
+        case Named(variable=variable):
+            return named_outside_iterations(pattern.pattern) | {variable}
+        case Project(variables=variables):
+            return named_outside_iterations(pattern.pattern) & variables
+    return NOTHING.union(*map(named_outside_iterations, operands(pattern)))
+
+
+def event_types(pattern: Pattern) -> frozenset[str | None]:
+    """The event types (None: any) of the events that a match of the pattern can consist of."""
+    if isinstance(pattern, Event):
+        return frozenset({pattern.type})
+    return frozenset(itertools.chain.from_iterable(map(event_types, operands(pattern))))
+
+
+def types_of(pattern: Pattern, variable: str) -> frozenset[str | None]:
+    """The event types (None: any) of the events that a visible variable of the pattern can hold."""
+    match pattern:
+        case Event(type=event_type):
+            return frozenset({event_type}) if pattern.variable == variable else frozenset()
+        case Named(variable=name) if name == variable:
+            return event_types(pattern.pattern)
+        case Project(variables=variables) if variable not in variables:
+            return frozenset()
+    return frozenset(itertools.chain.from_iterable(types_of(operand, variable) for operand in operands(pattern)))
+
+
+# ----------------------------------------------------------------------------------------------------------------- what is bound
+
+
+def bound(pattern: Pattern) -> frozenset[str]:
+    """The variables that a pattern binds: those that a filter elsewhere inside it may speak of.
+
+    Name in paper: bound (foundations-cel, section 5.1; register-match-automata, section 3.2). A type or AS binds its name (AS also over
+    `+`); `+` binds nothing else; OR binds what all operands bind; AND, ALL and sequences what any operand binds; PROJECT L what is bound
+    and in L; an optional item nothing. Counted iterations are sugar for sequences of copies and bind what these do: `p{2,}` is
+    `p ; p+` and binds what p binds, `p{1,}` is `p+`.
+    """
+    match pattern:
+        case Event():
+            return frozenset({pattern.variable})
+        case Named(variable=variable):
+            return bound(pattern.pattern) | {variable}
+        case Iterate(minimum=1, maximum=None) | Optional():
+            return NOTHING
+        case Project(variables=variables):
+            return bound(pattern.pattern) & variables
+        case Or():
+            return frozenset.intersection(*map(bound, pattern.operands))
+    return NOTHING.union(*map(bound, operands(pattern)))
+
+
+def prefix(sequence: Sequence, count: int) -> Pattern:
+    """The first `count` items of a sequence, as a pattern of its own: one of the operands of the left-associative reading."""
+    if count == 1:
+        return sequence.items[0]
+    if count == len(sequence.items):
+        return sequence
+    items, links = sequence.items[:count], sequence.links[: count - 1]
+    return Sequence(items, links, span=items[0].span.to(items[-1].span))
+
+
+def scopes(pattern: Pattern) -> list[tuple[Pattern, ...]]:
+    """For each operand of a pattern the patterns around it, nearest first: the prefixes of a sequence that hold it, then the pattern."""
+    if not isinstance(pattern, Sequence):
+        return [(pattern,)] * len(operands(pattern))
+    prefixes = tuple(prefix(pattern, count) for count in range(2, len(pattern.items) + 1))
+    return [prefixes[max(position - 1, 0) :] for position in range(len(pattern.items))]
+
+
+# ------------------------------------------------------------------------------------------------------------- where filters look
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A condition of a FILTER with what encloses it.
+
+    filter: the Filter that holds it. enclosing: the patterns around that Filter, nearest first, as far as the condition can see: up to the
+    nearest strategy or negation, or the pattern asked about.
+    """
+
+    condition: Expression
+    filter: Filter
+    enclosing: tuple[Pattern, ...]
+
+    def free(self) -> frozenset[str]:
+        """The variables of the condition that its own FILTER does not supply (those of prev alone are not counted)."""
+        return current_variables(self.condition) - defined(self.filter.pattern)
+
+    def binder(self, variable: str) -> Pattern | None:
+        """The pattern that supplies a variable (semantics, section 2, rules 1 and 2), or None where the query is not well-formed."""
+        if variable in defined(self.filter.pattern):
+            return self.filter.pattern
+        return next((pattern for pattern in self.enclosing if variable in bound(pattern)), None)
+
+    def iteration(self, variable: str) -> Iterate | None:
+        """The iteration that `prev(variable)` speaks of: the innermost around the condition whose body defines the variable."""
+        iterations = (pattern for pattern in self.enclosing if isinstance(pattern, Iterate))
+        return next((pattern for pattern in iterations if variable in defined(pattern.pattern)), None)
+
+
+def current_variables(condition: Expression) -> frozenset[str]:
+    """The variables that a condition speaks of other than through prev."""
+    leaves = (node for node in walk(condition) if isinstance(node, Field | Time | Index))
+    return frozenset(leaf.variable for leaf in leaves if not leaf.previous)
+
+
+def previous_variables(condition: Expression) -> frozenset[str]:
+    """The variables that a condition speaks of through prev."""
+    leaves = (node for node in walk(condition) if isinstance(node, Field | Time | Index))
+    return frozenset(leaf.variable for leaf in leaves if leaf.previous)
+
+
+def scoped_conditions(pattern: Pattern, enclosing: tuple[Pattern, ...] = ()) -> Iterator[Scoped]:
+    """Every condition in a pattern with its scopes, in the order written; strategies and negated patterns see nothing around them."""
+    if isinstance(pattern, Filter):
+        for condition in pattern.conditions:
+            yield Scoped(condition, pattern, enclosing)
+    if isinstance(pattern, Select):
+        yield from scoped_conditions(pattern.pattern)
+        return
+    for operand, around in zip(operands(pattern), scopes(pattern), strict=True):
+        yield from scoped_conditions(operand, (*around, *enclosing))
+    for operand in negated(pattern):
+        yield from scoped_conditions(operand)
+
+
+def free_conditions(pattern: Pattern) -> tuple[Scoped, ...]:
+    """The conditions inside a pattern that wait for a variable from outside it: nothing in the pattern supplies it."""
+    return tuple(
+        found
+        for found in scoped_conditions(pattern)
+        if any(found.binder(variable) is None for variable in found.free())
+        or any(found.iteration(variable) is None for variable in previous_variables(found.condition))
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------------------ verdicts
+
+
+def well_formed(pattern: Pattern) -> bool:
+    """Whether every variable of every condition is supplied: visible under its FILTER, or bound by a pattern around it.
+
+    Name in paper: well-formed (foundations-cel, section 5.1). Strategies and negated patterns must be well-formed by themselves, and
+    prev(x) needs an iteration whose body defines x.
+    """
+    return not free_conditions(pattern)
+
+
+def safe(pattern: Pattern) -> bool:
+    """Whether no AS variable is used twice along a sequence, other than inside iterations.
+
+    Name in paper: safe (foundations-cel, section 5.1: the vdef+ of the two sides of every `;` are disjoint). Event types, which are
+    variables here and not there, are not counted: `A ; A` is safe.
+    """
+    if isinstance(pattern, Sequence):
+        names = [name for item in pattern.items for name in named_outside_iterations(item)]
+        if len(names) != len(set(names)):
+            return False
+    return all(map(safe, pattern.children()))
+
+
+def bounded(pattern: Pattern) -> bool:
+    """Whether finitely many registers suffice by the syntax alone.
+
+    Name in paper: bounded (register-match-automata, Definition 3): well-formed; every FILTER speaks only of variables that the pattern
+    under it binds; and the items of a sequence share no AS variable. What the paper does not have is read in its spirit: strategies, windows,
+    projections and negations are bounded when their parts are; prev is not.
+    """
+    return well_formed(pattern) and _bounded(pattern)
+
+
+def _bounded(pattern: Pattern) -> bool:
+    match pattern:
+        case Filter(pattern=inner, conditions=conditions):
+            asked = NOTHING.union(*map(variables_of, conditions))
+            if not asked <= bound(inner) or any(map(previous_variables, conditions)):
+                return False
+        case Sequence(items=items):
+            names = [name for item in items for name in named(item)]
+            if len(names) != len(set(names)):
+                return False
+    return all(map(_bounded, pattern.children()))
