@@ -1,0 +1,310 @@
+"""Events become letters: every distinct predicate of a program is evaluated once per batch, over columns.
+
+Comes in: the predicates of a program (type tests and local conditions) and Arrow batches. Goes out: one unsigned integer per event, its
+letter: bit i says that predicate i holds (engine.md, section 1). The operators are in `values`; here is how they are run fast: text
+predicates on the distinct values of a column only, numbers in slices that stay in the cache, straight on the Arrow buffers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.values import Column, evaluate, in_arrow, plain, raw, read, validity
+from cepheid.errors import LimitError
+from cepheid.logical.plan import Apply, Expression, Field, Literal, Time, walk
+from cepheid.schema import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cepheid.automata.automaton import Predicate
+    from cepheid.schema import EventSchema
+
+SLICE = 1 << 15
+"""Rows per pass: a slice of a few columns and their temporaries stays in the cache."""
+
+MAX_PREDICATES = 64
+"""Bits of a letter."""
+
+FEW_VALUES = 6
+"""Up to so many dictionary values that matter, comparing codes is faster than looking each code up."""
+
+UNKNOWN_TYPE = Literal(None, pa.string())
+
+
+class Predicates:
+    """The predicates of one program over one schema; immutable but for a cache of the last dictionaries.
+
+    predicates: bit i of a letter is predicates[i]. schema: where the type, the time and the attributes stand. Raises LimitError for more
+    than `MAX_PREDICATES`. `columns` are the names of the input columns that `letters` reads.
+    """
+
+    def __init__(self, predicates: Sequence[Predicate], schema: EventSchema) -> None:
+        if len(predicates) > MAX_PREDICATES:
+            raise LimitError(
+                f"the query has {len(predicates)} distinct predicates, and a letter holds {MAX_PREDICATES} (MAX_PREDICATES)",
+                help="split the query, or compute a column that joins some of the conditions",
+            )
+        self.schema = schema
+        self.conditions = tuple(_condition(predicate, schema) for predicate in predicates)
+        leaves = [leaf for condition in self.conditions for leaf in walk(condition)]
+        times = [schema.time_column or "" for leaf in leaves if isinstance(leaf, Time)]
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys([leaf.path[0] for leaf in leaves if isinstance(leaf, Field)] + times))
+        self.dtype = np.dtype(np.uint32 if len(predicates) <= 32 else np.uint64)
+        self._narrow = next(np.dtype(kind) for size, kind in NARROW if len(predicates) <= size)
+        self._dictionaries: dict[tuple[str, ...], _Distinct] = {}
+
+    def letters(self, events: pa.RecordBatch | pa.Table) -> np.ndarray[Any, Any]:
+        """One letter per event: uint32, or uint64 where there are more than 32 predicates.
+
+        events: has at least `columns`, of any encoding. Never raises for what the rows hold. Linear.
+        """
+        out = np.zeros(events.num_rows, self._narrow)
+        start = 0
+        for batch in [events] if isinstance(events, pa.RecordBatch) else events.select(list(self.columns)).to_batches():
+            if self.columns:
+                self._batch(batch, out[start : start + batch.num_rows])
+            start += batch.num_rows
+        if not self.columns:
+            self._constants(out)
+        return out.astype(self.dtype, copy=False)
+
+    def _constants(self, out: np.ndarray[Any, Any]) -> None:
+        for index, condition in enumerate(self.conditions):
+            if evaluate(condition, Rows(self.schema, {}, 0)).truth():
+                out |= self._narrow.type(1 << index)
+
+    def _batch(self, batch: pa.RecordBatch, out: np.ndarray[Any, Any]) -> None:
+        rows = Rows(self.schema, {name: batch.column(name) for name in self.columns}, batch.num_rows)
+        tables: dict[tuple[str, ...], np.ndarray[Any, Any]] = {}
+        sliced: list[tuple[int, Expression]] = []
+        for index, condition in enumerate(self.conditions):
+            path = text_column(condition)
+            if path is None:
+                self._prepare(condition, rows)
+                sliced.append((index, condition))
+                continue
+            distinct = self._distinct(path, rows)
+            table = tables.setdefault(path, np.zeros(distinct.size, self._narrow))
+            table |= distinct.truth(condition).astype(self._narrow) << self._narrow.type(index)
+        for start in range(0, batch.num_rows, SLICE):
+            length = min(SLICE, batch.num_rows - start)
+            target = out[start : start + length]
+            for path, table in tables.items():
+                self._dictionaries[path].add(table, start, target)
+            piece = rows.slice(start, length)
+            for index, condition in sliced:
+                truth = evaluate(condition, piece).truth()
+                bit = truth.view(np.uint8).astype(self._narrow, copy=False) if truth.ndim else self._narrow.type(bool(truth))
+                np.bitwise_or(target, bit << self._narrow.type(index), out=target)
+
+    def _prepare(self, condition: Expression, rows: Rows) -> None:
+        """Compute for the whole batch what has text or decimals as arguments: on distinct values where there is one text column."""
+        for node in boundaries(condition):
+            if node in rows.results:
+                continue
+            path = text_column(node)
+            if path is None:
+                rows.results[node] = evaluate(node, rows)
+            else:
+                rows.results[node] = self._distinct(path, rows).gather(node)
+
+    def _distinct(self, path: tuple[str, ...], rows: Rows) -> _Distinct:
+        known = rows.distinct.get(path)
+        if known is None:
+            known = _Distinct.of(path, rows.array(path), self.schema, self._dictionaries.get(path))
+            rows.distinct[path] = self._dictionaries[path] = known
+        return known
+
+
+NARROW = ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64))
+"""The narrowest integer for so many bits: fewer bytes to move while the letters are put together."""
+
+
+def _condition(predicate: Predicate, schema: EventSchema) -> Expression:
+    """A predicate as one expression: a type test is a comparison of the type column."""
+    if predicate.condition is not None:
+        return predicate.condition
+    boolean, text = pa.bool_(), pa.string()
+    if schema.type_column is None:
+        return Literal(predicate.type == schema.stream, boolean)
+    column = Field("", (schema.type_column,), text, schema.attributes[schema.type_column])
+    return Apply("=", (column, Literal(predicate.type, text)), boolean)
+
+
+def text_column(expression: Expression) -> tuple[str, ...] | None:
+    """The path of the one text attribute that an expression looks at, or None where it looks at nothing, at more, or at something else."""
+    leaves = [leaf for leaf in walk(expression) if isinstance(leaf, Field | Time)]
+    paths = {leaf.path for leaf in leaves if isinstance(leaf, Field) and is_text(leaf.source)}
+    return paths.pop() if len(paths) == 1 and all(isinstance(leaf, Field) and is_text(leaf.source) for leaf in leaves) else None
+
+
+def boundaries(expression: Expression) -> Iterator[Apply]:
+    """The outermost operators that take text or decimals and give something else, and whole parts that look at one text column alone."""
+    if not isinstance(expression, Apply):
+        return
+    if any(in_arrow(argument.type) for argument in expression.arguments) or text_column(expression) is not None:  # type: ignore[attr-defined]
+        yield expression
+        return
+    for argument in expression.arguments:
+        yield from boundaries(argument)
+
+
+@dataclass
+class Rows:
+    """A batch, or a slice of one, as a source of columns for `values.evaluate`.
+
+    results: expressions computed for all rows of the batch. cache: columns read so far. start, length: the slice.
+    """
+
+    schema: EventSchema
+    arrays: dict[str, pa.Array]
+    length: int
+    start: int = 0
+    results: dict[Expression, Any] = field(default_factory=dict)
+    cache: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    distinct: dict[tuple[str, ...], _Distinct] = field(default_factory=dict)
+    whole: bool = True
+
+    def slice(self, start: int, length: int) -> Rows:
+        """The same batch, seen through a window of rows."""
+        return Rows(self.schema, self.arrays, length, start, self.results, self.cache, whole=start == 0 and length == self.length)
+
+    def array(self, path: tuple[str, ...]) -> pa.Array:
+        """The input array of a path; a NULL struct has NULL fields."""
+        array = self.arrays[path[0]]
+        for name in path[1:]:
+            array = pc.struct_field(plain(array), name)
+        return array
+
+    def field(self, field: Field) -> Any:
+        """An attribute of these rows, as its canonical type."""
+        value = self.cache.get(field.path)
+        if value is None:
+            value = self.cache[field.path] = _lazy(self.array(field.path), field.type)
+        return self._cut(value, field.type)
+
+    def time(self, time: Time) -> Any:
+        """The event times of these rows, as numbers."""
+        path = (self.schema.time_column or "",)
+        return self.field(Field("", path, time.type, time.type))
+
+    def known(self, expression: Expression) -> Any | None:
+        """What `Predicates` has computed for the whole batch."""
+        if not isinstance(expression, Apply) or not self.results:
+            return None
+        value = self.results.get(expression)
+        return None if value is None else self._cut(value, expression.type)
+
+    def _cut(self, value: Any, kind: pa.DataType) -> Any:
+        if isinstance(value, _Late):
+            return value.read(self.start, self.length, kind)
+        if self.whole or isinstance(value, pa.Scalar):
+            return value
+        if not isinstance(value, Column):
+            return value.slice(self.start, self.length)
+        if value.values.ndim == 0:
+            return value
+        end = self.start + self.length
+        return Column(value.values[self.start : end], None if value.valid is None else value.valid[self.start : end])
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A numeric column that is read slice by slice: nothing is unpacked or normalized for the whole batch."""
+
+    array: pa.Array
+
+    def read(self, start: int, length: int, kind: pa.DataType) -> Column:
+        column: Column = read(self.array.slice(start, length), kind)
+        return column
+
+
+def _lazy(array: pa.Array, kind: pa.DataType) -> Any:
+    array = plain(array)
+    return read(array, kind) if in_arrow(kind) else _Late(array)
+
+
+@dataclass(frozen=True)
+class _Distinct:
+    """A text column as codes into its distinct values; the last value is NULL.
+
+    dictionary: the distinct values. codes: one per row, int32 or narrower or wider; NULL rows have the code of the NULL entry.
+    """
+
+    path: tuple[str, ...]
+    dictionary: pa.Array
+    codes: np.ndarray[Any, Any]
+    rows: Rows
+    known: dict[Expression, np.ndarray[Any, Any]]
+
+    @classmethod
+    def of(cls, path: tuple[str, ...], array: pa.Array, schema: EventSchema, last: _Distinct | None) -> _Distinct:
+        """Encode a column; where its dictionary is the last batch's, what is known about its values is kept."""
+        if not pa.types.is_dictionary(array.type):
+            array = plain(array).dictionary_encode()
+        elif len(array.dictionary) > max(len(array), 256):
+            array = plain(array.dictionary_decode()).dictionary_encode()
+        dictionary = array.dictionary
+        same = last is not None and _same(dictionary, last.dictionary)
+        codes, valid = raw(array.indices), validity(array.indices)
+        if valid is not None:
+            codes = np.where(valid, codes, len(dictionary)).astype(np.int32 if codes.itemsize <= 4 else np.int64)
+        if same:
+            assert last is not None
+            return cls(path, last.dictionary, codes, last.rows, last.known)
+        values = plain(dictionary)
+        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+        rows = Rows(schema, {path[0]: values}, len(values))
+        rows.cache[path] = values
+        return cls(path, dictionary, codes, rows, {})
+
+    @property
+    def size(self) -> int:
+        """Distinct values, with NULL."""
+        return self.rows.length
+
+    def value(self, expression: Expression) -> Column:
+        """An expression about this column, on the distinct values."""
+        result: Column = evaluate(expression, self.rows)
+        return result
+
+    def truth(self, condition: Expression) -> np.ndarray[Any, Any]:
+        """Which of the distinct values satisfy a condition."""
+        known = self.known.get(condition)
+        if known is None:
+            known = self.known[condition] = np.broadcast_to(self.value(condition).truth(), (self.size,))
+        return known
+
+    def gather(self, expression: Expression) -> Column:
+        """An expression about this column, one value per row."""
+        column = self.value(expression)
+        if column.values.ndim == 0:
+            return column
+        return Column(column.values[self.codes], None if column.valid is None else column.valid[self.codes])
+
+    def add(self, table: np.ndarray[Any, Any], start: int, target: np.ndarray[Any, Any]) -> None:
+        """Add `table[codes]` to the letters in `target`, for the rows from `start` on."""
+        codes = self.codes[start : start + len(target)]
+        matters = np.flatnonzero(table)
+        if len(matters) > FEW_VALUES:
+            np.bitwise_or(target, table[codes], out=target)
+            return
+        for value in matters.tolist():
+            truth = (codes == codes.dtype.type(value)).view(np.uint8).astype(table.dtype, copy=False)
+            np.bitwise_or(target, truth * table[value], out=target)
+
+
+def _same(first: pa.Array, second: pa.Array) -> bool:
+    """Whether two dictionaries are the same memory; equal contents elsewhere count as different, which is only slower."""
+    return first is second or (
+        first.type == second.type
+        and len(first) == len(second)
+        and first.offset == second.offset
+        and [buffer and buffer.address for buffer in first.buffers()] == [buffer and buffer.address for buffer in second.buffers()]
+    )

@@ -1,0 +1,217 @@
+"""Predicates on Arrow data against the plain Python evaluator of cepheid.testing, on nasty values."""
+
+import datetime as dt
+import math
+import random
+from decimal import Decimal
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cepheid.automata.automaton import Predicate
+from cepheid.engine import predicates as module
+from cepheid.engine.predicates import Predicates
+from cepheid.engine.values import OPERATIONS, like_expression
+from cepheid.errors import LimitError
+from cepheid.logical.plan import OPERATORS, Apply, Field, Literal
+from cepheid.schema import schema_of
+from cepheid.testing import evaluate as plain
+
+BOOL, INT, DOUBLE, TEXT, DATE = pa.bool_(), pa.int64(), pa.float64(), pa.string(), pa.date32()
+DECIMAL, STAMP, ZONED, SPAN = pa.decimal128(12, 2), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
+
+TEXTS = ["", "a", "A", "ab", "a%b", "a_b", "a\\b", "%", "_", "é", "É", "ß", "日本", "\U0001f600", "z\n", "line\nbreak", "ab.", "(x)", None]
+VALUES = {
+    "i": (pa.int64(), INT, [0, 1, -1, 7, -7, 2**63 - 1, -(2**63), 2**62, 3_037_000_500, None]),
+    "j": (pa.int16(), INT, [0, 1, -1, 32767, -32768, 100, None]),
+    "u": (pa.uint64(), INT, [0, 1, 2**63, 2**64 - 1, 2**63 - 1, None]),
+    "d": (pa.float64(), DOUBLE, [0.0, -0.0, 1.5, -2.5, math.inf, -math.inf, math.nan, 1e308, -1e308, 0.1, None]),
+    "f": (pa.float32(), DOUBLE, [0.0, 0.1, -1.5, math.nan, math.inf, 3.4e38, None]),
+    "n": (DECIMAL, DECIMAL, [Decimal("0.00"), Decimal("1.25"), Decimal("-9999999999.99"), Decimal("9999999999.99"), Decimal("-0.01"), None]),
+    "s": (pa.string(), TEXT, TEXTS),
+    "k": (pa.dictionary(pa.int8(), pa.string()), TEXT, TEXTS),
+    "l": (pa.large_string(), TEXT, TEXTS),
+    "b": (pa.bool_(), BOOL, [True, False, None]),
+    "date": (pa.date32(), DATE, [dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(1970, 1, 1), None]),
+    "stamp": (STAMP, STAMP, [dt.datetime(2024, 3, 31, 1, 30), dt.datetime(1969, 1, 1), dt.datetime(2024, 10, 27, 2, 30, 0, 1), None]),  # noqa: DTZ001 - times without zone
+    "zoned": (ZONED, ZONED, [dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC), dt.datetime(1960, 1, 1, tzinfo=dt.UTC), None]),
+    "span": (SPAN, SPAN, [dt.timedelta(seconds=-1), dt.timedelta(0), dt.timedelta(days=100_000), None]),
+}
+FIELDS = {name: Field("", (name,), kind, source) for name, (source, kind, _) in VALUES.items()}
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def table(rng, size):
+    columns = {}
+    for name, (source, _, values) in VALUES.items():
+        chosen = [rng.choice(values) for _ in range(size)]
+        columns[name] = pa.array(chosen, pa.string()).dictionary_encode().cast(source) if name == "k" else pa.array(chosen, source)
+    return pa.table(columns)
+
+
+def literal(rng, kind):
+    value = rng.choice(next(values for _, of, values in VALUES.values() if of == kind))
+    if isinstance(value, float) and math.isnan(value):
+        value = None
+    if isinstance(value, dt.datetime):
+        value = plain.steps_of(value, "us")
+    if isinstance(value, dt.timedelta):
+        value = value // dt.timedelta(microseconds=1)
+    return Literal(value, kind)
+
+
+def leaf(rng, kind):
+    names = [name for name, (_, of, _) in VALUES.items() if of == kind]
+    return literal(rng, kind) if rng.random() < 0.3 else FIELDS[rng.choice(names)]
+
+
+def value(rng, kind, depth):
+    """A random expression of a type."""
+    if depth == 0 or rng.random() < 0.2:
+        return leaf(rng, kind)
+    sub = lambda of=kind: value(rng, of, depth - 1)  # noqa: E731
+    if kind == BOOL:
+        return condition(rng, depth)
+    choices = [lambda: Apply("coalesce", (sub(), sub()), kind)]
+    if kind in (INT, DOUBLE, DECIMAL):
+        names = ["+", "-", "*", "%"] + ["/"] * (kind != INT)
+        choices += [lambda: Apply(rng.choice(names), (sub(), sub()), kind)] * 3
+        choices += [lambda: Apply(rng.choice(["negate", "abs", "floor", "ceil"]), (sub(),), kind)]
+    if kind in (DOUBLE, DECIMAL):
+        choices += [lambda: Apply("cast", (sub(INT),), kind)]
+    if kind == DOUBLE:
+        choices += [lambda: Apply("cast", (sub(DECIMAL),), kind)]
+    if kind == INT:
+        choices += [lambda: Apply("length", (sub(TEXT),), INT)]
+    if kind == TEXT:
+        choices += [lambda: Apply(rng.choice(["lower", "upper"]), (sub(),), TEXT)]
+    if kind == STAMP:
+        choices += [lambda: Apply(rng.choice("+-"), (sub(), sub(SPAN)), STAMP), lambda: Apply("cast", (sub(DATE),), STAMP)]
+    if kind == SPAN:
+        choices += [lambda: Apply("-", (sub(STAMP), sub(STAMP)), SPAN), lambda: Apply(rng.choice("+-"), (sub(), sub()), SPAN)]
+    return rng.choice(choices)()
+
+
+def condition(rng, depth):
+    if depth == 0:
+        return FIELDS["b"]
+    kinds = [INT, DOUBLE, TEXT, DECIMAL, BOOL, DATE, STAMP, ZONED, SPAN]
+    choice = rng.random()
+    if choice < 0.3:
+        name = rng.choice(["and", "or", "not"])
+        return Apply(name, tuple(condition(rng, depth - 1) for _ in range(1 if name == "not" else rng.randint(2, 3))), BOOL)
+    kind = rng.choice(kinds)
+    if choice < 0.4:
+        return Apply("is_null", (value(rng, kind, depth - 1),), BOOL)
+    if choice < 0.5:
+        options = tuple(literal(rng, kind) for _ in range(rng.choice([1, 3, 10])))
+        return Apply("in", (value(rng, kind, depth - 1), *options), BOOL)
+    if choice < 0.6:
+        pattern = Literal("".join(rng.choice("ab%_\\.é(") for _ in range(rng.randint(0, 4))), TEXT)
+        return Apply("like", (value(rng, TEXT, depth - 1), pattern), BOOL)
+    return Apply(rng.choice(COMPARISONS), (value(rng, kind, depth - 1), value(rng, kind, depth - 1)), BOOL)
+
+
+def expected(conditions, events):
+    rows = [SimpleNamespace(attributes=row, time=None) for row in events.to_pylist()]
+    return [sum(1 << i for i, c in enumerate(conditions) if plain.holds(c, [row], {("", False): 0})) for row in rows]
+
+
+def letters(conditions, events):
+    schema = schema_of(events.schema)
+    return Predicates([Predicate(condition=c) for c in conditions], schema).letters(events)
+
+
+def test_every_operator_has_an_implementation():
+    assert set(OPERATIONS) == set(OPERATORS)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_random_conditions_hold_where_the_definition_says(seed, monkeypatch):
+    monkeypatch.setattr(module, "SLICE", 17)
+    rng = random.Random(seed)
+    events = table(rng, 90)
+    conditions = [condition(rng, 3) for _ in range(rng.choice([4, 12, 24, 50]))]
+    if rng.random() < 0.5:
+        events = pa.concat_tables([events.slice(0, 11), events.slice(11, 40), events.slice(51)])
+    got = letters(conditions, events).tolist()
+    for row, (one, other) in enumerate(zip(got, expected(conditions, events), strict=True)):
+        wrong = [c for i, c in enumerate(conditions) if (one ^ other) >> i & 1]
+        assert not wrong, (wrong[0], events.slice(row, 1).to_pylist())
+
+
+@pytest.mark.parametrize("text", TEXTS[:-1])
+@pytest.mark.parametrize("pattern", ["", "%", "_", "a%", "%b", "%a%", "a_b", "a\\b", "a%b", "__", "%\n%", "ab.", "(x)", "%é", "É%", "%_%", "%%"])
+def test_like_has_no_escapes(text, pattern):
+    events = pa.table({"s": [text]})
+    like = Apply("like", (Field("", ("s",), TEXT, TEXT), Literal(pattern, TEXT)), BOOL)
+    assert letters([like], events).tolist() == [int(plain.like(text, pattern))], like_expression(pattern)
+
+
+def test_types_become_bits_whatever_their_encoding():
+    wanted = [1, 2, 0, 1, 0]
+    plain_types = pa.array(["A", "B", "C", "A", None])
+    encodings = [
+        plain_types,
+        plain_types.cast(pa.large_string()),
+        plain_types.cast(pa.string_view()),
+        plain_types.dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array([1, 0, 3, 1, 2], pa.int8()), pa.array(["B", "A", None, "C"])),
+        pa.array(["x", *plain_types.to_pylist()]).slice(1),
+    ]
+    for types in encodings:
+        events = pa.table({"type": types, "ts": range(5)})
+        predicates = Predicates([Predicate(type="A"), Predicate(type="B")], schema_of(events.schema))
+        assert predicates.letters(events).tolist() == wanted
+        assert predicates.letters(events).dtype == np.uint32
+
+
+def test_a_stream_without_a_type_column_has_its_name_as_type():
+    events = pa.table({"v": [1, 2]})
+    schema = schema_of(events.schema, streams=("flights",), used=frozenset({"flights"}))
+    assert Predicates([Predicate(type="flights"), Predicate(type="other")], schema).letters(events).tolist() == [1, 1]
+
+
+def test_many_dictionary_values_that_matter():
+    rng = random.Random(5)
+    names = [f"T{i}" for i in range(40)]
+    events = pa.table({"type": pa.array([rng.choice(names) for _ in range(500)]).dictionary_encode()})
+    got = Predicates([Predicate(type=name) for name in names], schema_of(events.schema)).letters(events)
+    assert got.dtype == np.uint64
+    assert got.tolist() == [1 << names.index(name) for name in events["type"].to_pylist()]
+
+
+def test_a_shared_dictionary_is_evaluated_once():
+    dictionary = pa.array(["A", "B"])
+    predicates = Predicates([Predicate(type="B")], schema_of(pa.schema([("type", pa.dictionary(pa.int32(), pa.string()))])))
+    first = pa.record_batch({"type": pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), dictionary)})
+    second = pa.record_batch({"type": pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int32()), dictionary)})
+    assert predicates.letters(first).tolist() == [0, 1]
+    known = predicates._dictionaries["type",].known
+    assert predicates.letters(second).tolist() == [1, 1]
+    assert predicates._dictionaries["type",].known is known
+
+
+def test_nested_fields_and_null_structs():
+    events = pa.table({"x": pa.array([{"a": {"b": 1}}, {"a": None}, None, {"a": {"b": 5}}])})
+    field = Field("", ("x", "a", "b"), INT, INT)
+    above = Apply(">", (field, Literal(0, INT)), BOOL)
+    missing = Apply("is_null", (field,), BOOL)
+    assert letters([above, missing], events).tolist() == [1, 2, 2, 1]
+
+
+def test_empty_input_and_too_many_predicates():
+    events = pa.table({"i": pa.array([], INT)})
+    above = Apply(">", (Field("", ("i",), INT, INT), Literal(0, INT)), BOOL)
+    assert letters([above], events).tolist() == []
+    with pytest.raises(LimitError, match="65 distinct predicates"):
+        letters([above] * 65, events)
+
+
+def test_half_floats_and_float32_compare_as_double():
+    events = pa.table({"f": pa.array([0.1, 0.5], pa.float32())})
+    field = Field("", ("f",), DOUBLE, pa.float32())
+    equal = [Apply("=", (field, Literal(value, DOUBLE)), BOOL) for value in (0.1, 0.5, float(np.float32(0.1)))]
+    assert letters(equal, events).tolist() == [4, 2]
