@@ -1,0 +1,249 @@
+"""Conditions and values in plain Python: each operator of `cepheid.logical.plan.OPERATORS`, once, as it is defined.
+
+Comes in: a typed expression, the events and one position for each of its variables. Goes out: a Python value, None for NULL. A condition is
+two-valued: a comparison is true or false, false on NULL, and a bool that is NULL counts as false wherever a condition is asked for.
+
+Values: bool, int (int64), float (double, never NaN: NaN is NULL), Decimal (decimal128), str (utf8), datetime.date (date32), and int for
+timestamps and durations (steps of the type's unit). Attributes may also hold what Arrow gives for those (datetime, timedelta):
+`attribute_value` brings them to this form.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.logical.plan import Apply, Expression, Field, Index, Literal, Time
+from cepheid.schema import NANOSECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cepheid.testing.reference import Event
+
+INT64_MINIMUM = -(2**63)
+INT64_MAXIMUM = 2**63 - 1
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+EPOCH_DAY = EPOCH.date()
+
+EXACT = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
+"""Wide enough for the exact product of two decimal128 values; a result is rounded once, half up, to its type's scale."""
+
+Choice = Mapping[tuple[str, bool], int]
+"""One position for each (variable, whether it is meant in the previous iteration)."""
+
+
+def holds(condition: Expression, events: Sequence[Event], choice: Choice) -> bool:
+    """Whether a condition is true, with one position for each variable; NULL counts as false."""
+    return evaluate(condition, events, choice) is True
+
+
+def evaluate(expression: Expression, events: Sequence[Event], choice: Choice) -> Any:
+    """The value of a typed expression, None for NULL."""
+    match expression:
+        case Literal(value=value):
+            return _canonical(value, expression.type)
+        case Field(variable=variable, previous=previous):
+            return attribute_value(events[choice[variable, previous]].attributes, expression)
+        case Time(variable=variable, previous=previous):
+            return time_value(events[choice[variable, previous]].time, expression.type)
+        case Index(variable=variable, previous=previous):
+            return choice[variable, previous]
+        case Apply(operator="coalesce"):
+            values = (evaluate(argument, events, choice) for argument in expression.arguments)
+            return next((value for value in values if value is not None), None)
+        case Apply():
+            arguments = [evaluate(argument, events, choice) for argument in expression.arguments]
+            return apply(expression, arguments)
+    raise TypeError(expression)
+
+
+def apply(expression: Apply, arguments: list[Any]) -> Any:
+    """The operator of `expression` on values: those of `CONDITIONS` see NULL, every other operator gives NULL (or false) for a NULL."""
+    if expression.operator in CONDITIONS:
+        return CONDITIONS[expression.operator](*arguments)
+    if expression.operator in COMPARISONS:
+        return None not in arguments[:2] and COMPARISONS[expression.operator](*map(_comparable, arguments))
+    if None in arguments:
+        return None
+    return VALUES[expression.operator](expression, *arguments)
+
+
+# ------------------------------------------------------------------------------------------------------------- leaves: what is stored
+
+
+def attribute_value(attributes: Mapping[str, object], field: Field) -> Any:
+    """The canonical value of an attribute (or a field inside it); a missing one is NULL."""
+    value: object = attributes
+    for name in field.path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if value is None:
+        return None
+    if pa.types.is_timestamp(field.source) or pa.types.is_duration(field.source):
+        steps = value if isinstance(value, int) else steps_of(value, field.source.unit)
+        return _int64(steps * (NANOSECONDS[field.source.unit] // NANOSECONDS[field.type.unit]))
+    return _canonical(value, field.type)
+
+
+def steps_of(value: object, unit: str) -> int:
+    """A datetime (without zone: read as UTC) or timedelta as a whole number of steps, exactly; a finer rest is cut off towards the past."""
+    if isinstance(value, dt.datetime):
+        value = (value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - EPOCH
+    assert isinstance(value, dt.timedelta), value
+    # pandas' Timedelta carries nanoseconds besides the microseconds of its base class.
+    nanoseconds = (value // dt.timedelta(microseconds=1)) * 1000 + int(getattr(value, "nanoseconds", 0)) % 1000
+    return nanoseconds // NANOSECONDS[unit]
+
+
+def time_value(time: int | None, kind: pa.DataType) -> Any:
+    """An event's time as a value of the time column's type: a date for date columns, else the number of steps."""
+    if time is not None and pa.types.is_date32(kind):
+        return EPOCH_DAY + dt.timedelta(days=time)
+    return time
+
+
+def _canonical(value: Any, kind: pa.DataType) -> Any:
+    """A stored value or a literal in its canonical form; NaN, and integers that int64 does not hold, are NULL."""
+    if value is None:
+        return None
+    if pa.types.is_floating(kind):
+        number = float(value)
+        return None if math.isnan(number) else number
+    if pa.types.is_int64(kind):
+        return _int64(int(value))
+    if pa.types.is_decimal(kind):
+        return Decimal(value)
+    if pa.types.is_date32(kind) and isinstance(value, dt.datetime):
+        return value.date()
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------- conditions and comparisons
+
+
+def _comparable(value: Any) -> Any:
+    """A key with the order of the language: strings by their UTF-8 bytes."""
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+
+
+def like(text: str, pattern: str) -> bool:
+    """LIKE: `%` is any text, `_` any one code point, nothing escapes."""
+    expression = "".join({"%": ".*", "_": "."}.get(character, re.escape(character)) for character in pattern)
+    return re.fullmatch(expression, text, re.DOTALL) is not None
+
+
+CONDITIONS: dict[str, Callable[..., bool]] = {
+    "and": lambda *arguments: all(argument is True for argument in arguments),
+    "or": lambda *arguments: any(argument is True for argument in arguments),
+    "not": lambda argument: argument is not True,
+    "is_null": lambda argument: argument is None,
+    "in": lambda value, *options: value is not None and any(value == option for option in options if option is not None),
+    "like": lambda text, pattern: text is not None and pattern is not None and like(text, pattern),
+}
+"""Operators that give true or false whatever their arguments, NULL too."""
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+# ------------------------------------------------------------------------------------------------------------- values and arithmetic
+
+
+def _int64(value: int) -> int | None:
+    return value if INT64_MINIMUM <= value <= INT64_MAXIMUM else None
+
+
+def fit(value: Any, kind: pa.DataType, *operands: Any) -> Any:
+    """A result in the range of its type, NULL where it overflows (double: where finite operands give no finite number)."""
+    if pa.types.is_floating(kind):
+        overflow = math.isinf(value) and all(math.isfinite(operand) for operand in operands)
+        return None if math.isnan(value) or overflow else value
+    if pa.types.is_decimal(kind):
+        rounded = value.quantize(Decimal(1).scaleb(-kind.scale), context=EXACT) if value.is_finite() else value
+        return rounded if rounded.is_finite() and abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
+    return _int64(value)
+
+
+def _arithmetic(on_numbers: Callable[[Any, Any], Any], on_decimals: Callable[[Decimal, Decimal], Decimal]) -> Callable[..., Any]:
+    def compute(expression: Apply, left: Any, right: Any) -> Any:
+        result = on_decimals(left, right) if isinstance(left, Decimal) else on_numbers(left, right)
+        return fit(result, expression.type, left, right)
+
+    return compute
+
+
+def _divide(expression: Apply, left: Any, right: Any) -> Any:
+    if right == 0:
+        return None
+    return fit(EXACT.divide(left, right) if isinstance(left, Decimal) else left / right, expression.type, left, right)
+
+
+def _remainder(expression: Apply, left: Any, right: Any) -> Any:
+    if right == 0:
+        return None
+    if isinstance(left, Decimal):
+        return fit(EXACT.remainder(left, right), expression.type)
+    if isinstance(left, float):
+        return None if math.isinf(left) else fit(math.fmod(left, right), expression.type, left, right)
+    return fit(int(math.copysign(1, left)) * (abs(left) % abs(right)), expression.type)
+
+
+def _round(expression: Apply, value: Any, towards: Callable[[Any], int]) -> Any:
+    if isinstance(value, float):
+        return value if math.isinf(value) else float(towards(value))
+    return fit(Decimal(towards(value)), expression.type) if isinstance(value, Decimal) else value
+
+
+def _cast(expression: Apply, value: Any) -> Any:
+    argument, target = expression.arguments[0], expression.type
+    assert isinstance(argument, Field | Time | Index | Literal | Apply)
+    source = argument.type
+    if pa.types.is_floating(target):
+        return float(value)
+    if pa.types.is_decimal(target):
+        return fit(Decimal(value), target)
+    if pa.types.is_date32(source):
+        return _int64((value - EPOCH_DAY).days * 86_400 * (NANOSECONDS["s"] // NANOSECONDS[target.unit]))
+    if pa.types.is_timestamp(target) or pa.types.is_duration(target):
+        return _int64(value * (NANOSECONDS[source.unit] // NANOSECONDS[target.unit]))
+    return value
+
+
+def _ascii(first: str, last: str, shift: int) -> dict[int, int]:
+    return {code: code + shift for code in range(ord(first), ord(last) + 1)}
+
+
+TO_LOWER = _ascii("A", "Z", 32)
+TO_UPPER = _ascii("a", "z", -32)
+
+VALUES: dict[str, Callable[..., Any]] = {
+    "+": _arithmetic(operator.add, EXACT.add),
+    "-": _arithmetic(operator.sub, EXACT.subtract),
+    "*": _arithmetic(operator.mul, EXACT.multiply),
+    "/": _divide,
+    "%": _remainder,
+    "negate": lambda expression, value: fit(-value, expression.type, value),
+    "abs": lambda expression, value: fit(abs(value), expression.type, value),
+    "floor": lambda expression, value: _round(expression, value, math.floor),
+    "ceil": lambda expression, value: _round(expression, value, math.ceil),
+    "length": lambda _, text: len(text),
+    "lower": lambda _, text: text.translate(TO_LOWER),
+    "upper": lambda _, text: text.translate(TO_UPPER),
+    "cast": _cast,
+}
+"""Operators that give NULL for a NULL argument: (the Apply node, values) -> value."""

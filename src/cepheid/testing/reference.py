@@ -1,0 +1,281 @@
+"""What "right" means, for queries: partitions, consumption, strategies, projection, limits, measures and undecided absences.
+
+`matches` gives the matches of one stream, `run` the whole result. Patterns are in `cepheid.testing.denotation`, conditions and values in
+`cepheid.testing.evaluate`; a measure is computed here. Exponential, hence limited: MAX_EVENTS and MAX_MATCHES.
+
+The order, as defined: PARTITION BY; the pattern; CONSUME (a match competes only if it starts after the last trigger that gave matches); the
+strategy; SELECT's projection, after which equal matches are one; COUNT(*), or LIMIT. A LIMIT leaves open which matches are given: a `Group`
+therefore holds all candidates of a trigger, and the number to choose.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from cepheid.errors import InputError, LimitError, NotSupportedError
+from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical import plan as logical
+from cepheid.testing.denotation import MAX_MATCHES, Denotation, Event, Match, project, select
+from cepheid.testing.evaluate import attribute_value, evaluate, fit, time_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+__all__ = ["MAX_EVENTS", "MAX_MATCHES", "Event", "Group", "Match", "Partition", "Result", "matches", "run"]
+
+MAX_EVENTS = 10_000
+"""Most events of an input that the reference takes."""
+
+Until = int | Literal["end"] | None
+"""Up to which time the input is complete: a time, "end" (nothing follows), or None: its greatest time."""
+
+State = Literal["given", "vetoed", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The matches that one event triggers.
+
+    candidates: all of them, ascending. choose: how many of them are given, under LIMIT and ANY fewer than there are candidates. measures: the
+    values of the query's measures, one row per candidate. count: for COUNT(*), the number of matches.
+    """
+
+    end: int
+    candidates: tuple[Match, ...]
+    choose: int
+    measures: tuple[tuple[object, ...], ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The value of COUNT(*)."""
+        return len(self.candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The result of one partition: positions in matches count its events; `positions` are those events' places in the stream."""
+
+    key: tuple[object, ...]
+    positions: tuple[int, ...]
+    groups: tuple[Group, ...]
+    undecided: tuple[Match, ...]
+
+    @property
+    def candidates(self) -> list[Match]:
+        """The matches of all triggers, in the order of the triggers."""
+        return [match for group in self.groups for match in group.candidates]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a query: its partitions in the order of their first events, and the number of events left out for a NULL in their key."""
+
+    partitions: tuple[Partition, ...]
+    null_keys: int = 0
+
+
+def matches(
+    plan: logical.QueryPlan, events: Sequence[Event], *, until: Until = None, max_events: int = MAX_EVENTS, max_matches: int = MAX_MATCHES
+) -> list[Match]:
+    """The matches of a query over one stream, taken as one partition: by trigger, then by start and mapping.
+
+    Under ANY and LIMIT these are all candidates. Absences that are undecided at `until` are left out. Raises NotSupportedError for THEN, time
+    models and RESTRICTED, LimitError past the limits, InputError for times that descend or are missing where the query asks for them.
+    """
+    _check(plan, events, max_events)
+    stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches)
+    return stream.partition(_consume(plan, [stream]), until, _latest(events)).candidates
+
+
+def run(
+    plan: logical.QueryPlan,
+    events: Sequence[Event],
+    *,
+    until: Until = None,
+    null_keys: Literal["drop", "group"] = "drop",
+    max_events: int = MAX_EVENTS,
+    max_matches: int = MAX_MATCHES,
+) -> Result:
+    """The result of a query over a stream that is in order: its partitions, each with its matches grouped by trigger.
+
+    null_keys: "drop" counts events with a NULL in their key and leaves them out, "group" gives NULL a partition like any other value. Raises
+    as `matches` does.
+    """
+    _check(plan, events, max_events)
+    places: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    dropped = 0
+    for place, event in enumerate(events):
+        key = tuple(_key_value(event.attributes.get(name)) for name in plan.partition_by)
+        if None in key and null_keys == "drop":
+            dropped += 1
+        else:
+            places[key].append(place)
+    streams = [_Stream(plan, events, key, tuple(mine), max_matches) for key, mine in places.items()]
+    consumed = _consume(plan, streams)
+    return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped)
+
+
+def _check(plan: logical.QueryPlan, events: Sequence[Event], max_events: int) -> None:
+    if plan.strategy is Strategy.RESTRICTED:
+        raise NotSupportedError("the reference does not have RESTRICTED yet", text=plan.text or None, span=plan.pattern.span)
+    if plan.model is not None:
+        raise NotSupportedError(
+            f"the reference does not have TIME MODEL {plan.model.value} yet", text=plan.text or None, span=plan.pattern.span
+        )
+    if len(events) > max_events:
+        raise LimitError(
+            f"{len(events)} events are more than {max_events}, the limit of the reference",
+            help="take fewer events, or raise the limit with max_events=",
+        )
+    times = [event.time for event in events if event.time is not None]
+    if len(times) not in {0, len(events)}:
+        raise InputError(f"{len(events) - len(times)} of {len(events)} events have no time", help="give every event a time, or none")
+    if any(later < earlier for earlier, later in itertools.pairwise(times)):
+        raise InputError("the events are not in the order of their times", help="sort them by time")
+
+
+def _latest(events: Sequence[Event]) -> int | None:
+    return max((event.time for event in events if event.time is not None), default=None)
+
+
+def _key_value(value: object) -> object:
+    """A key's value: NaN is NULL."""
+    return None if value != value else value  # noqa: PLR0124 - only NaN differs from itself
+
+
+# ------------------------------------------------------------------------------------------------------- one partition, end by end
+
+
+class _Stream:
+    """One partition's events with all matches of the pattern."""
+
+    def __init__(
+        self, plan: logical.QueryPlan, events: Sequence[Event], key: tuple[object, ...], positions: tuple[int, ...], limit: int
+    ) -> None:
+        self.plan = plan
+        self.key = key
+        self.positions = positions
+        self.events = [events[position] for position in positions]
+        self._denotation = Denotation(self.events, max_matches=limit, text=plan.text)
+        self.by_end: dict[int, list[Match]] = defaultdict(list)
+        for match in self._denotation.matches(plan.pattern):
+            self.by_end[match.end].append(match)
+
+    def selected(self, end: int, after: int) -> list[Match]:
+        """The matches that the strategy keeps of those that end at `end` and start after the stream's place `after`."""
+        competing = [match for match in self.by_end[end] if self.positions[match.start] > after]
+        strategy = Strategy.ALL if self.plan.strategy is Strategy.ANY else self.plan.strategy
+        return sorted(select(logical.Select(strategy, self.plan.pattern), competing, text=self.plan.text))
+
+    def partition(self, selected: Mapping[tuple[tuple[object, ...], int], list[Match]], until: Until, latest: int | None) -> Partition:
+        groups = []
+        undecided: list[Match] = []
+        for end in sorted(self.by_end):
+            kept = selected[self.key, end]
+            state = self._state(end, until, latest) if kept else "vetoed"
+            if state == "given":
+                groups.append(self._group(end, kept))
+            elif state == "undecided":
+                undecided += self._distinct(kept)
+        return Partition(self.key, self.positions, tuple(groups), tuple(undecided))
+
+    def _group(self, end: int, kept: list[Match]) -> Group:
+        candidates = kept if self.plan.measures or self.plan.count else self._distinct(kept)
+        bounds = [self.plan.limit, 1 if self.plan.strategy is Strategy.ANY else None]
+        choose = min([len(candidates), *(bound for bound in bounds if bound is not None)])
+        rows = tuple(tuple(self.measure(item.expression, match) for item in self.plan.measures) for match in candidates)
+        return Group(end, tuple(candidates), choose, rows if self.plan.measures else ())
+
+    def _distinct(self, kept: list[Match]) -> list[Match]:
+        """SELECT's projection: matches with the same interval and the same positions of the shown variables are one."""
+        return sorted({Match(match.start, match.end, project(match.mapping, self.plan.variables)) for match in kept})
+
+    def _state(self, end: int, until: Until, latest: int | None) -> State:
+        """Whether a trigger's matches are given: not where an absence has been broken, not yet where one may still be."""
+        state: State = "given"
+        for absence in self._denotation.absences:
+            time = self.events[end].time
+            if time is None:
+                raise InputError("NOT FOLLOWED BY needs events with times", help="give each event a time")
+            deadline = time + absence.duration
+            for other in self._denotation.matches(absence.negated):
+                if end < other.start and (self.events[other.end].time or 0) <= deadline:
+                    return "vetoed"
+            complete = until if until is not None else latest
+            if complete != "end" and (complete is None or complete < deadline):
+                state = "undecided"
+        return state
+
+    # ------------------------------------------------------------------------------------------------------------------- measures
+
+    def measure(self, expression: logical.Expression, match: Match) -> Any:
+        """The value of a measure for one match, None for NULL."""
+
+        def computed(node: logical.Expression) -> logical.Expression:
+            if isinstance(node, logical.Apply) and node.operator in logical.AGGREGATES:
+                return logical.Literal(self._aggregate(node, match), node.type)
+            return node
+
+        return evaluate(logical.transform(expression, computed), self.events, {})
+
+    def _aggregate(self, node: logical.Apply, match: Match) -> Any:
+        first, last = self.events[match.start].time, self.events[match.end].time
+        if node.operator == "start_time":
+            return time_value(first, node.type)
+        if node.operator == "end_time":
+            return time_value(last, node.type)
+        if node.operator == "duration":
+            return None if first is None or last is None else last - first
+        (argument,) = node.arguments
+        assert isinstance(argument, logical.Field | logical.Time)
+        positions = dict(match.mapping).get(argument.variable, ())
+        if node.operator == "count":
+            return len(positions)
+        values = [self._value(argument, position) for position in positions]
+        return AGGREGATIONS[node.operator](node, values)
+
+    def _value(self, argument: logical.Field | logical.Time, position: int) -> Any:
+        event = self.events[position]
+        return attribute_value(event.attributes, argument) if isinstance(argument, logical.Field) else time_value(event.time, argument.type)
+
+
+def _only(_: logical.Apply, values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else None
+
+
+def _present(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+AGGREGATIONS: dict[str, Callable[[logical.Apply, list[Any]], Any]] = {
+    "first": lambda _, values: values[0] if values else None,
+    "last": lambda _, values: values[-1] if values else None,
+    "only": _only,
+    "min": lambda _, values: min(_present(values), default=None),
+    "max": lambda _, values: max(_present(values), default=None),
+    "sum": lambda node, values: fit(sum(_present(values)), node.type, *_present(values)) if _present(values) else None,
+    "avg": lambda _, values: float(sum(_present(values)) / len(_present(values))) if _present(values) else None,
+}
+"""The aggregates over the values of a variable's events, in the order of their positions; NULL where there is no value."""
+
+
+def _consume(plan: logical.QueryPlan, streams: list[_Stream]) -> dict[tuple[tuple[object, ...], int], list[Match]]:
+    """For each partition's key and trigger, the matches that compete and are kept by the strategy."""
+    selected: dict[tuple[tuple[object, ...], int], list[Match]] = {}
+    last: Counter[tuple[object, ...]] = Counter()
+    for stream, end in sorted(_triggers(streams), key=lambda trigger: trigger[0].positions[trigger[1]]):
+        scope = () if plan.consume is Consumption.ANY else stream.key
+        after = -1 if plan.consume is Consumption.NONE else last[scope] - 1
+        selected[stream.key, end] = stream.selected(end, after)
+        if selected[stream.key, end]:
+            last[scope] = stream.positions[end] + 1
+    return selected
+
+
+def _triggers(streams: list[_Stream]) -> Iterator[tuple[_Stream, int]]:
+    for stream in streams:
+        for end in stream.by_end:
+            yield stream, end
