@@ -1,0 +1,443 @@
+"""From grammar rules to nodes: one method per rule of grammar.lark, called by the parser as it reduces.
+
+Every method takes the children of its rule, all symbols included, and returns a node, or a `Piece` for what is no node
+of its own. Nothing here knows the parser library: a symbol is a string with a type and a place (`Symbol`).
+"""
+
+# ruff: noqa: D102 - what a method stands for is written in grammar.lark, under the same name
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from cepheid.errors import LimitError, QuerySyntaxError, Span, nearest, quoted
+from cepheid.language import syntax
+from cepheid.language.limits import MAX_COUNT, MAX_DIGITS
+from cepheid.language.words import COMPARISONS, STRATEGIES, UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Symbol(Protocol):
+    """A word, number or sign of the text: a string with its terminal and its place."""
+
+    type: str
+    start_pos: int
+    end_pos: int
+
+
+class Piece(NamedTuple):
+    """A value that is no node, with its place."""
+
+    value: Any
+    span: Span
+
+
+NodeType = TypeVar("NodeType", bound=syntax.Node)
+
+
+def span_of(child: Any) -> Span:
+    """The place of a node, a piece or a symbol."""
+    if isinstance(child, (syntax.Node, Piece)):
+        return child.span
+    return Span(child.start_pos, child.end_pos)
+
+
+def whole(children: Sequence[Any]) -> Span:
+    """The place from the first to the last of the children."""
+    return Span(span_of(children[0]).start, span_of(children[-1]).end)
+
+
+def nodes(children: Sequence[Any], kind: type[NodeType]) -> tuple[NodeType, ...]:
+    """The children that are nodes of `kind`."""
+    return tuple(child for child in children if isinstance(child, kind))
+
+
+def pieces(children: Sequence[Any]) -> tuple[Any, ...]:
+    """The values of the children that are pieces."""
+    return tuple(child.value for child in children if isinstance(child, Piece))
+
+
+def has(children: Sequence[Any], terminal: str) -> bool:
+    """Whether a symbol of this terminal is among the children."""
+    return any(getattr(child, "type", None) == terminal for child in children)
+
+
+def unquote(written: str) -> str:
+    """The name or text between the quotes, doubled quotes made single."""
+    quote = written[0]
+    return written[1:-1].replace(quote * 2, quote)
+
+
+def name_of(written: str) -> str:
+    """The name that is written plainly or in backticks."""
+    return unquote(written) if written.startswith("`") else str(written)
+
+
+class QueryActions:
+    """The rules of the queries."""
+
+    def query_start(self, children: list[Any]) -> Any:
+        return children[0]
+
+    pattern_start = query_start
+    condition_start = query_start
+
+    def query(self, children: list[Any]) -> syntax.Query:
+        given: dict[str, Any] = {}
+        for value in pieces(children):
+            given.update(value)
+        (pattern,) = nodes(children, syntax.Pattern)
+        definitions = nodes(children, syntax.Definition)
+        return syntax.Query(pattern, definitions=definitions, span=whole(children), **given)
+
+    def definition(self, children: list[Any]) -> syntax.Definition:
+        name, attributes = pieces(children)
+        (query,) = nodes(children, syntax.Query)
+        return syntax.Definition(name, attributes, query, span=whole(children))
+
+    def strategy(self, children: list[Any]) -> Piece:
+        return Piece({"strategy": STRATEGIES[children[0].upper()]}, whole(children))
+
+    def everything(self, children: list[Any]) -> Piece:
+        return Piece({"targets": None}, whole(children))
+
+    def targets(self, children: list[Any]) -> Piece:
+        return Piece({"targets": nodes(children, syntax.Target)}, whole(children))
+
+    def target(self, children: list[Any]) -> syntax.Target:
+        return syntax.Target(children[0], *pieces(children), span=whole(children))
+
+    def streams(self, children: list[Any]) -> Piece:
+        return Piece({"streams": children[1].value}, whole(children))
+
+    def partition(self, children: list[Any]) -> Piece:
+        value: dict[str, Any] = {"partition_by": pieces(children)}
+        for window in nodes(children, syntax.Node):
+            value["partition_within"] = window
+        return Piece(value, whole(children))
+
+    def key(self, children: list[Any]) -> Piece:
+        return Piece(pieces(children)[0], whole(children))
+
+    def consume(self, children: list[Any]) -> Piece:
+        return Piece({"consume": syntax.Consumption[children[2].upper()]}, whole(children))
+
+    def model(self, children: list[Any]) -> Piece:
+        written = children[2]
+        known = syntax.TimeModel.__members__
+        found = known.get(written.upper())
+        if found is None:
+            near = nearest(written.upper(), known)
+            guess = f"did you mean {near}? " if near else ""
+            help_text = f"{guess}The time models are {quoted(known)}"
+            raise QuerySyntaxError(f"unknown time model `{written}`", help=help_text, span=span_of(written))
+        return Piece({"model": found}, whole(children))
+
+    def limit(self, children: list[Any]) -> Piece:
+        return Piece({"limit": children[1].value}, whole(children))
+
+    def names(self, children: list[Any]) -> Piece:
+        return Piece(pieces(children), whole(children))
+
+    def within(self, children: list[Any]) -> syntax.Node:
+        window: syntax.Node = children[1]
+        return window
+
+    def name(self, children: list[Any]) -> Piece:
+        return Piece(name_of(children[0]), span_of(children[0]))
+
+    def integer(self, children: list[Any]) -> Piece:
+        (written,) = children
+        check_digits(written)
+        if not written.isdigit():
+            raise QuerySyntaxError(f"expected a whole number, found `{written}`", span=span_of(written))
+        value = int(written)
+        if value > MAX_COUNT:
+            raise LimitError(
+                f"the count {written} is too large; the limit is {MAX_COUNT} (MAX_COUNT)",
+                help="leave the count out if there is to be no limit",
+                span=span_of(written),
+            )
+        return Piece(value, span_of(written))
+
+
+class DurationActions:
+    """The rules of durations, intervals and windows."""
+
+    def gap(self, children: list[Any]) -> syntax.Interval:
+        interval: syntax.Interval = children[0]
+        return interval
+
+    window_interval = gap
+
+    def window_up_to(self, children: list[Any]) -> syntax.Interval:
+        return syntax.Interval(None, False, children[0], False, span=whole(children))
+
+    def window_events(self, children: list[Any]) -> syntax.EventCount:
+        return syntax.EventCount(children[0].value, span=whole(children))
+
+    def interval_ends(self, children: list[Any]) -> syntax.Interval:
+        lower, upper = nodes(children, syntax.Duration)
+        return syntax.Interval(lower, False, upper, False, span=whole(children))
+
+    def interval_bounds(self, children: list[Any]) -> syntax.Interval:
+        bounds = [child for child in children if isinstance(child, Piece)]
+        span = whole(children)
+        if len(bounds) == 1 and bounds[0].value[0] == "=":
+            both = bounds[0].value[1]
+            return syntax.Interval(both, False, both, False, span=span)
+        sides: dict[str, tuple[syntax.Duration, bool]] = {}
+        for bound in bounds:
+            operator, duration = bound.value
+            side = operator[0]
+            if operator in {"=", "!="} or side in sides:
+                raise QuerySyntaxError(
+                    "an interval has one lower bound (`>`, `>=`), one upper bound (`<`, `<=`), or both",
+                    help="write [<= 5s], [>= 1s], [= 2s], [1s, 3s] or [> 1s, <= 3s]",
+                    span=bound.span,
+                )
+            sides[side] = (duration, operator == side)
+        lower, lower_strict = sides.get(">", (None, False))
+        upper, upper_strict = sides.get("<", (None, False))
+        return syntax.Interval(lower, lower_strict, upper, upper_strict, span=span)
+
+    def bound(self, children: list[Any]) -> Piece:
+        return Piece((COMPARISONS[children[0]], children[1]), whole(children))
+
+    def duration(self, children: list[Any]) -> syntax.Duration:
+        written = children[-1]
+        found = read_duration(written)
+        value = -found.value if len(children) == 2 else found.value
+        return syntax.Duration(value, found.unit, span=whole(children))
+
+
+def read_duration(written: Any) -> syntax.Duration:
+    """`5s`, `0.5 seconds` or a bare number as a duration."""
+    number = written.rstrip(LETTERS_AND_SPACE) if written.type == "DURATION" else str(written)
+    unit = UNITS[written[len(number) :].strip(SPACE).lower()] if written.type == "DURATION" else None
+    check_digits(written)
+    if "e" in number.lower():
+        raise QuerySyntaxError(
+            f"the duration `{written}` has an exponent",
+            help="durations are exact: write the number out, or take another unit",
+            span=span_of(written),
+        )
+    return syntax.Duration(Decimal(number), unit, span=span_of(written))
+
+
+SPACE = " \t\r\n\f\v\xa0"
+LETTERS_AND_SPACE = SPACE + "".join(sorted({letter for word in UNITS for letter in word + word.upper()}))
+
+
+def check_digits(written: Any) -> None:
+    """Check that a number has at most `MAX_DIGITS` digits and is no larger than a double.
+
+    Raises:
+        LimitError: otherwise.
+    """
+    digits = sum(character.isdigit() for character in written)
+    if digits > MAX_DIGITS:
+        raise LimitError(
+            f"a number has {digits} digits; the limit is {MAX_DIGITS} (MAX_DIGITS)",
+            help="round it, or write it with an exponent: 1.5e300",
+            span=span_of(written),
+        )
+    if written.type == "NUMBER" and math.isinf(float(written)):
+        raise LimitError(f"the number `{written}` is larger than a double holds; the limit is about 1.8e308", span=span_of(written))
+
+
+class PatternActions:
+    """The rules of the patterns."""
+
+    def type(self, children: list[Any]) -> syntax.Type:
+        return syntax.Type(children[0].value, span=whole(children))
+
+    def any_event(self, children: list[Any]) -> syntax.Type:
+        return syntax.Type(None, span=whole(children))
+
+    def parenthesized(self, children: list[Any]) -> syntax.Node:
+        # The place of what is in parentheses includes them, so that the places of larger nodes are balanced.
+        node: syntax.Node = dataclasses.replace(children[1], span=whole(children))
+        return node
+
+    def select(self, children: list[Any]) -> syntax.Select:
+        return syntax.Select(STRATEGIES[children[0].upper()], children[2], span=whole(children))
+
+    def project(self, children: list[Any]) -> syntax.Project:
+        variables = pieces(children)
+        return syntax.Project(variables[0] if variables else (), children[3], span=whole(children))
+
+    def named(self, children: list[Any]) -> syntax.Named:
+        return syntax.Named(children[0], children[2].value, span=whole(children))
+
+    def optional(self, children: list[Any]) -> syntax.Optional:
+        return syntax.Optional(children[0], span=whole(children))
+
+    def iterate(self, children: list[Any]) -> syntax.Iterate:
+        gap = children[2] if len(children) == 3 else None
+        return syntax.Iterate(children[0], adjacent=children[1] == ":+", gap=gap, span=whole(children))
+
+    def times(self, children: list[Any]) -> syntax.Iterate:
+        minimum, maximum = children[2].value
+        return syntax.Iterate(
+            children[0],
+            adjacent=has(children, "ADJACENT_BRACE"),
+            gap=children[4] if len(children) == 5 else None,
+            minimum=minimum,
+            maximum=maximum,
+            braces=True,
+            span=whole(children),
+        )
+
+    def counts(self, children: list[Any]) -> Piece:
+        bounds = pieces(children)
+        minimum = bounds[0]
+        if len(children) == 1:
+            return Piece((minimum, minimum), whole(children))
+        return Piece((minimum, bounds[1] if len(bounds) == 2 else None), whole(children))
+
+    def sequence(self, children: list[Any]) -> syntax.Sequence:
+        return syntax.Sequence(tuple(children[::2]), tuple(children[1::2]), span=whole(children))
+
+    def followed(self, children: list[Any]) -> syntax.Link:
+        gap = children[1] if len(children) == 2 else None
+        return syntax.Link(str(children[0]), gap, span=whole(children))
+
+    adjacent = followed
+
+    def followed_without(self, children: list[Any]) -> syntax.Link:
+        return syntax.Link(";", None, children[2], span=whole(children))
+
+    def then(self, children: list[Any]) -> syntax.Link:
+        return syntax.Link("THEN", span=whole(children))
+
+    def every(self, children: list[Any]) -> syntax.All:
+        return syntax.All(tuple(children[::2]), span=whole(children))
+
+    def both(self, children: list[Any]) -> syntax.And:
+        return syntax.And(tuple(children[::2]), span=whole(children))
+
+    def either(self, children: list[Any]) -> syntax.Or:
+        return syntax.Or(tuple(children[::2]), span=whole(children))
+
+    def filtered(self, children: list[Any]) -> syntax.Filter:
+        return syntax.Filter(children[0], children[2], span=whole(children))
+
+    def windowed(self, children: list[Any]) -> syntax.Within:
+        return syntax.Within(children[0], children[1], span=whole(children))
+
+    def unless(self, children: list[Any]) -> syntax.Unless:
+        return syntax.Unless(children[0], children[2], span=whole(children))
+
+    def absence(self, children: list[Any]) -> syntax.Absence:
+        return syntax.Absence(children[0], children[2], children[4], span=whole(children))
+
+
+class ExpressionActions:
+    """The rules of conditions and values."""
+
+    def condition(self, children: list[Any]) -> syntax.BooleanOr:
+        return syntax.BooleanOr(tuple(children[::2]), span=whole(children))
+
+    def conjunction(self, children: list[Any]) -> syntax.BooleanAnd:
+        return syntax.BooleanAnd(tuple(children[::2]), span=whole(children))
+
+    def negated(self, children: list[Any]) -> syntax.Not:
+        return syntax.Not(children[1], span=whole(children))
+
+    def compare(self, children: list[Any]) -> syntax.Compare:
+        left, operator, right = children
+        return syntax.Compare(COMPARISONS[operator], left, right, span=whole(children))
+
+    def in_list(self, children: list[Any]) -> syntax.In:
+        operand, *options = nodes(children, syntax.Expression)
+        return syntax.In(operand, tuple(options), has(children, "NOT"), span=whole(children))
+
+    def between(self, children: list[Any]) -> syntax.Between:
+        operand, low, high = nodes(children, syntax.Expression)
+        return syntax.Between(operand, low, high, has(children, "NOT"), span=whole(children))
+
+    def like(self, children: list[Any]) -> syntax.Like:
+        return syntax.Like(children[0], unquote(children[-1]), has(children, "NOT"), span=whole(children))
+
+    def is_null(self, children: list[Any]) -> syntax.IsNull:
+        return syntax.IsNull(children[0], has(children, "NOT"), span=whole(children))
+
+    def arithmetic(self, children: list[Any]) -> syntax.Arithmetic:
+        left, operator, right = children
+        return syntax.Arithmetic(str(operator), left, right, span=whole(children))
+
+    def negative(self, children: list[Any]) -> syntax.Negative:
+        return syntax.Negative(children[1], span=whole(children))
+
+    def number(self, children: list[Any]) -> syntax.Number:
+        check_digits(children[0])
+        return syntax.Number(str(children[0]), span=whole(children))
+
+    def text(self, children: list[Any]) -> syntax.Text:
+        return syntax.Text(unquote(children[0]), span=whole(children))
+
+    def duration_value(self, children: list[Any]) -> syntax.DurationValue:
+        return syntax.DurationValue(read_duration(children[0]), span=whole(children))
+
+    def constant(self, children: list[Any]) -> syntax.Constant:
+        return syntax.Constant({"TRUE": True, "FALSE": False, "NULL": None}[children[0].type], span=whole(children))
+
+    def instant(self, children: list[Any]) -> syntax.Instant:
+        return syntax.Instant(children[0].upper(), unquote(children[1]), span=whole(children))
+
+    def parameter(self, children: list[Any]) -> syntax.Parameter:
+        return syntax.Parameter(name_of(children[0][1:]), span=whole(children))
+
+    def word(self, children: list[Any]) -> syntax.Word:
+        return syntax.Word(children[0].value, span=whole(children))
+
+    def path(self, children: list[Any]) -> Piece:
+        return Piece(pieces(children), whole(children))
+
+    def attribute(self, children: list[Any]) -> syntax.Attribute:
+        variable, path = pieces(children)
+        return syntax.Attribute(variable, path, span=whole(children))
+
+    def system(self, children: list[Any]) -> syntax.System:
+        return syntax.System(children[0].value, children[2][1:], span=whole(children))
+
+    def local(self, children: list[Any]) -> syntax.Local:
+        return syntax.Local(children[0].value, children[2], span=whole(children))
+
+    def call(self, children: list[Any]) -> syntax.Call:
+        arguments = nodes(children, syntax.Expression)
+        star = len(children) == 4 and not arguments
+        return syntax.Call(str(children[0]), arguments, star, span=whole(children))
+
+    def call_attribute(self, children: list[Any]) -> syntax.Attribute:
+        variable = previous_variable(children[0])
+        return syntax.Attribute(variable, children[1].value, previous=True, span=whole(children))
+
+    def call_system(self, children: list[Any]) -> syntax.System:
+        variable = previous_variable(children[0])
+        return syntax.System(variable, children[2][1:], previous=True, span=whole(children))
+
+
+def previous_variable(call: syntax.Call) -> str:
+    """The x of `prev(x)`, the only call that has attributes.
+
+    Raises:
+        QuerySyntaxError: for any other call.
+    """
+    if call.name.lower() == "prev" and len(call.arguments) == 1 and isinstance(call.arguments[0], syntax.Word):
+        return call.arguments[0].name
+    raise QuerySyntaxError(
+        "only `prev(x)`, of one variable, has attributes",
+        help="write prev(x).a for the event of x in the previous iteration, or x.a",
+        span=call.span,
+    )
+
+
+class Actions(QueryActions, DurationActions, PatternActions, ExpressionActions):
+    """A method for every rule of the grammar."""

@@ -1,0 +1,139 @@
+"""Text to syntax tree.
+
+The grammar (grammar.lark) is compiled once, when the first text is parsed; a tree is built while the text is read, in
+one pass and without recursion. What goes wrong becomes a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from cepheid.errors import CepheidError, QuerySyntaxError, Span
+from cepheid.language import limits
+from cepheid.language.actions import Actions
+from cepheid.language.diagnose import check_characters, syntax_error
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from lark import Lark, Token
+
+    from cepheid.language.syntax import Expression, Pattern, Query
+
+STARTS = ("query_start", "pattern_start", "condition_start")
+
+
+def parse(text: str) -> Query:
+    """Parse a query.
+
+    Args:
+        text: one query of the language, with its EVENT definitions before it.
+
+    Returns:
+        The syntax tree; the spans are code points of `text`.
+
+    Raises:
+        QuerySyntaxError: the text is not a query; says where, and what was expected.
+        LimitError: the text or its tree exceeds a limit of `cepheid.language.limits`.
+
+    Takes time linear in the length of the text.
+    """
+    return cast("Query", _parse(text, "query_start"))
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Parse a pattern alone, what stands behind WHERE; otherwise as `parse`."""
+    return cast("Pattern", _parse(text, "pattern_start"))
+
+
+def parse_condition(text: str) -> Expression:
+    """Parse a condition or a value alone, what stands behind FILTER; otherwise as `parse`."""
+    return cast("Expression", _parse(text, "condition_start"))
+
+
+def read_query(path: str | os.PathLike[str]) -> str:
+    """The text of a query file: UTF-8, with or without a byte order mark.
+
+    Raises:
+        QuerySyntaxError: the bytes are not UTF-8; names the first wrong one.
+        LimitError: the file is longer than a query may be.
+        OSError: the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        # A code point takes at most four bytes, so longer files need not be read to the end.
+        content = file.read(4 * limits.MAX_TEXT + 4)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if len(content) > 4 * limits.MAX_TEXT:
+            raise limits.text_limit(len(content)) from None
+        raise QuerySyntaxError(
+            f"{path} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}",
+            help="save the file as UTF-8",
+        ) from None
+    if len(text) > limits.MAX_TEXT:
+        raise limits.text_limit(len(text))
+    return text.replace("\r\n", "\n")
+
+
+def _parse(text: str, start: str) -> object:
+    from lark.exceptions import UnexpectedInput
+
+    if len(text) > limits.MAX_TEXT:
+        raise limits.text_limit(len(text))
+    try:
+        check_characters(text)
+        tree = cast("Any", _parser().parse(text, start=start))
+        limits.check_size(tree)
+    except CepheidError as error:
+        raise error.located(text) from None
+    except UnexpectedInput as error:
+        raise syntax_error(text, error) from None
+    return tree
+
+
+@functools.cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    return Lark(
+        read_grammar(),
+        parser="lalr",
+        lexer="contextual",
+        start=list(STARTS),
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+        transformer=cast("Any", Actions()),
+        postlex=cast("Any", _Watch()),
+    )
+
+
+def read_grammar() -> str:
+    """The text of grammar.lark."""
+    return resources.files("cepheid.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+
+
+class _Watch:
+    """Counts symbols and open brackets while the text is read, before the parser has to remember them."""
+
+    always_accept = ()
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        depth = 0
+        prefixes = 0
+        for count, symbol in enumerate(stream):
+            first = symbol[0]
+            prefixes = prefixes + 1 if symbol.type in {"NOT", "MINUS"} else 0
+            if symbol in {"(", "[", "{"}:
+                depth += 1
+            elif first in ")]}":
+                depth -= 1
+            if depth + prefixes > limits.MAX_NESTING:
+                raise limits.nesting_limit(Span(symbol.start_pos or 0, symbol.end_pos or 0))
+            if count >= limits.MAX_SYMBOLS:
+                raise limits.symbol_limit(Span(symbol.start_pos or 0, symbol.end_pos or 0))
+            yield symbol
