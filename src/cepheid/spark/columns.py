@@ -1,0 +1,427 @@
+"""Expressions of the plan as Spark columns: the same letters as the engine's Arrow printer, by the same definitions.
+
+Comes in: typed expressions (`logical.plan`) about one event. Goes out: `Column`s that Catalyst evaluates before the shuffle. They are total
+whatever the row, the session's ANSI mode, its time zone and the columns' collations (language.md, Values), which Spark by itself is not:
+
+- arithmetic is `try_*`; NaN is NULL, as is a double that overflows, on the way in and out;
+- timestamps and durations are computed with as integers (steps of their unit): Spark subtracts and adds them by the session's calendar;
+- text with a collation is compared as UTF8_BINARY; LIKE's backslash is escaped away; lower and upper are translations of ASCII letters;
+- a comparison with NULL is NULL while only truth is asked for (so that sources still understand it), and becomes false below NOT.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import math
+import operator
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+from pyspark.sql import types as spark_types
+
+from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
+from cepheid.schema import NANOSECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column
+
+UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LOWER = UPPER.lower()
+WHOLE_DOUBLES = 2.0**52
+"""From here on every double is a whole number; below, Spark's floor and ceil, which give integers of 64 bits, are exact."""
+
+MAX_DECIMAL_DIGITS = 38
+EXACT_DOUBLE_DIGITS = 15
+"""Decimals of so many digits become doubles in one rounding; Spark rounds longer ones twice."""
+
+MICROSECONDS_PER_DAY = 86_400_000_000
+EPOCH_TEXT = "1970-01-01 00:00:00"
+
+
+class ColumnPrinter:
+    """Prints expressions as columns of one DataFrame.
+
+    fields: the DataFrame's schema. names: for each attribute of the query its column there (default: its own name); time: the attribute of
+    event time. `condition` is the method for filters and letters, `truth` for a bool that is never NULL, `value` for anything else.
+    """
+
+    def __init__(self, fields: spark_types.StructType, *, names: Mapping[str, str] | None = None, time: str | None = None) -> None:
+        self._types = {field.name: field.dataType for field in fields.fields}
+        self._names = names
+        self._time = time
+
+    def condition(self, expression: Expression) -> Column:
+        """A boolean column that is true exactly where the expression is; elsewhere false or NULL."""
+        if isinstance(expression, Apply) and expression.operator in CONDITIONS:
+            return CONDITIONS[expression.operator](self, expression)
+        return self.value(expression)
+
+    def truth(self, expression: Expression) -> Column:
+        """A boolean column, true or false, never NULL."""
+        return F.coalesce(self.condition(expression), F.lit(False))
+
+    def value(self, expression: Expression) -> Column:
+        """The value of an expression, NULL or of its type: int64 as long, timestamps and durations as long (steps of their unit)."""
+        if isinstance(expression, Literal):
+            return _literal(expression)
+        if isinstance(expression, Field | Time):
+            return self._field(expression)
+        assert isinstance(expression, Apply), expression
+        if expression.operator in CONDITIONS:
+            return self.truth(expression)
+        return VALUES[expression.operator](self, expression)
+
+    def values(self, node: Apply) -> list[Column]:
+        """The values of all arguments."""
+        return [self.value(argument) for argument in node.arguments]
+
+    def native(self, expression: Expression) -> Column:
+        """A leaf as the source has it, without what would hide it from a data source's own filters (NaN stays NaN)."""
+        if isinstance(expression, Literal):
+            return _native_literal(expression)
+        column, kind = self.stored(expression)
+        return column.cast("double") if isinstance(kind, spark_types.FloatType) else column
+
+    def stored(self, expression: Expression) -> tuple[Column, spark_types.DataType]:
+        """The input column (or the field inside it) of a leaf, text as UTF8_BINARY, and its type in Spark."""
+        assert isinstance(expression, Field | Time), expression
+        path = expression.path if isinstance(expression, Field) else (self._time or "",)
+        name = self._names[path[0]] if self._names is not None else path[0]
+        column, kind = column_named(name), self._types[name]
+        for step in path[1:]:
+            kind = cast("spark_types.StructType", kind)[step].dataType
+            column = column.getField(step)
+        return binary_text(column, kind), kind
+
+    def _field(self, expression: Expression) -> Column:
+        column, kind = self.stored(expression)
+        target = expression.type  # type: ignore[attr-defined]
+        if pa.types.is_integer(target):
+            return column.cast("long")
+        if pa.types.is_floating(target):
+            return no_nan(column.cast("double"))
+        if pa.types.is_decimal(target):
+            return column.try_cast(decimal_type(target))
+        if is_steps(target):
+            return _scaled(_microseconds(column, kind), "us", target.unit)
+        return column
+
+
+def column_named(name: str) -> Column:
+    """The column of exactly this name: dots and backticks in it are part of the name."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def binary_text(column: Column, kind: spark_types.DataType) -> Column:
+    """A text column without its collation; any other column as it is."""
+    if isinstance(kind, spark_types.StringType) and getattr(kind, "collation", BINARY) != BINARY:
+        return F.collate(column, BINARY)
+    return column
+
+
+BINARY = "UTF8_BINARY"
+
+
+def no_nan(column: Column) -> Column:
+    """A double with NULL for NaN."""
+    return F.when(~F.isnan(column), column)
+
+
+def decimal_type(kind: pa.DataType) -> spark_types.DecimalType:
+    """Spark's type for a decimal128."""
+    return spark_types.DecimalType(kind.precision, kind.scale)
+
+
+def is_steps(kind: pa.DataType) -> bool:
+    """Whether values of this type are computed with as integers: steps of a unit."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
+
+
+# --------------------------------------------------------------------------------------------------------------------------- leaves
+
+
+def _literal(node: Literal) -> Column:
+    value, kind = node.value, node.type
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return F.lit(None).cast(_spark_type(kind))
+    if pa.types.is_decimal(kind):
+        return F.lit(format(Decimal(str(value)), "f")).cast(decimal_type(kind))
+    if pa.types.is_integer(kind) or is_steps(kind):
+        return F.lit(value).cast("long")
+    return F.lit(float(cast("float", value))) if pa.types.is_floating(kind) else F.lit(value)
+
+
+def _spark_type(kind: pa.DataType) -> spark_types.DataType:
+    """The type of a value column: what `ColumnPrinter.value` gives for an expression of this Arrow type."""
+    if pa.types.is_decimal(kind):
+        return decimal_type(kind)
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return spark_types.BooleanType()
+    if pa.types.is_floating(kind):
+        return spark_types.DoubleType()
+    if pa.types.is_date32(kind):
+        return spark_types.DateType()
+    return spark_types.LongType() if pa.types.is_integer(kind) or is_steps(kind) else spark_types.StringType()
+
+
+def _native_literal(node: Literal) -> Column:
+    """A literal of Spark's own type, for comparisons with a stored column."""
+    if node.value is None or not pa.types.is_timestamp(node.type):
+        return _literal(node)
+    microseconds = cast("int", node.value)
+    if node.type.tz is not None:
+        return F.timestamp_micros(F.lit(microseconds).cast("long"))
+    moment = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=microseconds)  # noqa: DTZ001 - a time without zone
+    return F.lit(moment.isoformat(sep=" ")).cast("timestamp_ntz")
+
+
+def _is_native(expression: Expression) -> bool:
+    """Whether a leaf may be compared as the source has it."""
+    if isinstance(expression, Literal):
+        kind = expression.type
+        if not is_steps(kind) or expression.value is None:
+            return True
+        in_calendar = abs(cast("int", expression.value)) < CALENDAR_MICROSECONDS
+        return bool(pa.types.is_timestamp(kind) and kind.unit == "us" and in_calendar)
+    if not isinstance(expression, Field | Time):
+        return False
+    return not is_steps(expression.type) or bool(pa.types.is_timestamp(expression.type) and expression.type.unit == "us")
+
+
+CALENDAR_MICROSECONDS = 60_000_000_000_000_000
+"""About 1,900 years around 1970: literals farther away are compared as numbers, because Python's calendar ends at year 1."""
+
+
+def _microseconds(column: Column, kind: spark_types.DataType) -> Column:
+    """A timestamp as microseconds since 1970, a day-time interval as microseconds; by no one's calendar or zone."""
+    if isinstance(kind, spark_types.TimestampType):
+        return F.unix_micros(column)
+    if isinstance(kind, spark_types.TimestampNTZType):
+        column = column - F.lit(EPOCH_TEXT).cast("timestamp_ntz")
+    return (column.cast("interval second").cast("decimal(20,6)") * F.lit(1_000_000)).cast("long")
+
+
+def _scaled(column: Column, source: str, target: str) -> Column:
+    factor = NANOSECONDS[source] // NANOSECONDS[target]
+    return column if factor == 1 else F.try_multiply(column, F.lit(factor).cast("long"))
+
+
+# ----------------------------------------------------------------------------------------------------------------------- conditions
+
+
+def _compare(compare: Callable[[Column, Column], Column], name: str) -> Callable[[ColumnPrinter, Apply], Column]:
+    def condition(printer: ColumnPrinter, node: Apply) -> Column:
+        left, right = node.arguments
+        if not (_is_native(left) and _is_native(right)):
+            return compare(printer.value(left), printer.value(right))
+        first, second = printer.native(left), printer.native(right)
+        result = compare(first, second)
+        for side, other, column, harmless in ((left, right, first, NAN_ON_LEFT), (right, left, second, NAN_ON_RIGHT)):
+            if isinstance(side, Field) and pa.types.is_floating(side.type) and not (isinstance(other, Literal) and name in harmless):
+                result = result & ~F.isnan(column)
+        return result
+
+    return condition
+
+
+NAN_ON_LEFT = frozenset({"=", "<", "<="})
+NAN_ON_RIGHT = frozenset({"=", ">", ">="})
+"""Comparisons with a literal that are false for NaN on that side anyway: to Spark, NaN equals itself and is greater than all numbers."""
+
+
+def _and(printer: ColumnPrinter, node: Apply) -> Column:
+    return functools.reduce(operator.and_, map(printer.condition, node.arguments))
+
+
+def _or(printer: ColumnPrinter, node: Apply) -> Column:
+    return functools.reduce(operator.or_, map(printer.condition, node.arguments))
+
+
+def _not(printer: ColumnPrinter, node: Apply) -> Column:
+    return ~printer.truth(node.arguments[0])
+
+
+def _in(printer: ColumnPrinter, node: Apply) -> Column:
+    value, options = node.arguments[0], [option for option in node.arguments[1:] if cast("Literal", option).value is not None]
+    if not options:
+        return F.lit(False)
+    if pa.types.is_floating(value.type):  # type: ignore[attr-defined]
+        # A long list becomes a hash set in Spark, to which 0.0 and -0.0 are two values.
+        return functools.reduce(operator.or_, (_EQUAL(printer, Apply("=", (value, option), node.type)) for option in options))
+    if all(map(_is_native, (value, *options))):
+        return printer.native(value).isin([printer.native(option) for option in options])
+    return printer.value(value).isin([printer.value(option) for option in options])
+
+
+def _like(printer: ColumnPrinter, node: Apply) -> Column:
+    pattern = cast("Literal", node.arguments[1]).value
+    if pattern is None:
+        return F.lit(False)
+    return printer.value(node.arguments[0]).like(str(pattern).replace("\\", "\\\\"))
+
+
+def _is_null(printer: ColumnPrinter, node: Apply) -> Column:
+    argument = node.arguments[0]
+    if isinstance(argument, Field) and is_steps(argument.type) and _is_native(argument):
+        return printer.native(argument).isNull()
+    return printer.value(argument).isNull()
+
+
+_EQUAL = _compare(operator.eq, "=")
+
+CONDITIONS: Mapping[str, Callable[[ColumnPrinter, Apply], Column]] = MappingProxyType(
+    {
+        "and": _and,
+        "or": _or,
+        "not": _not,
+        "=": _EQUAL,
+        "!=": _compare(operator.ne, "!="),
+        "<": _compare(operator.lt, "<"),
+        "<=": _compare(operator.le, "<="),
+        ">": _compare(operator.gt, ">"),
+        ">=": _compare(operator.ge, ">="),
+        "in": _in,
+        "like": _like,
+        "is_null": _is_null,
+    }
+)
+"""Operators that give a condition: a column that is true where it holds, false or NULL elsewhere."""
+
+
+# --------------------------------------------------------------------------------------------------------------------------- values
+
+
+def _finite_result(result: Column, *operands: Column) -> Column:
+    """A double without NaN, and NULL where it is infinite though no operand is: that is overflow."""
+    overflow = functools.reduce(operator.and_, (F.abs(operand) < INFINITY for operand in operands), F.abs(result) == INFINITY)
+    return F.when(~F.isnan(result) & ~overflow, result)
+
+
+INFINITY = float("inf")
+
+
+def _arithmetic(
+    on_doubles: Callable[[Column, Column], Column], on_exact: Callable[[Column, Column], Column]
+) -> Callable[[ColumnPrinter, Apply], Column]:
+    def value(printer: ColumnPrinter, node: Apply) -> Column:
+        left, right = printer.values(node)
+        if pa.types.is_floating(node.type):
+            return _finite_result(on_doubles(left, right), left, right)
+        result = on_exact(left, right)
+        return result.try_cast(decimal_type(node.type)) if pa.types.is_decimal(node.type) else result
+
+    return value
+
+
+def _negate(printer: ColumnPrinter, node: Apply) -> Column:
+    (column,) = printer.values(node)
+    return -column if _signed(node.type) else F.try_subtract(F.lit(0).cast("long"), column)
+
+
+def _abs(printer: ColumnPrinter, node: Apply) -> Column:
+    (column,) = printer.values(node)
+    if _signed(node.type):
+        return F.abs(column)
+    return F.when(column >= 0, column).otherwise(F.try_subtract(F.lit(0).cast("long"), column))
+
+
+def _signed(kind: pa.DataType) -> bool:
+    """Whether the range of a type is the same on both sides of zero: its negation cannot overflow."""
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _rounding(function: Callable[[Column], Column]) -> Callable[[ColumnPrinter, Apply], Column]:
+    def value(printer: ColumnPrinter, node: Apply) -> Column:
+        (column,) = printer.values(node)
+        if pa.types.is_decimal(node.type):
+            return function(column).try_cast(decimal_type(node.type))
+        if pa.types.is_floating(node.type):
+            return F.when(F.abs(column) < WHOLE_DOUBLES, function(column).cast("double")).otherwise(column)
+        return column
+
+    return value
+
+
+def _cast(printer: ColumnPrinter, node: Apply) -> Column:
+    argument, target = node.arguments[0], node.type
+    source = cast("Apply", argument).type
+    column = printer.value(argument)
+    if source == target:
+        return column
+    if pa.types.is_decimal(target):
+        return column.try_cast(decimal_type(target))
+    if pa.types.is_floating(target):
+        exact = not pa.types.is_decimal(source) or source.precision <= EXACT_DOUBLE_DIGITS
+        return column.cast("double") if exact else column.cast("string").cast("double")
+    if pa.types.is_date32(source):
+        days = F.unix_date(column).cast("long")
+        return F.try_multiply(days, F.lit(MICROSECONDS_PER_DAY * 1_000 // NANOSECONDS[target.unit]).cast("long"))
+    return _scaled(column, source.unit, target.unit) if is_steps(target) else column
+
+
+VALUES: Mapping[str, Callable[[ColumnPrinter, Apply], Column]] = MappingProxyType(
+    {
+        "+": _arithmetic(operator.add, F.try_add),
+        "-": _arithmetic(operator.sub, F.try_subtract),
+        "*": _arithmetic(operator.mul, F.try_multiply),
+        "/": _arithmetic(F.try_divide, F.try_divide),
+        "%": _arithmetic(F.try_mod, F.try_mod),
+        "negate": _negate,
+        "abs": _abs,
+        "floor": _rounding(F.floor),
+        "ceil": _rounding(F.ceil),
+        "coalesce": lambda printer, node: F.coalesce(*printer.values(node)),
+        "length": lambda printer, node: F.char_length(printer.value(node.arguments[0])).cast("long"),
+        "lower": lambda printer, node: F.translate(printer.value(node.arguments[0]), UPPER, LOWER),
+        "upper": lambda printer, node: F.translate(printer.value(node.arguments[0]), LOWER, UPPER),
+        "cast": _cast,
+    }
+)
+"""Operators that give a value. Together with `CONDITIONS` these are the keys of `plan.OPERATORS`."""
+
+SPARK_TYPES: Mapping[type[spark_types.DataType], Any] = MappingProxyType(
+    {
+        spark_types.BooleanType: pa.bool_(),
+        spark_types.ByteType: pa.int8(),
+        spark_types.ShortType: pa.int16(),
+        spark_types.IntegerType: pa.int32(),
+        spark_types.LongType: pa.int64(),
+        spark_types.FloatType: pa.float32(),
+        spark_types.DoubleType: pa.float64(),
+        spark_types.StringType: pa.string(),
+        spark_types.CharType: pa.string(),
+        spark_types.VarcharType: pa.string(),
+        spark_types.BinaryType: pa.binary(),
+        spark_types.DateType: pa.date32(),
+        spark_types.TimestampType: pa.timestamp("us", tz="UTC"),
+        spark_types.TimestampNTZType: pa.timestamp("us"),
+        spark_types.DayTimeIntervalType: pa.duration("us"),
+        spark_types.NullType: pa.null(),
+    }
+)
+"""The Arrow type of each of Spark's simple types, as mapInArrow shows it (but for the zone of timestamps, which is the session's there)."""
+
+
+def arrow_type(kind: spark_types.DataType) -> pa.DataType | None:
+    """The Arrow type of a type of Spark, or None where Spark shows Arrow no such values (year-month intervals, variants, ...)."""
+    simple = SPARK_TYPES.get(type(kind))
+    if simple is not None:
+        return simple
+    if isinstance(kind, spark_types.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, spark_types.ArrayType):
+        inner = arrow_type(kind.elementType)
+        return None if inner is None else pa.list_(inner)
+    if isinstance(kind, spark_types.MapType):
+        key, value = arrow_type(kind.keyType), arrow_type(kind.valueType)
+        return None if key is None or value is None else pa.map_(key, value)
+    if isinstance(kind, spark_types.StructType):
+        fields = [(field.name, arrow_type(field.dataType)) for field in kind.fields]
+        return None if any(inner is None for _, inner in fields) else pa.struct(fields)
+    return None
