@@ -15,7 +15,8 @@ A match therefore travels with OBLIGATIONS: conditions that are still to be chec
 - When nothing is missing, the condition must hold for every choice of one position for each of its variables (so it holds where a variable
   has no position). A match that fails is none.
 
-Optional items and counted iterations are the disjunctions that they abbreviate. `p NOT FOLLOWED BY n FOR d` passes the matches of p on;
+Optional items and counted iterations are the disjunctions that they abbreviate, but for scopes: an optional item binds nothing, and prev
+counts the iterations of `p{n,m}`. `p NOT FOLLOWED BY n FOR d` passes the matches of p on;
 which of them are vetoed, given or undecided is settled last, by their ends: CONSUME, strategies and LIMIT see the matches of p.
 """
 
@@ -83,6 +84,10 @@ class Partial(NamedTuple):
     end: int
     mapping: Bindings
     pending: frozenset[Obligation] = frozenset()
+
+
+Chain = tuple[Partial, Bindings]
+"""Some iterations joined, with what the last of them gives to prev."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- matches of patterns
@@ -192,12 +197,15 @@ class Denotation:
     def _sequence(self, pattern: logical.Sequence) -> set[Partial]:
         found: set[Partial] = set()
         for items, links in without_optionals(pattern):
-            partials, binds = self._partials(items[0]), bound(items[0])
+            partials, binds = self._item(items[0]), bound(items[0])
             for item, link in zip(items[1:], links, strict=True):
                 binds |= bound(item)
-                partials = self._supplied(self._linked(partials, self._partials(item), link, pattern), binds)
+                partials = self._supplied(self._linked(partials, self._item(item), link, pattern), binds)
             found |= partials
         return found
+
+    def _item(self, item: logical.Pattern) -> set[Partial]:
+        return self._partials(item.pattern if isinstance(item, logical.Optional) else item)
 
     def _linked(self, left: set[Partial], right: set[Partial], link: logical.Link, pattern: logical.Sequence) -> set[Partial]:
         if link.operator == "THEN":
@@ -224,39 +232,38 @@ class Denotation:
                         yield first, second
 
     def _iterate(self, pattern: logical.Iterate) -> set[Partial]:
-        """Chains of minimum to maximum matches of the body; each chain remembers the mapping of its last iteration, for prev."""
+        """Chains of minimum to maximum matches of the body."""
         body = self._partials(pattern.pattern)
-        defines = defined(pattern.pattern)
-        first = self._checked_previous(body, (), defines)
-        chains = {(partial, partial.mapping) for partial in first}
-        found = set(first) if pattern.minimum <= 1 else set()
+        asked = {name for partial in body for pending in partial.pending for name, previous in pending.missing if previous}
+        asked &= defined(pattern.pattern)
+        chains = {(partial, project(partial.mapping, asked)) for partial in self._after(body, (), asked)}
+        found: set[Partial] = set()
         count = 1
-        while chains and (pattern.maximum is None or count < pattern.maximum):
-            count += 1
-            chains = self._longer(chains, body, pattern, defines)
+        while chains:
             if pattern.minimum <= count:
                 found |= {partial for partial, _ in chains}
+            chains = self._longer(chains, body, pattern, asked) if pattern.maximum is None or count < pattern.maximum else set()
+            count += 1
             self._check_size(len(found) + len(chains))
         return found
 
-    def _longer(
-        self, chains: set[tuple[Partial, Bindings]], body: set[Partial], pattern: logical.Iterate, defines: frozenset[str]
-    ) -> set[tuple[Partial, Bindings]]:
+    def _longer(self, chains: set[Chain], body: set[Partial], pattern: logical.Iterate, asked: set[str]) -> set[Chain]:
+        """The chains that are one iteration longer."""
         by_last: dict[Bindings, set[Partial]] = defaultdict(set)
         for partial, last in chains:
             by_last[last].add(partial)
-        longer: set[tuple[Partial, Bindings]] = set()
+        longer: set[Chain] = set()
         for last, partials in by_last.items():
-            checked = self._checked_previous(body, last, defines)
-            for first, second in self._successions(partials, checked, adjacent=pattern.adjacent, gap=pattern.gap):
-                longer.add((_joined(first, second), second.mapping))
+            nexts = self._after(body, last, asked)
+            for first, second in self._successions(partials, nexts, adjacent=pattern.adjacent, gap=pattern.gap):
+                longer.add((_joined(first, second), project(second.mapping, asked)))
                 self._check_size(len(longer))
         return longer
 
-    def _checked_previous(self, body: set[Partial], last: Bindings, defines: frozenset[str]) -> set[Partial]:
-        """The matches of an iteration's body after an iteration with mapping `last` (empty: there is none), prev supplied from it."""
+    def _after(self, body: set[Partial], last: Bindings, asked: set[str]) -> set[Partial]:
+        """The matches of an iteration's body after an iteration with mapping `last` (empty: there is none), which supplies prev."""
         positions = dict(last)
-        return self._meeting(body, {(name, True): positions.get(name, ()) for name in defines})
+        return self._meeting(body, {(name, True): positions.get(name, ()) for name in asked})
 
     # ---------------------------------------------------------------------------------------------------------------------- filters
 
@@ -365,7 +372,7 @@ def _supply(obligation: Obligation, supply: Mapping[Variable, tuple[int, ...]]) 
 
 
 def without_optionals(pattern: logical.Sequence) -> Iterator[tuple[list[logical.Pattern], list[logical.Link]]]:
-    """The sequences that a sequence with optional items abbreviates: with and without each of them, at least one item long."""
+    """The sequences that a sequence with optional items abbreviates: with each of them (still marked) and without, at least one item long."""
     choices = [(True, False) if isinstance(item, logical.Optional) else (True,) for item in pattern.items]
     for present in itertools.product(*choices):
         items: list[logical.Pattern] = []
@@ -376,7 +383,7 @@ def without_optionals(pattern: logical.Sequence) -> Iterator[tuple[list[logical.
             if here:
                 if waiting is not None:
                     links.append(waiting)
-                items.append(item.pattern if isinstance(item, logical.Optional) else item)
+                items.append(item)
                 waiting = None
         if items:
             yield items, links
