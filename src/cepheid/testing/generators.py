@@ -1,0 +1,449 @@
+"""Random queries and random streams for differential tests: one seed, one query text, one stream.
+
+Queries are made as TEXT, so that parser and binder take part, and are well-formed by construction: the generator knows which variables a
+pattern shows and which an enclosing pattern binds. Sizes are such that the reference answers in milliseconds; a `LimitError` of the
+reference is rare and means: take the next seed. `Fragment` says which operators take part; `ENGINE` and `WIDE` are the two in use.
+
+The streams fit the queries: types A to D and X (which no query names), times with ties, attributes with NULL, and NaN.
+`queries` and `streams` are the same as Hypothesis strategies, which shrink.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import random as randoms
+    from collections.abc import Callable, Sequence
+
+    from hypothesis.strategies import SearchStrategy
+
+Row = dict[str, Any]
+
+TYPES = ("A", "B", "C", "D")
+NAMES = ("x", "y", "z", "u")
+
+SCHEMA = pa.schema(
+    [
+        ("type", pa.string()),
+        ("ts", pa.int64()),
+        ("k", pa.int64()),
+        ("v", pa.int64()),
+        ("w", pa.float64()),
+        ("s", pa.string()),
+        ("b", pa.bool_()),
+    ]
+)
+"""The columns of the random streams: type, time, a key, and attributes of four types."""
+
+TIMED_SCHEMA = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", tz="UTC")))
+"""The same with timestamps, one second for each step of time: for queries with `unit="s"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Which operators random queries use, and how large they get.
+
+    depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, consume: what
+    may stand at the top. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. previous: prev.
+    unit: of durations in the text ("" for a numeric time column, else for example "s").
+    """
+
+    operators: tuple[tuple[str, int], ...]
+    depth: int = 3
+    items: int = 3
+    strategies: tuple[str, ...] = ("", "", "", "ALL", "ANY", "STRICT")
+    windows: tuple[str, ...] = ("", "time", "events")
+    outer: bool = True
+    correlated: bool = False
+    previous: bool = False
+    consume: bool = False
+    absence: bool = False
+    unit: str = ""
+
+
+ENGINE = Fragment(
+    operators=(
+        ("atom", 3),
+        ("named", 4),
+        ("sequence", 6),
+        ("adjacent", 2),
+        ("either", 3),
+        ("both", 1),
+        ("iterate", 3),
+        ("iterate_adjacent", 1),
+        ("counted", 1),
+        ("optional", 1),
+        ("filter", 5),
+        ("project", 1),
+        ("strict", 1),
+    )
+)
+"""What the automaton engine runs: local conditions, windows over the whole pattern, partitions, ALL, ANY, STRICT and LIMIT."""
+
+WIDE = Fragment(
+    operators=(
+        *ENGINE.operators,
+        ("conjunction", 2),
+        ("gap", 2),
+        ("iterate_gap", 1),
+        ("within", 2),
+        ("unless", 2),
+        ("without", 2),
+        ("select", 2),
+    ),
+    strategies=("", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "interval"),
+    correlated=True,
+    previous=True,
+    consume=True,
+    absence=True,
+)
+"""What the reference covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A generated pattern: its text, the variables it shows, binds and hides, and whether it can be an item without parentheses."""
+
+    text: str
+    shows: frozenset[str]
+    binds: frozenset[str]
+    hides: frozenset[str] = frozenset()
+
+    tight: bool = False
+
+    @property
+    def item(self) -> str:
+        """The text as an item of a sequence, an operand of AS, `+` and braces."""
+        return self.text if self.tight else f"({self.text})"
+
+
+NONE: frozenset[str] = frozenset()
+
+
+class QueryGenerator:
+    """Makes one query text after another from one source of randomness."""
+
+    def __init__(self, random: randoms.Random, fragment: Fragment = ENGINE) -> None:
+        self.random = random
+        self.fragment = fragment
+        self.iterating: list[frozenset[str]] = []
+
+    def query(self) -> str:
+        """A query text with a random pattern, window, partition, strategy, targets and limit."""
+        random, fragment = self.random, self.fragment
+        pattern = self.pattern(fragment.depth, NONE)
+        where = self._postfixes(pattern)
+        strategy = random.choice(fragment.strategies)
+        targets = self._targets(pattern)
+        clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
+        if random.random() < 0.3:
+            clauses.append("PARTITION BY " + random.choice(["k", "k", "k, b"]))
+        if fragment.consume and random.random() < 0.2:
+            clauses.append("CONSUME BY " + random.choice(["NONE", "PARTITION", "ANY"]))
+        if random.random() < 0.15:
+            clauses.append(f"LIMIT {random.randint(1, 3)}")
+        return " ".join(clauses)
+
+    def _postfixes(self, pattern: Piece) -> str:
+        """The pattern with what may stand behind a whole pattern."""
+        random, fragment = self.random, self.fragment
+        where = pattern.text
+        if random.random() < 0.3:
+            where += f" FILTER {self._condition(pattern.shows, NONE)}"
+        if fragment.absence and random.random() < 0.1:
+            negated = self.pattern(1, NONE)
+            where += f" NOT FOLLOWED BY {negated.item} FOR {self._duration(4)}"
+        window = random.choice(fragment.windows)
+        if window == "time":
+            where += f" WITHIN {self._duration(8)}"
+        elif window == "events":
+            where += f" WITHIN {random.randint(1, 7)} EVENTS"
+        elif window == "interval":
+            where += f" WITHIN {self._interval()}"
+        return where
+
+    def _targets(self, pattern: Piece) -> str:
+        names = sorted(pattern.shows - {"ANY"})
+        if not names or self.random.random() < 0.6:
+            return "*"
+        return ", ".join(self.random.sample(names, self.random.randint(1, len(names))))
+
+    # ------------------------------------------------------------------------------------------------------------------- patterns
+
+    def pattern(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A random pattern; `outer` are variables that some enclosing pattern binds."""
+        names = [name for name, _ in self.fragment.operators]
+        weights = [weight for _, weight in self.fragment.operators]
+        operator = self.random.choices(names, weights)[0] if depth > 0 else self.random.choice(["atom", "named"])
+        return PATTERNS[operator](self, depth - 1, outer)
+
+    def atom(self, _depth: int, _outer: frozenset[str]) -> Piece:
+        """A type or ANY."""
+        kind = self.random.choice([*TYPES, *TYPES, "ANY"])
+        return Piece(kind, frozenset({kind}), frozenset({kind}), tight=True)
+
+    def named(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A pattern AS a variable; mostly an atom."""
+        inner = self.pattern(depth, outer) if depth > 0 and self.random.random() < 0.3 else self.atom(0, outer)
+        name = frozenset({self.random.choice(NAMES)})
+        return dataclasses.replace(
+            inner, text=f"{inner.item} AS {min(name)}", shows=inner.shows | name, binds=inner.binds | name, tight=self.random.random() < 0.7
+        )
+
+    def sequence(self, depth: int, outer: frozenset[str], *, links: Sequence[str] = (";", ";", ";", ":")) -> Piece:
+        """A chain; its items may speak of the variables of an item that was made first."""
+        count = self.random.randint(2, self.fragment.items)
+        place = self.random.randrange(count)
+        anchor = self.pattern(depth, outer)
+        seen = outer | anchor.binds if self.fragment.outer else outer
+        pieces = [anchor if number == place else self.pattern(depth, seen) for number in range(count)]
+        text = pieces[0].item + "".join(f" {self._link(links)} {piece.item}" for piece in pieces[1:])
+        return _together(text, pieces)
+
+    def _link(self, links: Sequence[str]) -> str:
+        link = self.random.choice(links)
+        if link.endswith("["):
+            return link[:-1] + self._interval()
+        if link == "NOT":
+            return f"; NOT {self.pattern(1, NONE).item} ;"
+        return link
+
+    def adjacent(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A chain of `:` mostly."""
+        return self.sequence(depth, outer, links=(":", ":", ";"))
+
+    def gap(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A chain with gaps."""
+        return self.sequence(depth, outer, links=(";[", ":[", ";"))
+
+    def without(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A chain with a negation between two items."""
+        return self.sequence(depth, outer, links=("NOT", "NOT", ";"))
+
+    def optional(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A chain with one optional item."""
+        must, may, link = self.pattern(depth, outer), self.pattern(depth, outer), self.random.choice(";:")
+        first, second = (must.item, may.item + "?") if self.random.random() < 0.5 else (may.item + "?", must.item)
+        return dataclasses.replace(_together(f"{first} {link} {second}", [must, may]), binds=must.binds)
+
+    def either(self, depth: int, outer: frozenset[str]) -> Piece:
+        """OR."""
+        pieces = [self.pattern(depth, outer) for _ in range(self.random.choice([2, 2, 3]))]
+        text = " OR ".join(piece.item for piece in pieces)
+        return dataclasses.replace(_together(text, pieces), binds=frozenset.intersection(*(piece.binds for piece in pieces)))
+
+    def both(self, depth: int, outer: frozenset[str]) -> Piece:
+        """AND, of patterns that have matches in common: one of them is the other, filtered or with an alternative."""
+        left = self.pattern(depth, outer)
+        condition = self._condition(left.shows, outer - left.hides)
+        if self.random.random() < 0.5:
+            text = f"({left.text} FILTER {condition}) AND {left.item}"
+            return dataclasses.replace(left, text=text, tight=False)
+        right = self.pattern(depth, outer)
+        return dataclasses.replace(_together(f"{left.item} AND ({left.item} OR {right.item})", [left, right]), binds=left.binds)
+
+    def conjunction(self, depth: int, outer: frozenset[str]) -> Piece:
+        """ALL."""
+        pieces = [self.pattern(min(depth, 1), outer) for _ in range(2)]
+        return _together(" ALL ".join(piece.item for piece in pieces), pieces)
+
+    def iterate(self, depth: int, outer: frozenset[str], *, suffix: str = "+") -> Piece:
+        """`p+`, with a body of at least one atom."""
+        inner = self.pattern(min(depth, 1), outer)
+        text = inner.item
+        names = sorted(inner.shows - {"ANY"})
+        if self.fragment.previous and names and self.random.random() < 0.3:
+            name = self.random.choice(names)
+            operator = self.random.choice(["<", "<=", "!=", "="])
+            text = f"({inner.text} FILTER prev({name}).v {operator} {self.random.choice(names)}.v)"
+        return Piece(text + suffix, inner.shows, NONE, inner.hides, tight=self.random.random() < 0.7)
+
+    def iterate_adjacent(self, depth: int, outer: frozenset[str]) -> Piece:
+        """`p:+`."""
+        return self.iterate(depth, outer, suffix=" :+")
+
+    def iterate_gap(self, depth: int, outer: frozenset[str]) -> Piece:
+        """`p+[I]` and `p:+[I]`."""
+        return self.iterate(depth, outer, suffix=self.random.choice(["+", " :+"]) + self._interval())
+
+    def counted(self, depth: int, outer: frozenset[str]) -> Piece:
+        """Braces."""
+        return self.iterate(depth, outer, suffix=self.random.choice(["{2}", "{1,2}", "{2,}", "{2,3}", " :{2,3}", " :{1,2}"]))
+
+    def filter(self, depth: int, outer: frozenset[str]) -> Piece:
+        """FILTER, over variables of the pattern or, sometimes, of an enclosing one."""
+        inner = self.pattern(depth, outer)
+        return dataclasses.replace(inner, text=f"{inner.text} FILTER {self._condition(inner.shows, outer - inner.hides)}", tight=False)
+
+    def project(self, depth: int, outer: frozenset[str]) -> Piece:
+        """PROJECT."""
+        inner = self.pattern(depth, outer)
+        names = sorted(inner.shows - {"ANY"})
+        kept = frozenset(self.random.sample(names, self.random.randint(0, len(names))))
+        text = f"PROJECT {', '.join(sorted(kept)) or 'NONE'} ({inner.text})"
+        return Piece(text, inner.shows & kept, inner.binds & kept, inner.hides | (inner.shows - kept), tight=True)
+
+    def strict(self, depth: int, _outer: frozenset[str]) -> Piece:
+        """STRICT at any level; nothing inside may speak of outer variables."""
+        return self._selected("STRICT", depth)
+
+    def select(self, depth: int, _outer: frozenset[str]) -> Piece:
+        """Any strategy at any level."""
+        return self._selected(self.random.choice(["NXT", "LAST", "MAX", "STRICT", "NEXT"]), depth)
+
+    def _selected(self, strategy: str, depth: int) -> Piece:
+        inner = self.pattern(depth, NONE)
+        return dataclasses.replace(inner, text=f"{strategy}({inner.text})", tight=True)
+
+    def within(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A window on a sub-pattern."""
+        inner = self.pattern(depth, outer)
+        window = self.random.choice([self._duration(5), self._interval(), f"{self.random.randint(1, 5)} EVENTS"])
+        return dataclasses.replace(inner, text=f"{inner.text} WITHIN {window}", tight=False)
+
+    def unless(self, depth: int, outer: frozenset[str]) -> Piece:
+        """UNLESS."""
+        inner = self.pattern(depth, outer)
+        return dataclasses.replace(inner, text=f"{inner.text} UNLESS {self.pattern(1, NONE).item}", tight=False)
+
+    # ------------------------------------------------------------------------------------------------------- times and conditions
+
+    def _duration(self, most: int) -> str:
+        return f"{self.random.randint(0, most)}{self.fragment.unit}"
+
+    def _interval(self) -> str:
+        low = self.random.randint(0, 3)
+        high = low + self.random.randint(0, 3)
+        unit = self.fragment.unit
+        forms = [
+            f"<= {high}{unit}",
+            f"< {high + 1}{unit}",
+            f">= {low}{unit}",
+            f"> {low}{unit}",
+            f"= {low}{unit}",
+            f"{low}{unit}, {high}{unit}",
+        ]
+        return f"[{self.random.choice([*forms, f'> {low}{unit}, <= {high + 1}{unit}'])}]"
+
+    def _condition(self, shown: frozenset[str], outer: frozenset[str]) -> str:
+        """One or two conjuncts, each about variables that are visible or bound outside."""
+        here = sorted(shown - {"ANY"}) or sorted(outer - {"ANY"})
+        if not here:
+            return "1 = 1"
+        return " AND ".join(self._conjunct(here, sorted(outer - {"ANY"})) for _ in range(self.random.choice([1, 1, 2])))
+
+    def _conjunct(self, here: list[str], outside: list[str]) -> str:
+        random = self.random
+        name = random.choice(here)
+        if outside and self.fragment.outer and random.random() < 0.4:
+            name = random.choice(outside)
+        if self.fragment.correlated and random.random() < 0.4:
+            other = random.choice(here + outside)
+            attribute = random.choice(["v", "v", "w", "s", "k", "$time", "$index"])
+            operator = random.choice(["=", "=", "!=", "<", "<=", ">"])
+            return f"{name}.{attribute} {operator} {other}.{attribute}"
+        if random.random() < 0.6:
+            return f"{name}[{self._local('', 2)}]"
+        return self._local(f"{name}.", 0)
+
+    def _local(self, prefix: str, depth: int) -> str:
+        random = self.random
+        if depth > 0 and random.random() < 0.25:
+            parts = [self._local(prefix, depth - 1) for _ in range(2)]
+            return random.choice([f"({parts[0]} OR {parts[1]})", f"({parts[0]} AND {parts[1]})", f"NOT ({parts[0]})"])
+        v, w, s, b = (prefix + name for name in "vwsb")
+        operator = random.choice(["=", "!=", "<", "<=", ">", ">="])
+        return random.choice(
+            [
+                f"{v} {operator} {random.randint(0, 3)}",
+                f"{v} {operator} {random.randint(0, 3)}",
+                f"{w} {operator} {random.choice(['0.5', '1.5', '1e0', '2'])}",
+                f"{v} {operator} {w}",
+                f"{s} {operator} 'a'",
+                f"{s} LIKE '{random.choice(['a%', '%b', '_', '%'])}'",
+                f"{v} IN (0, 2, NULL)",
+                f"{v} NOT IN (1, 3)",
+                f"{v} BETWEEN 1 AND 2",
+                f"{random.choice([v, w, s, b])} IS {random.choice(['', 'NOT '])}NULL",
+                f"{v} % 2 = {random.randint(0, 1)}",
+                f"{v} + 1 {operator} {w} * 2",
+                b,
+            ]
+        )
+
+
+def _together(text: str, pieces: Sequence[Piece]) -> Piece:
+    return Piece(
+        text,
+        NONE.union(*(piece.shows for piece in pieces)),
+        NONE.union(*(piece.binds for piece in pieces)),
+        NONE.union(*(piece.hides for piece in pieces)),
+    )
+
+
+PATTERNS: dict[str, Callable[[QueryGenerator, int, frozenset[str]], Piece]] = {
+    name: getattr(QueryGenerator, name)
+    for name in (
+        "atom", "named", "sequence", "adjacent", "gap", "without", "optional", "either", "both", "conjunction", "iterate", "iterate_adjacent",
+        "iterate_gap", "counted", "filter", "project", "strict", "select", "within", "unless",
+    )
+}  # fmt: skip
+"""The operators of random patterns, by the names that `Fragment.operators` uses."""
+
+
+def random_query(random: randoms.Random, *, fragment: Fragment = ENGINE) -> str:
+    """The text of a random query over streams of `random_stream`, well-formed by construction."""
+    return QueryGenerator(random, fragment).query()
+
+
+# ------------------------------------------------------------------------------------------------------------------------- streams
+
+
+def random_stream(random: randoms.Random, *, most: int = 9) -> list[Row]:
+    """Rows of `SCHEMA` in the order of their times (many of them equal): at most `most`, one in three attributes of some kind NULL or NaN."""
+    time = random.randint(-3, 3)
+    rows = []
+    for _ in range(random.randint(0, most)):
+        time += random.choice([0, 0, 1, 1, 2, 4])
+        rows.append(
+            {
+                "type": random.choice([*TYPES, *TYPES, "A", "B", "X"]),
+                "ts": time,
+                "k": random.choice([1, 1, 1, 2, 2, None]),
+                "v": random.choice([0, 1, 1, 2, 3, None]),
+                "w": random.choice([0.5, 1.0, 1.5, 2.0, float("nan"), None]),
+                "s": random.choice(["a", "a", "ab", "b", "", None]),
+                "b": random.choice([True, False, None]),
+            }
+        )
+    return rows
+
+
+def table(rows: Sequence[Row], *, timed: bool = False) -> pa.Table:
+    """The rows as an Arrow table of `SCHEMA`, or of `TIMED_SCHEMA` with one second for each step of time."""
+    if timed:
+        rows = [{**row, "ts": row["ts"] * 1_000_000} for row in rows]
+    return pa.Table.from_pylist(list(rows), schema=TIMED_SCHEMA if timed else SCHEMA)
+
+
+# ---------------------------------------------------------------------------------------------------------------- Hypothesis strategies
+
+
+def queries(fragment: Fragment = ENGINE) -> SearchStrategy[str]:
+    """Query texts as a Hypothesis strategy; needs hypothesis."""
+    from hypothesis import strategies
+
+    return strategies.randoms(use_true_random=False).map(lambda random: random_query(random, fragment=fragment))
+
+
+def streams(*, most: int = 9) -> SearchStrategy[list[Row]]:
+    """Streams as a Hypothesis strategy; needs hypothesis."""
+    from hypothesis import strategies
+
+    return strategies.randoms(use_true_random=False).map(lambda random: random_stream(random, most=most))
