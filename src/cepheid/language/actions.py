@@ -86,6 +86,8 @@ class QueryActions:
 
     pattern_start = query_start
     condition_start = query_start
+    window_start = query_start
+    target_start = query_start
 
     def query(self, children: list[Any]) -> syntax.Query:
         given: dict[str, Any] = {}

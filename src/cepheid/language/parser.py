@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
-    from cepheid.language.syntax import Expression, Pattern, Query
+    from cepheid.language.syntax import EventCount, Expression, Interval, Pattern, Query, Target
 
-STARTS = ("query_start", "pattern_start", "condition_start")
+STARTS = ("query_start", "pattern_start", "condition_start", "window_start", "target_start")
 
 
 def parse(text: str) -> Query:
@@ -53,6 +53,16 @@ def parse_pattern(text: str) -> Pattern:
 def parse_condition(text: str) -> Expression:
     """Parse a condition or a value alone, what stands behind FILTER; otherwise as `parse`."""
     return cast("Expression", _parse(text, "condition_start"))
+
+
+def parse_window(text: str) -> Interval | EventCount:
+    """Parse what stands behind WITHIN; otherwise as `parse`."""
+    return cast("Interval | EventCount", _parse(text, "window_start"))
+
+
+def parse_target(text: str) -> Target:
+    """Parse one target of SELECT; otherwise as `parse`."""
+    return cast("Target", _parse(text, "target_start"))
 
 
 def read_query(path: str | os.PathLike[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from cepheid.errors import BindError
 from cepheid.language.syntax import Strategy, Unit
 
 UNITS: dict[str, Unit] = {
@@ -48,6 +49,9 @@ COMPARISONS: dict[str, str] = {
 }
 """Every spelling of a comparison, with the one that the tree holds."""
 
+FORBIDDEN = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
+"""Characters that no query holds: control characters other than white space, and halves of surrogate pairs."""
+
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
@@ -79,3 +83,26 @@ def write_name(name: str, *, reserved: re.Pattern[str] | None = None) -> str:
     if is_plain(name) and (reserved is None or reserved.fullmatch(name) is None):
         return name
     return "`" + name.replace("`", "``") + "`"
+
+
+def check_text(text: str) -> str:
+    """`text`, if a query can hold it.
+
+    Raises:
+        BindError: it has a character of `FORBIDDEN`.
+    """
+    found = FORBIDDEN.search(text)
+    if found is not None:
+        raise BindError(f"a query cannot hold the character U+{ord(found[0]):04X}", help="give the text as a parameter, `:name`")
+    return text
+
+
+def check_name(name: str) -> str:
+    """`name`, if a query can hold it.
+
+    Raises:
+        BindError: it is empty or has a character of `FORBIDDEN`.
+    """
+    if not name:
+        raise BindError("a name is empty", help="give every type, variable, attribute and parameter a name")
+    return check_text(name)

@@ -1,0 +1,491 @@
+"""Fluent Python to syntax tree: the tree that the parser gives for the same pattern in text.
+
+    event("T").as_("x").followed_by(event("H").as_("y"), gap="<= 5s").where(attr("x", "temp") > param("limit"))
+
+A `PatternBuilder` and an `ExpressionBuilder` are immutable: each method returns a new one. Wherever a pattern is
+expected, its text or a tree may stand (`followed_by("H AS y")`), and so with conditions (`where("x.temp > 40")`).
+
+| text                       | builder                                                           |
+|----------------------------|-------------------------------------------------------------------|
+| `T`, `ANY`                 | `event("T")`, `any_event()`                                       |
+| `p AS x`                   | `p.as_("x")`                                                      |
+| `p ; q`, `p ;[gap] q`      | `p.followed_by(q)`, `p.followed_by(q, gap="<= 5s")`               |
+| `p ; NOT n ; q`            | `p.followed_by(q, without=n)`                                     |
+| `p : q`, `p :[gap] q`      | `p.directly_followed_by(q)`, with `gap` too                       |
+| `p THEN q`                 | `p.then(q)`                                                       |
+| `p OR q`, `p AND q`        | `p | q`, `p & q`                                                  |
+| `p ALL q`                  | `p.all_with(q)`                                                   |
+| `p+`, `p:+`, `p{2,3}`      | `p.repeat()`, `p.repeat(adjacent=True)`, `p.repeat(minimum=2, maximum=3)` |
+| `p?`                       | `p.optional()`                                                    |
+| `p FILTER c`               | `p.where(c)`                                                      |
+| `p WITHIN w`               | `p.within("5s")`, `p.within(events=100)`                          |
+| `p UNLESS q`               | `p.unless(q)`                                                     |
+| `p NOT FOLLOWED BY n FOR d`| `p.not_followed_by(n, within="10m")`                              |
+| `PROJECT x, y (p)`         | `p.project("x", "y")`, `p.project()` for NONE                     |
+| `STRICT(p)` ...            | `p.strict()`, `p.nxt()`, `p.last()`, `p.max()`                    |
+| `SELECT .. WHERE p ..`     | `p.select(..)`                                                    |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from cepheid.errors import BindError, nearest, quoted
+from cepheid.language import syntax
+from cepheid.language.limits import check_size
+from cepheid.language.parser import parse_condition, parse_pattern, parse_target, parse_window
+from cepheid.language.printer import to_text
+from cepheid.language.syntax import Consumption, Strategy, TimeModel
+from cepheid.language.values import duration_of, expression_of
+from cepheid.language.words import STRATEGIES, check_name, check_text, is_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from decimal import Decimal
+
+EnumType = TypeVar("EnumType", bound=Enum)
+
+PatternLike: TypeAlias = "PatternBuilder | syntax.Pattern | str"
+ConditionLike: TypeAlias = "ExpressionBuilder | syntax.Expression | str"
+ValueLike: TypeAlias = "ExpressionBuilder | syntax.Expression | bool | int | float | Decimal | str | dt.date | dt.timedelta | None"
+DurationLike: TypeAlias = "syntax.Duration | dt.timedelta | str"
+IntervalLike: TypeAlias = "syntax.Interval | dt.timedelta | str"
+
+
+def event(name: str) -> PatternBuilder:
+    """An event of type `name`; any string is a name, whatever its characters."""
+    return PatternBuilder(syntax.Type(check_name(name)))
+
+
+def any_event() -> PatternBuilder:
+    """An event of any type, `ANY`."""
+    return PatternBuilder(syntax.Type(None))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PatternBuilder:
+    """A pattern under construction; `node` is its tree, `str()` its text."""
+
+    node: syntax.Pattern
+
+    def __str__(self) -> str:
+        return to_text(self.node)
+
+    def as_(self, variable: str) -> PatternBuilder:
+        """`p AS variable`."""
+        return PatternBuilder(syntax.Named(self.node, check_name(variable)))
+
+    def followed_by(self, other: PatternLike, *, gap: IntervalLike | None = None, without: PatternLike | None = None) -> PatternBuilder:
+        """`p ; other`: later, with anything between.
+
+        Args:
+            other: what follows.
+            gap: bounds of the time between, as text (`"<= 5s"`, `"1s, 3s"`) or a timedelta (at most so long).
+            without: a pattern of which no match lies between (`p ; NOT n ; q`); not together with a gap.
+        """
+        if gap is not None and without is not None:
+            raise BindError("a gap and a negation cannot stand at the same `;`", help="put the gap or the negation at another place")
+        negated = None if without is None else _pattern(without)
+        return self._linked(syntax.Link(";", _interval(gap), negated), other)
+
+    def directly_followed_by(self, other: PatternLike, *, gap: IntervalLike | None = None) -> PatternBuilder:
+        """`p : other`: starting at the very next event."""
+        return self._linked(syntax.Link(":", _interval(gap)), other)
+
+    def then(self, other: PatternLike) -> PatternBuilder:
+        """`p THEN other`: the next one under the query's time model."""
+        return self._linked(syntax.Link("THEN"), other)
+
+    def _linked(self, link: syntax.Link, other: PatternLike) -> PatternBuilder:
+        last = _pattern(other)
+        if isinstance(self.node, syntax.Sequence):
+            return PatternBuilder(syntax.Sequence((*self.node.items, last), (*self.node.links, link)))
+        return PatternBuilder(syntax.Sequence((self.node, last), (link,)))
+
+    def __or__(self, other: PatternLike) -> PatternBuilder:
+        """`p OR other`."""
+        return PatternBuilder(syntax.Or(_operands(self.node, other, syntax.Or)))
+
+    def __and__(self, other: PatternLike) -> PatternBuilder:
+        """`p AND other`: the same complex event matches both."""
+        return PatternBuilder(syntax.And(_operands(self.node, other, syntax.And)))
+
+    def all_with(self, other: PatternLike) -> PatternBuilder:
+        """`p ALL other`: both happen, in any order."""
+        return PatternBuilder(syntax.All(_operands(self.node, other, syntax.All)))
+
+    def repeat(
+        self,
+        *,
+        minimum: int = 1,
+        maximum: int | None = None,
+        adjacent: bool = False,
+        gap: IntervalLike | None = None,
+    ) -> PatternBuilder:
+        """`p+`, or `p{minimum,maximum}` where one of them is given.
+
+        Args:
+            minimum: how often at least.
+            maximum: how often at most; None for any number.
+            adjacent: back to back, `p:+`.
+            gap: bounds of the time between two iterations, as in `followed_by`.
+        """
+        if minimum < 0 or (maximum is not None and maximum < 0):
+            raise BindError("a pattern cannot be repeated a negative number of times", help="use minimum=1 or more")
+        braces = minimum != 1 or maximum is not None
+        return PatternBuilder(syntax.Iterate(self.node, adjacent, _interval(gap), minimum, maximum, braces))
+
+    def optional(self) -> PatternBuilder:
+        """`p?`, as an item of a sequence."""
+        return PatternBuilder(syntax.Optional(self.node))
+
+    def where(self, condition: ConditionLike) -> PatternBuilder:
+        """`p FILTER condition`; the condition as text or built from `attr` and the like."""
+        return PatternBuilder(syntax.Filter(self.node, _condition(condition)))
+
+    def within(self, duration: IntervalLike | None = None, *, events: int | None = None) -> PatternBuilder:
+        """`p WITHIN duration` or `p WITHIN events EVENTS`.
+
+        Args:
+            duration: a timedelta, or text: `"5s"`, `"[1s, 3s]"`, `"[< 5s]"`.
+            events: a number of events; exactly one of the two is given.
+        """
+        if duration is not None and events is None:
+            return PatternBuilder(syntax.Within(self.node, _window(duration)))
+        if duration is None and events is not None:
+            return PatternBuilder(syntax.Within(self.node, syntax.EventCount(_count(events))))
+        raise BindError("a window is either a duration or a number of events", help='write within("5s") or within(events=100)')
+
+    def unless(self, other: PatternLike) -> PatternBuilder:
+        """`p UNLESS other`: no match of other inside p's interval."""
+        return PatternBuilder(syntax.Unless(self.node, _pattern(other)))
+
+    def not_followed_by(self, other: PatternLike, *, within: DurationLike) -> PatternBuilder:
+        """`p NOT FOLLOWED BY other FOR within`: absence."""
+        return PatternBuilder(syntax.Absence(self.node, _pattern(other), _duration(within)))
+
+    def project(self, *variables: str) -> PatternBuilder:
+        """`PROJECT variables (p)`; `PROJECT NONE (p)` without any."""
+        return PatternBuilder(syntax.Project(tuple(map(check_name, variables)), self.node))
+
+    def strict(self) -> PatternBuilder:
+        """`STRICT(p)`."""
+        return self._selected(Strategy.STRICT)
+
+    def nxt(self) -> PatternBuilder:
+        """`NXT(p)`."""
+        return self._selected(Strategy.NXT)
+
+    def last(self) -> PatternBuilder:
+        """`LAST(p)`."""
+        return self._selected(Strategy.LAST)
+
+    def max(self) -> PatternBuilder:
+        """`MAX(p)`."""
+        return self._selected(Strategy.MAX)
+
+    def _selected(self, strategy: Strategy) -> PatternBuilder:
+        return PatternBuilder(syntax.Select(strategy, self.node))
+
+    def select(
+        self,
+        *targets: str | ExpressionBuilder | syntax.Target,
+        strategy: Strategy | str = Strategy.ALL,
+        from_: str | Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
+        consume: Consumption | str = Consumption.NONE,
+        model: TimeModel | str | None = None,
+        limit: int | None = None,
+        definitions: Sequence[syntax.Definition] = (),
+    ) -> syntax.Query:
+        """The query `SELECT targets .. WHERE p ..`.
+
+        Args:
+            targets: variables and measures, as text (`"x"`, `"max(y.temp) AS peak"`) or built; none for `*`.
+            strategy: the selection strategy, or its name.
+            from_: the streams, in the order that decides ties.
+            partition_by: the attributes of the key.
+            consume: the consumption policy, or its name.
+            model: the time model of THEN, or its name.
+            limit: how many matches per trigger at most.
+            definitions: EVENT definitions (see `definition`).
+
+        Raises:
+            BindError: an unknown strategy, policy or model.
+            LimitError: the query is larger or deeper than a text may be.
+        """
+        query = syntax.Query(
+            self.node,
+            strategy=_member(Strategy, strategy),
+            targets=tuple(map(_target, targets)) or None,
+            streams=_names(from_),
+            partition_by=_names(partition_by),
+            consume=_member(Consumption, consume),
+            model=None if model is None else _member(TimeModel, model),
+            limit=None if limit is None else _count(limit),
+            definitions=tuple(definitions),
+        )
+        check_size(query)
+        return query
+
+
+def definition(name: str, attributes: Sequence[str], query: syntax.Query) -> syntax.Definition:
+    """`EVENT name(attributes) AS (query)`, for `select(definitions=[..])`."""
+    return syntax.Definition(check_name(name), _names(attributes), query)
+
+
+# -------------------------------------------------------------------------------------------------------------------- expressions
+
+
+def attr(variable: str, *path: str) -> ExpressionBuilder:
+    """`variable.path`: an attribute of the events of a variable, or a field of a struct in it."""
+    if not path:
+        raise BindError(f"attr(`{variable}`) names no attribute", help='write attr("x", "temp")')
+    return ExpressionBuilder(syntax.Attribute(check_name(variable), tuple(map(check_name, path))))
+
+
+def previous(variable: str, *path: str) -> ExpressionBuilder:
+    """`prev(variable).path`: the attribute in the previous iteration."""
+    if not path:
+        raise BindError(f"previous(`{variable}`) names no attribute", help='write previous("x", "temp")')
+    return ExpressionBuilder(syntax.Attribute(check_name(variable), tuple(map(check_name, path)), previous=True))
+
+
+def time_of(variable: str) -> ExpressionBuilder:
+    """`variable.$time`."""
+    return ExpressionBuilder(syntax.System(check_name(variable), "time"))
+
+
+def index_of(variable: str) -> ExpressionBuilder:
+    """`variable.$index`."""
+    return ExpressionBuilder(syntax.System(check_name(variable), "index"))
+
+
+def word(name: str) -> ExpressionBuilder:
+    """A name alone: an attribute inside `local`, a variable in targets and measures."""
+    return ExpressionBuilder(syntax.Word(check_name(name)))
+
+
+def local(variable: str, condition: ConditionLike) -> ExpressionBuilder:
+    """`variable[condition]`: a condition over the attributes of one variable."""
+    return ExpressionBuilder(syntax.Local(check_name(variable), _condition(condition)))
+
+
+def param(name: str) -> ExpressionBuilder:
+    """`:name`, a value given when the query is run."""
+    return ExpressionBuilder(syntax.Parameter(check_name(name)))
+
+
+def literal(value: ValueLike) -> ExpressionBuilder:
+    """A value: None, bool, int, float, Decimal, str, date, datetime (with or without zone) or timedelta.
+
+    Raises:
+        BindError: the value has no text: an infinite or undefined number, or another type.
+    """
+    return ExpressionBuilder(expression_of(value))
+
+
+def call(function: str, *arguments: ValueLike) -> ExpressionBuilder:
+    """`function(arguments)`: a function or a measure; `call("count", "*")` is `count(*)`."""
+    if not is_plain(function) or function.lower() == "not":
+        raise BindError(f"`{function}` cannot be the name of a function", help="a function has a plain word as its name")
+    if arguments == ("*",):
+        return ExpressionBuilder(syntax.Call(function, (), star=True))
+    return ExpressionBuilder(syntax.Call(function, tuple(map(_value, arguments))))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ExpressionBuilder:
+    """A condition or a value under construction; `node` is its tree, `str()` its text.
+
+    Comparisons and arithmetic build trees, `&`, `|` and `~` are AND, OR and NOT. Python binds `&` tighter than `>`:
+    write `(attr("x", "a") > 1) & (attr("x", "b") < 2)`.
+    """
+
+    node: syntax.Expression
+
+    __hash__ = None  # type: ignore[assignment] # `==` builds a comparison
+
+    def __str__(self) -> str:
+        return to_text(self.node)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a condition of a query is neither true nor false: use & for AND, | for OR, ~ for NOT, and no chained comparison")
+
+    def __eq__(self, other: object) -> ExpressionBuilder:  # type: ignore[override]
+        return self._compared("=", other)
+
+    def __ne__(self, other: object) -> ExpressionBuilder:  # type: ignore[override]
+        return self._compared("!=", other)
+
+    def __lt__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._compared("<", other)
+
+    def __le__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._compared(">", other)
+
+    def __ge__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._compared(">=", other)
+
+    def _compared(self, operator: str, other: object) -> ExpressionBuilder:
+        return ExpressionBuilder(syntax.Compare(operator, self.node, _value(other)))
+
+    def __add__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._computed("+", other)
+
+    def __sub__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._computed("-", other)
+
+    def __mul__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._computed("*", other)
+
+    def __truediv__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._computed("/", other)
+
+    def __mod__(self, other: ValueLike) -> ExpressionBuilder:
+        return self._computed("%", other)
+
+    def _computed(self, operator: str, other: ValueLike) -> ExpressionBuilder:
+        return ExpressionBuilder(syntax.Arithmetic(operator, self.node, _value(other)))
+
+    def __radd__(self, other: ValueLike) -> ExpressionBuilder:
+        return literal(other) + self
+
+    def __rsub__(self, other: ValueLike) -> ExpressionBuilder:
+        return literal(other) - self
+
+    def __rmul__(self, other: ValueLike) -> ExpressionBuilder:
+        return literal(other) * self
+
+    def __rtruediv__(self, other: ValueLike) -> ExpressionBuilder:
+        return literal(other) / self
+
+    def __rmod__(self, other: ValueLike) -> ExpressionBuilder:
+        return literal(other) % self
+
+    def __neg__(self) -> ExpressionBuilder:
+        return ExpressionBuilder(syntax.Negative(self.node))
+
+    def __and__(self, other: ConditionLike) -> ExpressionBuilder:
+        return ExpressionBuilder(syntax.BooleanAnd(_operands(self.node, other, syntax.BooleanAnd)))
+
+    def __or__(self, other: ConditionLike) -> ExpressionBuilder:
+        return ExpressionBuilder(syntax.BooleanOr(_operands(self.node, other, syntax.BooleanOr)))
+
+    def __invert__(self) -> ExpressionBuilder:
+        return ExpressionBuilder(syntax.Not(self.node))
+
+    def is_null(self, *, negated: bool = False) -> ExpressionBuilder:
+        """`e IS NULL`, or `e IS NOT NULL`."""
+        return ExpressionBuilder(syntax.IsNull(self.node, negated))
+
+    def is_in(self, options: Iterable[ValueLike], *, negated: bool = False) -> ExpressionBuilder:
+        """`e IN (options)`, or `e NOT IN (options)`; at least one option."""
+        values = tuple(map(_value, options))
+        if not values:
+            raise BindError("IN needs at least one option", help="an empty list holds no value: use literal(False)")
+        return ExpressionBuilder(syntax.In(self.node, values, negated))
+
+    def between(self, low: ValueLike, high: ValueLike, *, negated: bool = False) -> ExpressionBuilder:
+        """`e BETWEEN low AND high`, both included."""
+        return ExpressionBuilder(syntax.Between(self.node, _value(low), _value(high), negated))
+
+    def like(self, pattern: str, *, negated: bool = False) -> ExpressionBuilder:
+        """`e LIKE pattern`."""
+        return ExpressionBuilder(syntax.Like(self.node, check_text(pattern), negated))
+
+    def as_(self, name: str) -> syntax.Target:
+        """`e AS name`, a target of `select`."""
+        return syntax.Target(self.node, check_name(name))
+
+
+# -------------------------------------------------------------------------------------------------------- what Python values stand for
+
+
+def _pattern(value: PatternLike) -> syntax.Pattern:
+    if isinstance(value, PatternBuilder):
+        return value.node
+    return parse_pattern(value) if isinstance(value, str) else value
+
+
+def _condition(value: ConditionLike) -> syntax.Expression:
+    if isinstance(value, ExpressionBuilder):
+        return value.node
+    return parse_condition(value) if isinstance(value, str) else value
+
+
+def _value(value: object) -> syntax.Expression:
+    return value.node if isinstance(value, ExpressionBuilder) else expression_of(value)
+
+
+def _target(value: str | ExpressionBuilder | syntax.Target) -> syntax.Target:
+    if isinstance(value, ExpressionBuilder):
+        return syntax.Target(value.node)
+    return parse_target(value) if isinstance(value, str) else value
+
+
+def _operands(first: Any, other: Any, kind: type[syntax.Or | syntax.And | syntax.All | syntax.BooleanAnd | syntax.BooleanOr]) -> Any:
+    """The operands of a chain: what was written without parentheses on the left is one chain."""
+    convert = _pattern if isinstance(first, syntax.Pattern) else _condition
+    left = first.operands if isinstance(first, kind) else (first,)
+    return (*left, convert(other))
+
+
+def _window(value: IntervalLike) -> syntax.Interval | syntax.EventCount:
+    if isinstance(value, str):
+        bare = value.strip()
+        return parse_window(f"[{bare}]" if bare[:1] in {"<", ">", "="} or ("," in bare and bare[0] != "[") else bare)
+    if isinstance(value, dt.timedelta):
+        return syntax.Interval(None, False, duration_of(value), False)
+    return value
+
+
+def _interval(value: IntervalLike | None) -> syntax.Interval | None:
+    if value is None:
+        return None
+    window = _window(value)
+    if isinstance(window, syntax.EventCount):
+        raise BindError("a gap is a time, not a number of events", help='write gap="<= 5s"; a window has events: within(events=100)')
+    return window
+
+
+def _duration(value: DurationLike) -> syntax.Duration:
+    if isinstance(value, syntax.Duration):
+        return value
+    if isinstance(value, dt.timedelta):
+        return duration_of(value)
+    window = _window(value)
+    if isinstance(window, syntax.EventCount) or window.lower is not None or window.upper is None or window.upper_strict:
+        raise BindError(f"`{value}` is not one duration", help='write "10m" or give a timedelta')
+    return window.upper
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(check_name, (names,) if isinstance(names, str) else names))
+
+
+def _count(number: int) -> int:
+    if number < 0:
+        raise BindError(f"{number} is no number of events or matches", help="give a whole number from 1 on")
+    return number
+
+
+def _member(kind: type[EnumType], value: EnumType | str) -> EnumType:
+    if isinstance(value, kind):
+        return value
+    known = STRATEGIES if kind is Strategy else kind.__members__
+    found = known.get(str(value).upper())
+    if not isinstance(found, kind):
+        near = nearest(str(value).upper(), known)
+        guess = f"did you mean {near}? " if near else ""
+        raise BindError(f"unknown {WORDS[kind]} `{value}`", help=f"{guess}It is one of {quoted(kind.__members__)}")
+    return found
+
+
+WORDS: dict[type[Enum], str] = {Strategy: "strategy", Consumption: "consumption policy", TimeModel: "time model"}
