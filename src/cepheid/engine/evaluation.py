@@ -1,0 +1,572 @@
+"""One run of a program over letters: the state of all its partitions, and the driver of the match kernel.
+
+The kernel (`cepheid.kernel.match`) is one loop over flat arrays that returns whenever something rare has to be done. This module does it
+(one method per exit code), calls again, and hands the matches over in chunks of plain numpy arrays that Arrow wraps without a copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.pools import Pool, power_of_two, ragged
+from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
+from cepheid.errors import LimitError
+from cepheid.kernel import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = np.ndarray[Any, Any]
+
+ALL = 1 << 62
+"""Matches per trigger when no limit is given."""
+
+ROW_LIMIT = 1 << 30
+"""Greatest number of events in one call of `Evaluation.feed`."""
+
+SPAN_LIMIT = 1 << 30
+"""Greatest distance, in events of a partition, between an event and the start of a match that is still open."""
+
+CELL_LIMIT = 1 << 28
+"""Greatest number of cells (18 bytes each) of one partition's match graph."""
+
+CHUNK_MATCHES = 1 << 16
+"""Matches per chunk: large enough for full speed, small enough to stay in a processor's cache."""
+
+POSITIONS_PER_MATCH = 8  # room in a chunk; a chunk of longer matches is just shorter
+FIRST_CHUNK = 1 << 10  # matches; the buffers grow to CHUNK_MATCHES in an evaluation that needs it
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive matches; the arrays belong to the receiver and are never written again.
+
+    offsets: int64, n + 1; match k is positions[offsets[k]:offsets[k + 1]]. positions: int64, 0-based positions in the partition, ascending
+    per match. labels: uint16, parallel to positions. segments: int32, n: which segment of the call the match ended in.
+    """
+
+    offsets: Array
+    positions: Array
+    labels: Array
+    segments: Array
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """First sizes of the growing arrays (powers of two); tests make them tiny."""
+
+    cells: int = 16
+    starts: int = 4
+    packed: int = 16
+    lists: int = 16
+    entries: int = 16
+    stack: int = 256
+    path: int = 64
+    chunk: int = FIRST_CHUNK
+    most_chunk: int = CHUNK_MATCHES
+    chunk_positions: int = FIRST_CHUNK * POSITIONS_PER_MATCH
+    table: int = TABLE_ENTRIES
+
+
+class Evaluation:
+    """The run state of one program over any number of partitions.
+
+    window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
+    end - start + 1 in events. limit: matches per ending event, None for all, 0 to count the ending events only. variant: see
+    `cepheid.kernel.VARIANTS`. Update O(live macro states) per event, output-linear delay (foundations-cel, section 6); memory is bounded by the
+    marked events of the window, without a window by all marked events.
+    """
+
+    def __init__(
+        self,
+        program: Successors,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        limit: int | None = None,
+        variant: str | None = None,
+        sizes: Sizes | None = None,
+    ) -> None:
+        sizes = sizes or Sizes()
+        self.program = program
+        self.window = window
+        self.count_window = count_window
+        self.limit = limit
+        self.kernel = kernel(variant)
+        self.field = {name: place for place, name in enumerate(self.kernel.fields)}
+        self.column = {name: place for place, name in enumerate(self.kernel.record)}
+        self.table = TransitionTable(program, entries=sizes.table)
+        self.cells = Pool(sizes.cells, ((np.int32, 4), (np.uint16, 1)))
+        self.starts = Pool(sizes.starts, ((np.int32, 1), (np.int64, 1)))
+        self.packed = Pool(sizes.packed, ((np.int32, 1),))
+        self.records: Array = np.zeros((0, len(self.column)), np.int64)
+        self.marked: Array = np.zeros(0, np.uint8)
+        self.events = 0
+        self._most_chunk = sizes.most_chunk
+        self._free: Array = np.zeros((3, 16), np.int64)
+        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._outputs(sizes.chunk, sizes.chunk_positions)
+        self._stack: Array = np.zeros(sizes.stack, np.int32)
+        self._paths(sizes.path)
+        self._list_arrays(sizes.lists, sizes.entries)
+        self._list_of: Array = np.full(self.table.macro_count, -1, np.int32)
+        self._batch: tuple[Array, ...] = ()
+        self._arguments: tuple[Any, ...] = ()
+        self._set_up()
+        self.ensure_slots(0)
+        self._mend = {
+            "letter": self._mend_letter,
+            "transition": self._mend_transition,
+            "cells": self._mend_cells,
+            "starts": self._mend_starts,
+            "output": self._mend_output,
+            "stack": self._mend_stack,
+            "lists": self._mend_lists,
+            "packed": self._mend_packed,
+            "rebase": self._mend_rebase,
+        }
+
+    def _set_up(self) -> None:
+        self._set("window", 0 if self.window is None else self.window)
+        self._set("timed", self.window is not None)
+        self._set("count_window", 0 if self.count_window is None else min(self.count_window, SPAN_LIMIT + 1))
+        self._set("limit", ALL if self.limit is None else self.limit)
+        self._set("letter_mask", self.table.letter_mask)
+        self._set("least_cells", self.cells.least)
+        self._set("least_starts", self.starts.least)
+        self._set("least_packed", self.packed.least)
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch; `sink` gets the matches that end in it, in the order of the events that end them.
+
+        letters: unsigned integers, n, one bit per predicate. times: int64, n, non-decreasing within a segment. cuts: int64, rows where the
+        segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition
+        between segments and calls, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the
+        partition of the last segment of the call before; both have slot -1.
+        Raises LimitError past ROW_LIMIT events, SPAN_LIMIT or CELL_LIMIT. O(n) and the output, plus O(live state) per segment.
+        """
+        rows = len(letters)
+        if rows > ROW_LIMIT:
+            raise LimitError(f"a batch has {rows} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
+        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
+        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
+        if len(slots):
+            self.ensure_slots(int(slots.max()) + 1)
+        self.marked = np.zeros(rows, np.uint8)
+        # Record 0 is the workplace of the segments that are not kept.
+        records = np.where(slots < 0, np.int32(-1), slots + np.int32(1)).astype(np.int32, copy=False)
+        self._batch = (self.table.begin(letters), np.ascontiguousarray(times, np.int64), cuts, records)
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", continued)):
+            self._set(name, value)
+        self._run(sink)
+        self.events += rows
+
+    def _run(self, sink: Callable[[Chunk], None] | None) -> None:
+        run, exits = self.kernel.run, self.kernel.exits
+        self._refresh()
+        while code := run(*self._arguments):
+            if exits[code] == "output" and self._get("buffered_matches"):
+                self._flush(sink)
+            else:
+                self._mend[exits[code]]()
+            self._refresh()
+        self._flush(sink)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
+        rows = np.unique(np.asarray(slots, np.int64)) + 1
+        self._empty(rows)
+        self.records[rows] = self._blank()
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        record = self.records
+        lists = record[:, self.column["lists"]]
+        idle = lists == 0
+        if self.window is not None:
+            head, tail = record[:, self.column["starts_head"]], record[:, self.column["starts_tail"]]
+            place = record[:, self.column["starts_offset"]] + ((tail - 1) & record[:, self.column["starts_mask"]])
+            latest = self.starts.arrays[1][np.where(tail > head, place, 0)]
+            idle |= (tail > head) & (latest < time - self.window)
+        rows = np.flatnonzero(idle)
+        rows = rows[rows > 0]
+        self._empty(rows)
+        return rows - 1
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        own = (self.records, self.marked, self._free, self._vector, self._stack, self._path, self._path_labels, self._list_of, *self._lists)
+        outputs = (self._out_offsets, self._out_positions, self._out_labels, self._out_segments)
+        arrays = sum(int(array.nbytes) for array in (*own, *outputs))
+        return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self._get("triggers")
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+        return self._get("matches")
+
+    @property
+    def skipped(self) -> int:
+        """Events that changed nothing and were passed without a step."""
+        return self._get("skipped")
+
+    @property
+    def unions(self) -> int:
+        """Pure union cells made (name in paper: union nodes)."""
+        return self._get("unions")
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return len(self.records) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        if count + 1 > len(self.records):
+            rows = np.tile(self._blank(), (max(count + 1, 2 * len(self.records)), 1))
+            rows[: len(self.records)] = self.records
+            self.records = rows
+
+    # ------------------------------------------------------------------------------------------------ what `state` needs
+
+    def restore_counters(self, events: int, counters: dict[str, int]) -> None:
+        """Go on counting from here."""
+        self.events = events
+        for name, value in counters.items():
+            self._set(name, value)
+
+    def adopt_macros(self, macros: list[int]) -> Array:
+        """Numbers of these macro states (bit masks over automaton states) in this evaluation's table (int32)."""
+        numbers = self.table.adopt(macros)
+        self._fit_tables()
+        return numbers
+
+    def fit_lists(self, lists: int, length: int) -> None:
+        """Make room for partitions with so many live lists of so many entries."""
+        count, entries = power_of_two(lists), power_of_two(length)
+        self._grow_lists(max(count, self._get("list_count")), max(entries, self._get("list_length")))
+
+    # ------------------------------------------------------------------------------------------------ the kernel's arrays
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self.field[name]])
+
+    def _set(self, name: str, value: int) -> None:
+        self._vector[self.field[name]] = value
+
+    def _blank(self) -> Array:
+        row = np.zeros(len(self.column), np.int64)
+        for name, value in (("head", 1), ("next", 1), ("cells_mask", -1), ("starts_mask", -1)):
+            row[self.column[name]] = value
+        return row
+
+    def _outputs(self, matches: int, positions: int) -> None:
+        self._out_offsets: Array = np.zeros(matches + 1, np.int64)
+        self._out_positions: Array = np.empty(positions, np.int64)
+        self._out_labels: Array = np.empty(positions, np.uint16)
+        self._out_segments: Array = np.empty(matches, np.int32)
+
+    def _paths(self, length: int) -> None:
+        self._path: Array = np.zeros(length, np.int32)
+        self._path_labels: Array = np.zeros(length, np.uint16)
+
+    def _list_arrays(self, count: int, length: int) -> None:
+        """Two halves (before, after an event) of `count` lists with `length` entries: macros, lengths, max starts, entries; tails, outputs."""
+        halves: list[Array] = [np.zeros(2 * count, np.int32) for _ in range(3)]
+        self._lists: tuple[Array, ...] = (
+            *halves,
+            np.zeros(2 * count * length, np.int32),
+            np.zeros(count, np.int32),
+            np.zeros(count, np.int32),
+        )
+        self._set("list_count", count)
+        self._set("list_length", length)
+
+    def _refresh(self) -> None:
+        """Collect the arguments of the kernel: arrays are replaced when they grow."""
+        table = self.table
+        self._set("codes", table.codes)
+        self._set("fanout", table.fanout)
+        letters, times, cuts, records = self._batch
+        arrays = (
+            self._vector,
+            letters,
+            times,
+            cuts,
+            records,
+            table.lut,
+            table.marked_of,
+            table.unmarked_of,
+            table.known,
+            table.stirs,
+            table.moves,
+            self.records.reshape(-1),
+            *self.cells.arrays,
+            *self.starts.arrays,
+            *self.packed.arrays,
+            self._free.reshape(-1),
+            *self._lists[:5],
+            self._list_of,
+            self._lists[5],
+            self._stack,
+            self._path,
+            self._path_labels,
+            self._out_offsets,
+            self._out_positions,
+            self._out_labels,
+            self._out_segments,
+            self.marked,
+        )
+        self._arguments = tuple(array.data for array in arrays) if self.kernel.plain else arrays
+
+    # ------------------------------------------------------------------------------------------------ output
+
+    def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
+        """Hand the buffered matches over: the buffers themselves when they are full enough, else copies."""
+        matches, positions = self._get("buffered_matches"), self._get("buffered_positions")
+        self._set("buffered_matches", 0)
+        self._set("buffered_positions", 0)
+        if not matches:
+            return
+        room, position_room = len(self._out_segments), len(self._out_positions)
+        full = 2 * matches > room or 2 * positions > position_room
+        arrays = (
+            self._out_offsets[: matches + 1],
+            self._out_positions[:positions],
+            self._out_labels[:positions],
+            self._out_segments[:matches],
+        )
+        if full and (sink is not None or room < self._most_chunk):
+            larger = 2 if room < self._most_chunk else 1
+            self._outputs(larger * room, larger * position_room)
+        elif sink is not None:
+            arrays = (arrays[0].copy(), arrays[1].copy(), arrays[2].copy(), arrays[3].copy())
+        if sink is not None:
+            sink(Chunk(*arrays))
+
+    def _mend_output(self) -> None:
+        """Not even one match fits: make room for a longer one."""
+        self._outputs(len(self._out_segments), 2 * len(self._out_positions))
+
+    # ------------------------------------------------------------------------------------------------ transitions
+
+    def _live(self) -> Array:
+        """The macro states of the partition being read."""
+        start = self._get("parity") * self._get("list_count")
+        return self._lists[0][start : start + self._get("lists")]
+
+    def _mend_letter(self) -> None:
+        index = int(self._batch[0][self._get("row")]) & self.table.letter_mask
+        if not self.table.learn(index):
+            self._renumber()
+
+    def _mend_transition(self) -> None:
+        if not self.table.fill(self._get("argument"), self._live().tolist()):
+            self._renumber()
+            return
+        self._fit_tables()
+
+    def _fit_tables(self) -> None:
+        """Room for what the transition table has grown by."""
+        if self.table.macro_count != len(self._list_of):
+            self._list_of = np.full(self.table.macro_count, -1, np.int32)
+        if self._get("list_count") < 2 * self.table.fanout + 1:
+            self._grow_lists(power_of_two(4 * self.table.fanout), self._get("list_length"))
+
+    def packed_macros(self) -> Array:
+        """Places in the packed lists that hold the macro states of stored partitions (int64)."""
+        stored = self.records[self.records[:, self.column["lists"]] > 0]
+        return ragged(stored[:, self.column["packed_offset"]], stored[:, self.column["lists"]])[1]
+
+    def _renumber(self) -> None:
+        """The table is full: keep the live macro states of all partitions, under new numbers."""
+        live, places, packed = self._live(), self.packed_macros(), self.packed.arrays[0]
+        renumbered = self.table.renumber(np.concatenate([live, packed[places]]))
+        live[:] = renumbered[live]
+        packed[places] = renumbered[packed[places]]
+        self._fit_tables()
+        bits = 1
+        for q in live.tolist():
+            bits |= 1 << min(q, 62)
+        self._set("live", bits)
+
+    # ------------------------------------------------------------------------------------------------ growth
+
+    def _push_free(self, stack: int, offsets: Array) -> None:
+        name = ("free_cells", "free_starts", "free_packed")[stack]
+        height = self._get(name)
+        if height + len(offsets) > self._free.shape[1]:
+            larger = np.zeros((3, power_of_two(height + len(offsets))), np.int64)
+            larger[:, : self._free.shape[1]] = self._free
+            self._free = larger
+        self._free[stack, height : height + len(offsets)] = offsets
+        self._set(name, height + len(offsets))
+
+    def _mend_cells(self) -> None:
+        """Give the partition a ring of twice the size, or fill the stack of smallest rings."""
+        mask, need = self._get("cells_mask"), self._get("argument")
+        if mask < 0 and need < self.cells.least:
+            self._push_free(0, self.cells.allocate_smallest())
+            return
+        head, following, offset = self._get("head"), self._get("next"), self._get("cells_offset")
+        wanted = power_of_two(max(following - head + need + 1, 2 * (mask + 1), self.cells.least))
+        if wanted > CELL_LIMIT:
+            raise LimitError(
+                f"the open matches of one partition need {wanted} cells, and the limit is {CELL_LIMIT}",
+                help="bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
+            )
+        self._set("cells_offset", self._move_ring(0, self.cells, (offset, mask), (head, following), wanted))
+        self._set("cells_mask", wanted - 1)
+
+    def _mend_starts(self) -> None:
+        mask = self._get("starts_mask")
+        if mask < 0:
+            self._push_free(1, self.starts.allocate_smallest())
+            return
+        ids = self._get("starts_head"), self._get("starts_tail")
+        self._set("starts_offset", self._move_ring(1, self.starts, (self._get("starts_offset"), mask), ids, 2 * (mask + 1)))
+        self._set("starts_mask", 2 * mask + 1)
+
+    def _move_ring(self, stack: int, pool: Pool, ring: tuple[int, int], ids: tuple[int, int], wanted: int) -> int:
+        """Move the live part of a ring (offset, mask) to one of `wanted` places; returns its offset."""
+        offset, mask = ring
+        live = np.arange(*ids, dtype=np.int64)
+        kept = [array.reshape(-1, width)[offset + (live & mask)] for array, width in zip(pool.arrays, pool.widths, strict=True)]
+        moved = pool.enlarge(offset, mask + 1, wanted)
+        for array, width, values in zip(pool.arrays, pool.widths, kept, strict=True):
+            array.reshape(-1, width)[moved + (live & (wanted - 1))] = values
+        if moved != offset and mask >= 0:
+            self._give_back(stack, pool, np.array([offset]), np.array([mask + 1]))
+        return moved
+
+    def _give_back(self, stack: int, pool: Pool, offsets: Array, sizes: Array) -> None:
+        small = sizes == pool.least
+        self._push_free(stack, offsets[small])
+        for offset, size in zip(offsets[~small].tolist(), sizes[~small].tolist(), strict=True):
+            pool.release(offset, size)
+
+    def _empty(self, rows: Array) -> None:
+        """Drop the open matches of stored partitions and take back their slabs."""
+        record, column = self.records, self.column
+        for stack, (pool, kind) in enumerate(((self.cells, "cells"), (self.starts, "starts"))):
+            owners = rows[record[rows, column[f"{kind}_mask"]] >= 0]
+            self._give_back(stack, pool, record[owners, column[f"{kind}_offset"]], record[owners, column[f"{kind}_mask"]] + 1)
+        owners = rows[record[rows, column["packed_size"]] > 0]
+        self._give_back(2, self.packed, record[owners, column["packed_offset"]], record[owners, column["packed_size"]])
+        kept = np.array([column["position"], column["base"], column["last_time"]])
+        values = record[rows][:, kept]
+        record[rows] = self._blank()
+        record[rows[:, None], kept] = values
+
+    def _mend_packed(self) -> None:
+        row, wanted = self.records[self._get("record")], power_of_two(self._get("argument"))
+        size, offset = int(row[self.column["packed_size"]]), int(row[self.column["packed_offset"]])
+        if size == 0 and wanted <= self.packed.least:
+            self._push_free(2, self.packed.allocate_smallest())
+            return
+        moved = self.packed.enlarge(offset, size, wanted)
+        if moved != offset and size:
+            self._give_back(2, self.packed, np.array([offset]), np.array([size]))
+        row[self.column["packed_size"]], row[self.column["packed_offset"]] = wanted, moved
+
+    def _mend_stack(self) -> None:
+        self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+        path, labels = self._path, self._path_labels
+        self._paths(2 * len(path))
+        self._path[: len(path)], self._path_labels[: len(path)] = path, labels
+
+    def _mend_lists(self) -> None:
+        lists, fanout = self._get("lists"), self.table.fanout
+        count = power_of_two(2 * (fanout + lists * (fanout + 1)))
+        length = power_of_two(2 * (self._get("longest") + lists + 1))
+        self._grow_lists(max(count, self._get("list_count")), max(length, self._get("list_length")))
+
+    def _grow_lists(self, count: int, length: int) -> None:
+        old, old_count, old_length = self._lists, self._get("list_count"), self._get("list_length")
+        self._list_arrays(count, length)
+        for new, previous in zip(self._lists[:3], old[:3], strict=True):
+            new.reshape(2, count)[:, :old_count] = previous.reshape(2, old_count)
+        self._lists[3].reshape(2, count, length)[:, :old_count, :old_length] = old[3].reshape(2, old_count, old_length)
+
+    # ------------------------------------------------------------------------------------------------ numbers that would overflow
+
+    def _mend_rebase(self) -> None:
+        """Make ids and relative positions of the partition being read small again."""
+        low = self._least_open()
+        position = self._get("shift") + self._get("row")
+        if position - low > SPAN_LIMIT:
+            raise LimitError(
+                f"a match has been open for {position - low} events of its partition, and the limit is {SPAN_LIMIT}",
+                help="bound matches by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
+            )
+        mask = self._get("cells_mask")
+        drop = max(0, (self._get("head") - 1) & ~mask) if mask >= 0 else 0
+        offset = self._get("cells_offset")
+        cells = self.cells.arrays[0].reshape(-1, 4)
+        place = offset + (np.arange(self._get("head"), self._get("next"), dtype=np.int64) & mask)
+        moved = cells[place]
+        moved[:, 0] += np.where(moved[:, 0] < 0, low, -low).astype(np.int32)
+        moved[:, 1:3] = np.maximum(moved[:, 1:3] - drop, 0)
+        moved[:, 3] -= low
+        cells[place] = moved
+        self._rebase_lists(low, drop)
+        for name, less in (("head", drop), ("next", drop), ("shift", low), ("base", -low)):
+            self._set(name, self._get(name) - less)
+
+    def _rebase_lists(self, low: int, drop: int) -> None:
+        start, count = self._get("parity") * self._get("list_count"), self._get("lists")
+        self._lists[2][start : start + count] -= low
+        entries = self._lists[3].reshape(-1, self._get("list_length"))[start : start + count]
+        entries[:] = np.maximum(entries - drop, 0)
+        ids = np.arange(self._get("starts_head"), self._get("starts_tail"), dtype=np.int64)
+        self.starts.arrays[0][self._get("starts_offset") + (ids & self._get("starts_mask"))] -= low
+
+    def _least_open(self) -> int:
+        """Least relative position that an open match starts at; frees what is older and drops expired starts."""
+        position = low = self._get("shift") + self._get("row")
+        if self.window is not None:
+            mask, offset = self._get("starts_mask"), self._get("starts_offset")
+            places = offset + (np.arange(self._get("starts_head"), self._get("starts_tail"), dtype=np.int64) & mask)
+            now = int(self._batch[1][self._get("row")])
+            inside = self.starts.arrays[1][places] >= now - self.window
+            if self.count_window is not None:
+                inside &= self.starts.arrays[0][places] > position - self.count_window
+            expired = int(np.count_nonzero(~inside))
+            self._set("starts_head", self._get("starts_head") + expired)
+            if expired < len(places):
+                low = int(self.starts.arrays[0][places[expired]])
+        elif self.count_window is not None:
+            low = max(0, position - self.count_window + 1)
+        mask, head, following = self._get("cells_mask"), self._get("head"), self._get("next")
+        place = self._get("cells_offset") + (np.arange(head, following, dtype=np.int64) & mask)
+        made = self.cells.arrays[0].reshape(-1, 4)[place, 0]
+        made = np.where(made < 0, ~made, made)
+        if self.window is None and self.count_window is None:
+            return int(made[0]) if len(made) else position
+        self._set("head", head + int(np.count_nonzero(made < low)))
+        return low

@@ -1,0 +1,368 @@
+"""The state of an evaluation as bytes: what is alive, and nothing else.
+
+Two levels. `dump` and `load` turn an `Evaluation` into named sections and back: macro states as sets of automaton states (the tables are
+rebuilt lazily), live lists, the FIFO of starts, and the live cells with dense ids, for all partitions. `pack` and `unpack` put any named sections
+into one container with magic, format version, fingerprint and checksum. Nothing is pickled. All numbers are little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.evaluation import Evaluation, Sizes
+from cepheid.engine.pools import Pool, power_of_two, ragged
+from cepheid.errors import SnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cepheid.engine.transitions import Successors
+
+Array = np.ndarray[Any, Any]
+
+MAGIC = b"CEPHEID\0"
+VERSION = 1
+"""Format of the container and of the sections of an evaluation; older versions are loaded as long as tests/upgrade has bytes of them."""
+
+_HEADER = struct.Struct("<8sHHI")  # magic, version, length of the fingerprint, number of sections
+_SECTION = struct.Struct("<HQ")  # length of the name, length of the content
+
+_COUNTERS = ("triggers", "matches", "skipped", "unions")
+_SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cells")
+
+
+# ---------------------------------------------------------------------------------------------------- container
+
+
+def pack(sections: Mapping[str, bytes], *, fingerprint: bytes) -> bytes:
+    """One byte string of named sections, in the order given, that only `unpack` with the same fingerprint accepts."""
+    parts = [_HEADER.pack(MAGIC, VERSION, len(fingerprint), len(sections)), fingerprint]
+    for name, content in sections.items():
+        encoded = name.encode()
+        parts += [_SECTION.pack(len(encoded), len(content)), encoded, content]
+    body = b"".join(parts)
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def unpack(data: bytes | memoryview, *, fingerprint: bytes) -> dict[str, bytes]:
+    """The sections of `pack`.
+
+    Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
+    """
+    data = bytes(data)
+    if data[: len(MAGIC)] != MAGIC[: len(data)] or len(data) < len(MAGIC):
+        raise SnapshotError("these bytes are no snapshot of Cepheid", help="give the bytes that `snapshot()` returned, all of them")
+    if len(data) < _HEADER.size + 4:
+        raise _damaged("it is cut off")
+    _, version, fingerprint_length, count = _HEADER.unpack_from(data)
+    if version != VERSION:
+        raise SnapshotError(
+            f"the snapshot has format version {version}, and this version of Cepheid reads version {VERSION}",
+            help="restore it with the version that wrote it, or start again without it",
+        )
+    if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+        raise _damaged("its checksum is wrong")
+    at = _HEADER.size + fingerprint_length
+    if data[_HEADER.size : at] != fingerprint:
+        raise SnapshotError(
+            "the snapshot was made by another query, or over another schema",
+            help="restore it with the same query, arguments and schema, or start again without it",
+        )
+    return _sections(data[:-4], at, count)
+
+
+def _sections(body: bytes, at: int, count: int) -> dict[str, bytes]:
+    sections = {}
+    for _ in range(count):
+        if at + _SECTION.size > len(body):
+            raise _damaged("a section is missing")
+        name_length, length = _SECTION.unpack_from(body, at)
+        at += _SECTION.size
+        name = body[at : at + name_length].decode(errors="replace")
+        at += name_length
+        sections[name] = body[at : at + length]
+        at += length
+        if at > len(body):
+            raise _damaged("a section is cut off")
+    if at != len(body):
+        raise _damaged("it has bytes after its last section")
+    return sections
+
+
+def _damaged(how: str) -> SnapshotError:
+    return SnapshotError(f"the snapshot is damaged: {how}", help="use another snapshot, or start again without it")
+
+
+# ---------------------------------------------------------------------------------------------------- evaluation -> sections
+
+
+def dump(evaluation: Evaluation) -> dict[str, bytes]:
+    """The live state of all partitions as named sections; the evaluation is unchanged.
+
+    Linear in the rings of the partitions that have open matches. Sections: counters; slots (int64, one row of `_SLOT_COLUMNS` per partition that
+    has seen an event); starts_position, starts_time; list_macro, list_max, list_length, list_entries; macros; cells (int32, columns); labels.
+    """
+    column, record = evaluation.column, evaluation.records
+    record = record[np.flatnonzero((record[:, column["position"]] > 0) | (record[:, column["base"]] > 0))]
+    slots = np.flatnonzero((evaluation.records[:, column["position"]] > 0) | (evaluation.records[:, column["base"]] > 0)) - 1
+    starts_owner, starts_position, starts_time = _live_starts(evaluation, record)
+    lows = _lows(evaluation, record, starts_owner, starts_position)
+    cells, labels, cell_owner, dense = _live_cells(evaluation, record, lows)
+    lists = _live_lists(evaluation, record, lows, dense)
+    table = np.stack(
+        [
+            slots,
+            record[:, column["base"]] + lows,
+            record[:, column["position"]] - lows,
+            record[:, column["last_time"]],
+            np.bincount(starts_owner, minlength=len(slots)),
+            np.bincount(lists["owner"], minlength=len(slots)),
+            np.bincount(cell_owner, minlength=len(slots)),
+        ],
+        axis=1,
+    )
+    macros, numbers = np.unique(lists["macro"], return_inverse=True)
+    counters = [evaluation.events, *(getattr(evaluation, name) for name in _COUNTERS)]
+    return {
+        "counters": np.array(counters, "<i8").tobytes(),
+        "slots": table.astype("<i8").tobytes(),
+        "starts_position": (starts_position - lows[starts_owner]).astype("<i4").tobytes(),
+        "starts_time": starts_time.astype("<i8").tobytes(),
+        "list_macro": numbers.astype("<i4").tobytes(),
+        "list_max": lists["max"].astype("<i4").tobytes(),
+        "list_length": lists["length"].astype("<i4").tobytes(),
+        "list_entries": lists["entries"].astype("<i4").tobytes(),
+        "macros": _macro_bytes([evaluation.table.macros[int(q)] for q in macros]),
+        "cells": cells.T.astype("<i4").tobytes(),
+        "labels": labels.astype("<u2").tobytes(),
+    }
+
+
+def _macro_bytes(macros: list[int]) -> bytes:
+    """Macro states as bit masks of one width: the width (4 bytes), then each mask."""
+    width = max(((mask.bit_length() + 7) // 8 for mask in macros), default=1)
+    return struct.pack("<I", width) + b"".join(mask.to_bytes(width, "little") for mask in macros)
+
+
+def _live_starts(evaluation: Evaluation, record: Array) -> tuple[Array, Array, Array]:
+    """(owner, relative position, time) of the starts that a match may still begin with, as of each partition's last event."""
+    column = evaluation.column
+    head = record[:, column["starts_head"]]
+    owner, number = ragged(head, record[:, column["starts_tail"]] - head)
+    place = record[owner, column["starts_offset"]] + (number & record[owner, column["starts_mask"]])
+    position, time = evaluation.starts.arrays[0][place].astype(np.int64), evaluation.starts.arrays[1][place]
+    kept = np.ones(len(owner), bool)
+    if evaluation.window is not None:
+        kept = time >= record[owner, column["last_time"]] - evaluation.window
+    if evaluation.count_window is not None:
+        kept &= position > record[owner, column["position"]] - evaluation.count_window
+    return owner[kept], position[kept], time[kept]
+
+
+def _lows(evaluation: Evaluation, record: Array, starts_owner: Array, starts_position: Array) -> Array:
+    """Per partition, the least relative position that an open match starts at (or its next position)."""
+    position: Array = record[:, evaluation.column["position"]]
+    if evaluation.window is None:
+        if evaluation.count_window is None:
+            return np.zeros_like(position)
+        return np.asarray(np.maximum(0, position - evaluation.count_window + 1))
+    lows = position.copy()
+    owners, first = np.unique(starts_owner, return_index=True)
+    lows[owners] = starts_position[first]
+    return lows
+
+
+def _live_cells(evaluation: Evaluation, record: Array, lows: Array) -> tuple[Array, Array, Array, Array]:
+    """(cells with relative positions and dense ids, labels, owner, dense id by place in the pool)."""
+    column = evaluation.column
+    pool, pool_labels = evaluation.cells.arrays[0].reshape(-1, 4), evaluation.cells.arrays[1]
+    seen = np.zeros(len(pool), np.uint8)
+    largest = int(record[:, column["cells_mask"]].max(initial=0)) + 1
+    arrays = (
+        np.ascontiguousarray(record).reshape(-1),
+        lows,
+        evaluation.cells.arrays[0],
+        evaluation.packed.arrays[0],
+        np.zeros(largest, np.int32),
+        seen,
+    )
+    evaluation.kernel.reach(*(array.data for array in arrays) if evaluation.kernel.plain else arrays)
+    head = record[:, column["head"]]
+    owner, number = ragged(head, record[:, column["next"]] - head)
+    place = record[owner, column["cells_offset"]] + (number & record[owner, column["cells_mask"]])
+    kept = seen[place] == 1
+    owner, place = owner[kept], place[kept]
+    counts = np.bincount(owner, minlength=len(record))
+    dense = np.zeros(len(pool), np.int32)
+    dense[place] = np.arange(len(place)) - (np.cumsum(counts) - counts)[owner] + 1
+    cells = pool[place].astype(np.int64)
+    low = lows[owner]
+    for side in (1, 2):
+        cells[:, side] = _dense_link(evaluation, record, (owner, cells[:, side], low), dense)
+    cells[:, 0] += np.where(cells[:, 0] < 0, low, -low)
+    cells[:, 3] -= low
+    return cells, pool_labels[place], owner, dense
+
+
+def _dense_link(evaluation: Evaluation, record: Array, links: tuple[Array, Array, Array], dense: Array) -> Array:
+    """Dense ids of links (owner, id, low); 0 where there is none or it is expired."""
+    owner, cell, low = links
+    column = evaluation.column
+    place = record[owner, column["cells_offset"]] + (cell & record[owner, column["cells_mask"]])
+    place = np.where(cell >= record[owner, column["head"]], place, 0)
+    alive = (cell >= record[owner, column["head"]]) & (evaluation.cells.arrays[0].reshape(-1, 4)[place, 3] >= low)
+    return np.where(alive, dense[place], 0)
+
+
+def _live_lists(evaluation: Evaluation, record: Array, lows: Array, dense: Array) -> dict[str, Array]:
+    """The live lists of all partitions, without their expired entries: owner, macro, max, length per list, and the entries."""
+    column, packed = evaluation.column, evaluation.packed.arrays[0]
+    offset, count = record[:, column["packed_offset"]], record[:, column["lists"]]
+    owner, place = ragged(offset, count)
+    largest = packed[place + count[owner]].astype(np.int64)
+    length = packed[place + 2 * count[owner]].astype(np.int64)
+    totals = np.bincount(owner, length, minlength=len(record)).astype(np.int64)
+    _, entry_place = ragged(offset + 3 * count, totals)
+    of_list = np.repeat(np.arange(len(owner)), length)
+    entries = _dense_link(evaluation, record, (owner[of_list], packed[entry_place].astype(np.int64), lows[owner[of_list]]), dense)
+    live = largest >= lows[owner]
+    kept = (entries > 0) & live[of_list]
+    length = np.bincount(of_list[kept], minlength=len(owner))
+    return {
+        "owner": owner[live],
+        "macro": packed[place][live],
+        "max": (largest - lows[owner])[live],
+        "length": length[live],
+        "entries": entries[kept],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- sections -> evaluation
+
+
+def load(
+    sections: Mapping[str, bytes],
+    program: Successors,
+    *,
+    window: int | None = None,
+    count_window: int | None = None,
+    limit: int | None = None,
+    variant: str | None = None,
+    sizes: Sizes | None = None,
+) -> Evaluation:
+    """An evaluation in the state of `dump`; the other arguments as for `Evaluation`, and as they were there.
+
+    Raises SnapshotError if the sections do not fit together. Vectorized, linear in the sections.
+    """
+    run = Evaluation(program, window=window, count_window=count_window, limit=limit, variant=variant, sizes=sizes)
+    try:
+        parts = {name: np.frombuffer(sections[name], kind).copy() for name, kind in _KINDS.items()}
+        slots = parts["slots"].reshape(-1, len(_SLOT_COLUMNS))
+        cells = parts["cells"].reshape(4, -1).T.copy()
+        macros = _macros(sections["macros"])
+        _check(parts, slots, cells, macros)
+    except (KeyError, ValueError, struct.error) as error:
+        raise _damaged("its sections do not fit together") from error
+    counters = parts["counters"].tolist()
+    run.restore_counters(counters[0], dict(zip(_COUNTERS, counters[1:], strict=True)))
+    if len(slots):
+        _restore(run, parts, slots, cells, macros)
+    return run
+
+
+_KINDS = {
+    "counters": "<i8",
+    "slots": "<i8",
+    "starts_position": "<i4",
+    "starts_time": "<i8",
+    "list_macro": "<i4",
+    "list_max": "<i4",
+    "list_length": "<i4",
+    "list_entries": "<i4",
+    "cells": "<i4",
+    "labels": "<u2",
+}
+
+
+def _macros(data: bytes) -> list[int]:
+    (width,) = struct.unpack_from("<I", data)
+    return [int.from_bytes(data[at : at + width], "little") for at in range(4, len(data), max(1, width))]
+
+
+def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
+    """ValueError unless every index of the sections stays inside: the compiled kernel does not look."""
+    starts, lists, cell_counts = slots[:, 4], slots[:, 5], slots[:, 6]
+    owner = np.repeat(np.arange(len(slots)), cell_counts)
+    list_owner = np.repeat(np.arange(len(slots)), lists)
+    own_count = cell_counts[owner]
+    right = (
+        len(parts["counters"]) == 1 + len(_COUNTERS)
+        and len(np.unique(slots[:, 0])) == len(slots)
+        and bool((slots[:, 0] >= -1).all())
+        and len(parts["starts_position"]) == len(parts["starts_time"]) == starts.sum()
+        and len(parts["list_macro"]) == len(parts["list_max"]) == len(parts["list_length"]) == lists.sum()
+        and bool((parts["list_length"] >= 1).all())
+        and len(parts["list_entries"]) == parts["list_length"].sum()
+        and len(cells) == len(parts["labels"]) == cell_counts.sum()
+        and bool(((cells[:, 1:3] >= 0) & (cells[:, 1:3] <= own_count[:, None])).all())
+        and bool(((parts["list_macro"] >= 0) & (parts["list_macro"] < len(macros))).all())
+    )
+    if right:
+        most = cell_counts[np.repeat(list_owner, parts["list_length"])]
+        right = bool(((parts["list_entries"] >= 1) & (parts["list_entries"] <= most)).all())
+    if not right:
+        raise ValueError("sections of a snapshot")
+
+
+def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
+    """(offset, size) of a slab for each count > 0; size 0 where the count is 0."""
+    sizes = np.array([max(pool.least, power_of_two(count)) if count else 0 for count in counts.tolist()], np.int64)
+    offsets = np.array([pool.allocate(size) if size else 0 for size in sizes.tolist()], np.int64)
+    return offsets, sizes
+
+
+def _restore(run: Evaluation, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
+    column = run.column
+    rows = slots[:, 0] + 1
+    run.ensure_slots(int(rows.max()))
+    starts, lists, cell_counts = slots[:, 4], slots[:, 5], slots[:, 6]
+    list_owner = np.repeat(np.arange(len(slots)), lists)
+    entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(slots)).astype(np.int64)
+    # Ids start at 1, and one place is for the cell that is made next.
+    cell_offset, cell_size = _slabs(run.cells, np.where(cell_counts > 0, cell_counts + 1, 0))
+    start_offset, start_size = _slabs(run.starts, starts)
+    packed_offset, packed_size = _slabs(run.packed, 3 * lists + entry_counts)
+    values = {
+        "next": cell_counts + 1,
+        "cells_offset": cell_offset,
+        "cells_mask": cell_size - 1,
+        "starts_tail": starts,
+        "starts_offset": start_offset,
+        "starts_mask": start_size - 1,
+        "packed_offset": packed_offset,
+        "packed_size": packed_size,
+        "lists": lists,
+        "base": slots[:, 1],
+        "position": slots[:, 2],
+        "last_time": slots[:, 3],
+    }
+    for name, value in values.items():
+        run.records[rows, column[name]] = value
+    _, place = ragged(cell_offset + 1, cell_counts)
+    run.cells.arrays[0].reshape(-1, 4)[place] = cells
+    run.cells.arrays[1][place] = parts["labels"]
+    _, place = ragged(start_offset, starts)
+    run.starts.arrays[0][place], run.starts.arrays[1][place] = parts["starts_position"], parts["starts_time"]
+    numbers = run.adopt_macros(macros)
+    packed = run.packed.arrays[0]
+    owner, place = ragged(packed_offset, lists)
+    packed[place] = numbers[parts["list_macro"]]
+    packed[place + lists[owner]] = parts["list_max"]
+    packed[place + 2 * lists[owner]] = parts["list_length"]
+    _, place = ragged(packed_offset + 3 * lists, entry_counts)
+    packed[place] = parts["list_entries"]
+    run.fit_lists(int(lists.max()), int(parts["list_length"].max(initial=1)))

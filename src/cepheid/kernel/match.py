@@ -1,0 +1,800 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
+"""The match kernel: letters in, matches out, over flat arrays; one source that Cython compiles and CPython also runs as it is.
+
+`run` is one loop without allocation and without Python objects. Whatever is rare (an unknown letter or transition, a full arena, full
+output buffers) makes it return an exit code; `cepheid.engine.evaluation` mends it and calls again: every piece of the loop can be resumed,
+also in the middle of an enumeration. Macro states are the states of the I/O-determinized automaton; the match graph is the tECS of
+"foundations-cel" (CORE), its nodes fused into cells.
+
+A CELL is four int32 in `cells`, its label is in `cell_labels` at the same place:
+    [0] position of the marked event, or ~position for a pure union (then it is no output itself). Cells are made in stream order.
+    [1] child: the cell of what was marked before (0: the match starts here); of a union: its left side (max start >= the right one's)
+    [2] rest:  "or else", a cell with a smaller or equal max start (0: nothing); of a union: its right side
+    [3] max start: the greatest first position of a match below
+A cell has an id that grows for ever in its partition; its place is `offset + (id & mask)` in the partition's ring. An id below `head` is freed,
+which means expired: links are never cleaned, they go stale and are recognized.
+
+A LIST (name in paper: union list) belongs to one live macro state: entry 0 is never a pure union and has the greatest max start, the max starts of
+the others strictly decrease. Lists are processed in descending max start, so most joins are one link at the end of a cell made just now.
+Unions nest at most three deep before an output, whatever the number of labels: all cells of one event and one source have one max start and
+are chained by `rest`; only unmarked moves make unions, and the left side of each union that heads an entry is no union.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+
+COMPILED = cython.compiled
+
+# Exit codes of `run`, in the order of their numbers.
+EXITS = ("done", "letter", "transition", "cells", "starts", "output", "stack", "lists", "packed", "rebase")
+
+# What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
+FIELDS = (
+    "row",  # 0 next row of the batch
+    "segment",  # 1 index of the segment being read, -1 before the first
+    "segment_end",  # 2 row where it ends
+    "record",  # 3 row of `records` loaded in the fields below, -1 none
+    "window",  # 4 ! time window
+    "timed",  # 5 ! 1 with a time window
+    "count_window",  # 6 ! position window, 0 none
+    "limit",  # 7 ! matches per trigger, 0 = count the triggers only
+    "shift",  # 8 relative position of an event = shift + row
+    "base",  # 9 position of an event = base + relative position
+    "head",  # 10 least cell id that is not freed
+    "next",  # 11 next cell id
+    "cells_offset",  # 12
+    "cells_mask",  # 13 size of the ring - 1, -1 without a ring
+    "starts_head",  # 14
+    "starts_tail",  # 15
+    "starts_offset",  # 16
+    "starts_mask",  # 17
+    "parity",  # 18 which half of the list arrays is current
+    "lists",  # 19 number of live lists
+    "live",  # 20 their macro states as bits, 62 stands for all from 62 on
+    "entries",  # 21 sum of the lengths of the live lists
+    "longest",  # 22 length of the longest
+    "low",  # 23 least relative position a match may start at
+    "codes",  # 24 ! letter codes per row of the transition table
+    "list_count",  # 25 ! lists that fit
+    "list_length",  # 26 ! entries per list that fit
+    "fanout",  # 27 ! greatest number of marked successors of one (macro state, letter)
+    "letter_mask",  # 28 !
+    "outputs",  # 29 cells that end a match at this event
+    "output",  # 30 next of them to enumerate
+    "enumerating",  # 31 0 no, 1 take the next output, 2 visit `cell`, 3 write the path
+    "stack",  # 32 height of the enumeration stack
+    "cell",  # 33
+    "depth",  # 34
+    "given",  # 35 matches given at this trigger
+    "buffered_matches",  # 36
+    "buffered_positions",  # 37
+    "argument",  # 38 of the exit code
+    "triggers",  # 39 events that ended a match
+    "matches",  # 40 matches given
+    "skipped",  # 41 events passed by the skip loop
+    "unions",  # 42 pure unions made
+    "free_cells",  # 43 height of the stacks of free smallest slabs
+    "free_starts",  # 44
+    "free_packed",  # 45
+    "least_cells",  # 46 ! sizes of those slabs
+    "least_starts",  # 47 !
+    "least_packed",  # 48 !
+    "continued",  # 49 ! 1: the first segment goes on with record 0
+)
+
+# The state of a partition between its segments: one row of `records`.
+RECORD = (
+    "head",  # 0
+    "next",  # 1
+    "cells_offset",  # 2
+    "cells_mask",  # 3
+    "starts_head",  # 4
+    "starts_tail",  # 5
+    "starts_offset",  # 6
+    "starts_mask",  # 7
+    "packed_offset",  # 8
+    "packed_size",  # 9 capacity
+    "lists",  # 10
+    "position",  # 11 relative position of the partition's next event
+    "base",  # 12
+    "last_time",  # 13 of its last event
+)
+
+
+def run(
+    S: cython.longlong[::1],
+    letters: cython.const[cython.uint][::1],
+    times: cython.const[cython.longlong][::1],
+    cuts: cython.const[cython.longlong][::1],
+    slots: cython.const[cython.int][::1],
+    lut: cython.int[::1],
+    marked_of: cython.int[::1],
+    unmarked_of: cython.int[::1],
+    known: cython.longlong[::1],
+    stirs: cython.longlong[::1],
+    moves: cython.int[::1],
+    records: cython.longlong[::1],
+    cells: cython.int[::1],
+    cell_labels: cython.ushort[::1],
+    start_positions: cython.int[::1],
+    start_times: cython.longlong[::1],
+    packed: cython.int[::1],
+    free: cython.longlong[::1],
+    macro_of: cython.int[::1],
+    length_of: cython.int[::1],
+    max_of: cython.int[::1],
+    entry: cython.int[::1],
+    tail: cython.int[::1],
+    list_of: cython.int[::1],
+    outputs: cython.int[::1],
+    stack: cython.int[::1],
+    path: cython.int[::1],
+    path_labels: cython.ushort[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_labels: cython.ushort[::1],
+    out_segments: cython.int[::1],
+    marked: cython.uchar[::1],
+):
+    """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
+
+    IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), slots (row of `records`
+    that holds the segment's partition, or -1: nothing is kept after the segment, record 0 is its workplace).
+    TABLES: lut (letter -> code, -1 unknown), marked_of[macro * codes + code] (first of a chain in `moves`, -1 none, -2 unknown),
+    unmarked_of (macro state, -1 none), known[code] and stirs[code] (macro states as bits: transition known; does more than stay as it is),
+    moves (stride 4: target, label, next of the chain or -1, 1 if the target is final).
+    STATE: records; the pools cells, cell_labels, start_positions, start_times, packed with the stacks `free` of smallest slabs;
+    macro_of, length_of, max_of, entry (two halves: the lists before and after an event), tail, list_of (macro -> list after the event).
+    OUT: out_offsets[0..matches], out_positions, out_labels, out_segments; marked[row] = 1 where a cell was made.
+    """
+    rows: cython.Py_ssize_t = letters.shape[0]
+    segments: cython.Py_ssize_t = cuts.shape[0]
+    i: cython.Py_ssize_t = S[0]  # row
+    segment: cython.Py_ssize_t = S[1]  # segment
+    end: cython.Py_ssize_t = S[2]  # segment_end
+    record: cython.Py_ssize_t = S[3]  # record
+    window: cython.ulonglong = S[4]  # window
+    timed: cython.int = S[5]  # timed
+    count_window: cython.longlong = S[6]  # count_window
+    limit: cython.longlong = S[7]  # limit
+    shift: cython.longlong = S[8]  # shift
+    base: cython.longlong = S[9]  # base
+    head: cython.int = S[10]  # head
+    nx: cython.int = S[11]  # next
+    ao: cython.Py_ssize_t = S[12]  # cells_offset
+    am: cython.int = S[13]  # cells_mask
+    sh: cython.longlong = S[14]  # starts_head
+    st: cython.longlong = S[15]  # starts_tail
+    so: cython.Py_ssize_t = S[16]  # starts_offset
+    sm: cython.longlong = S[17]  # starts_mask
+    parity: cython.int = S[18]  # parity
+    nl: cython.int = S[19]  # lists
+    live: cython.longlong = S[20]  # live
+    entries: cython.int = S[21]  # entries
+    longest: cython.int = S[22]  # longest
+    lo: cython.int = S[23]  # low
+    codes: cython.Py_ssize_t = S[24]  # codes
+    list_count: cython.Py_ssize_t = S[25]  # list_count
+    list_length: cython.Py_ssize_t = S[26]  # list_length
+    fanout: cython.int = S[27]  # fanout
+    letter_mask: cython.uint = S[28]  # letter_mask
+    nout: cython.int = S[29]  # outputs
+    oc: cython.int = S[30]  # output
+    enumerating: cython.int = S[31]  # enumerating
+    sp: cython.int = S[32]  # stack
+    cur: cython.int = S[33]  # cell
+    d: cython.int = S[34]  # depth
+    given: cython.longlong = S[35]  # given
+    nm: cython.longlong = S[36]  # buffered_matches
+    npos: cython.longlong = S[37]  # buffered_positions
+    argument: cython.longlong = 0
+    skipped: cython.longlong = S[41]  # skipped
+    unions: cython.longlong = S[42]  # unions
+    free_size: cython.Py_ssize_t = free.shape[0] // 3
+    match_room: cython.longlong = out_segments.shape[0]
+    position_room: cython.longlong = out_positions.shape[0]
+    stack_room: cython.int = stack.shape[0] - 4
+    path_room: cython.int = path.shape[0] - 1
+    most_lists: cython.longlong = (list_count - fanout) // (fanout + 1)
+    rc: cython.int = 0
+    p: cython.int = 0
+    c: cython.int = 0
+    k: cython.int = 0
+    j: cython.int = 0
+    q: cython.int = 0
+    ln: cython.int = 0
+    mt: cython.int = 0
+    mk: cython.int = 0
+    un: cython.int = 0
+    h: cython.int = 0
+    e: cython.int = 0
+    r1: cython.int = 0
+    r2: cython.int = 0
+    m: cython.int = 0
+    me: cython.int = 0
+    x: cython.int = 0
+    y: cython.int = 0
+    nn: cython.int = 0
+    need: cython.int = 0
+    s: cython.Py_ssize_t = 0
+    s2: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    cu: cython.Py_ssize_t = 0
+    nu: cython.Py_ssize_t = 0
+    now: cython.ulonglong = 0
+    then: cython.ulonglong = 0
+    size: cython.longlong = 0
+    one: cython.longlong = 1
+    id_limit: cython.int = 1 << 30
+
+    with cython.nogil:
+        while True:
+            # ------------------------------------------------------------------------------------------------ enumeration
+            if enumerating != 0:
+                while True:
+                    if enumerating == 2:
+                        if sp >= stack_room or d >= path_room:
+                            rc = 6
+                            break
+                        w = ao + (cur & am)
+                        s = w << 2
+                        x = cells[s]
+                        e = cells[s + 2]
+                        if e >= head and cells[(ao + (e & am)) * 4 + 3] >= lo:
+                            stack[sp] = e
+                            stack[sp + 1] = d
+                            sp += 2
+                        cur = cells[s + 1]
+                        if x < 0:  # a union: its right side later, its left side now
+                            continue
+                        path[d] = x
+                        path_labels[d] = cell_labels[w]
+                        if cur != 0:
+                            d += 1
+                            continue
+                        enumerating = 3
+                    if enumerating == 3:
+                        if nm >= match_room or npos + d + 1 > position_room:
+                            rc = 5
+                            break
+                        w = npos
+                        k = d
+                        while k >= 0:
+                            out_positions[w] = base + path[k]
+                            out_labels[w] = path_labels[k]
+                            w += 1
+                            k -= 1
+                        npos = w
+                        out_segments[nm] = segment
+                        nm += 1
+                        out_offsets[nm] = w
+                        given += 1
+                        if given == limit:
+                            enumerating = 0
+                            break
+                        if sp > 0:
+                            sp -= 2
+                            cur = stack[sp]
+                            d = stack[sp + 1]
+                            enumerating = 2
+                            continue
+                        enumerating = 1
+                    if oc == nout:
+                        enumerating = 0
+                        break
+                    e = outputs[oc]
+                    oc += 1
+                    w = ao + (e & am)
+                    path[0] = cells[w << 2]
+                    path_labels[0] = cell_labels[w]
+                    d = 0
+                    cur = cells[(w << 2) + 1]
+                    if cur == 0:
+                        enumerating = 3
+                    else:
+                        d = 1
+                        enumerating = 2
+                if rc != 0:
+                    break
+                S[40] += given  # matches
+                i += 1
+            # ------------------------------------------------------------------------------------------------ skip
+            c = 0
+            while i < end:
+                c = lut[letters[i] & letter_mask]
+                if c < 0:
+                    break
+                if (stirs[c] & live) != 0:
+                    break
+                i += 1
+                skipped += 1
+            # ------------------------------------------------------------------------------------------------ segments
+            if i >= end:
+                if record >= 0:
+                    if record != 0 or segment + 1 == segments or slots[segment + 1] >= 0:
+                        # Store the partition that ends here: lists packed in columns (macros, max starts, lengths, entries).
+                        s = record * 14
+                        size = 3 * nl + entries
+                        if nl != 0 and size > records[s + 9]:
+                            if records[s + 9] == 0 and size <= S[48] and S[45] > 0:  # least_packed, free_packed
+                                S[45] -= 1  # free_packed
+                                records[s + 8] = free[2 * free_size + S[45]]  # free_packed
+                                records[s + 9] = S[48]  # least_packed
+                            else:
+                                argument = size
+                                rc = 8
+                                break
+                        w = records[s + 8]
+                        cu = parity * list_count
+                        s2 = w + 3 * nl
+                        for k in range(nl):
+                            ln = length_of[cu + k]
+                            packed[w + k] = macro_of[cu + k]
+                            packed[w + nl + k] = max_of[cu + k]
+                            packed[w + 2 * nl + k] = ln
+                            for j in range(ln):
+                                packed[s2] = entry[(cu + k) * list_length + j]
+                                s2 += 1
+                        records[s] = head
+                        records[s + 1] = nx
+                        records[s + 2] = ao
+                        records[s + 3] = am
+                        records[s + 4] = sh
+                        records[s + 5] = st
+                        records[s + 6] = so
+                        records[s + 7] = sm
+                        records[s + 10] = nl
+                        records[s + 11] = shift + end
+                        records[s + 12] = base
+                        if end > cuts[segment]:
+                            records[s + 13] = times[end - 1]
+                        record = -1
+                segment += 1
+                if segment == segments:
+                    break
+                end = rows
+                if segment + 1 < segments:
+                    end = cuts[segment + 1]
+                if slots[segment] >= 0 or record < 0:
+                    # Load the partition that starts here.
+                    record = slots[segment]
+                    if record < 0:
+                        record = 0
+                    s = record * 14
+                    head = records[s]
+                    nx = records[s + 1]
+                    ao = records[s + 2]
+                    am = records[s + 3]
+                    sh = records[s + 4]
+                    st = records[s + 5]
+                    so = records[s + 6]
+                    sm = records[s + 7]
+                    nl = records[s + 10]
+                    records[s + 10] = 0
+                    shift = records[s + 11] - i
+                    base = records[s + 12]
+                    live = 1
+                    entries = 0
+                    longest = 1
+                    w = records[s + 8]
+                    cu = parity * list_count
+                    s2 = w + 3 * nl
+                    for k in range(nl):
+                        q = packed[w + k]
+                        ln = packed[w + 2 * nl + k]
+                        macro_of[cu + k] = q
+                        max_of[cu + k] = packed[w + nl + k]
+                        length_of[cu + k] = ln
+                        live |= one << (q if q < 62 else 62)
+                        entries += ln
+                        if ln > longest:
+                            longest = ln
+                        for j in range(ln):
+                            entry[(cu + k) * list_length + j] = packed[s2]
+                            s2 += 1
+                    if shift + i > id_limit and slots[segment] >= 0:
+                        rc = 9
+                        break
+                if slots[segment] < 0:
+                    if segment == 0 and S[49] != 0:  # continued
+                        if shift + i > id_limit:
+                            rc = 9
+                            break
+                    else:  # forget: the ring is empty and ids start again
+                        head = 1
+                        nx = 1
+                        sh = 0
+                        st = 0
+                        nl = 0
+                        live = 1
+                        entries = 0
+                        longest = 1
+                        shift = -i
+                        base = 0
+                continue
+            if c < 0:
+                rc = 1
+                break
+            if (live & ~known[c]) != 0:
+                argument = c
+                rc = 2
+                break
+            cu = parity * list_count
+            if (live >> 62) != 0:
+                for k in range(nl):
+                    if marked_of[macro_of[cu + k] * codes + c] == -2:
+                        argument = c
+                        rc = 2
+                        break
+                if rc != 0:
+                    break
+            # ------------------------------------------------------------------------------------------------ window and room
+            p = shift + i
+            if timed != 0:
+                now = times[i]
+                while sh != st:
+                    w = so + (sh & sm)
+                    then = start_times[w]  # unsigned: the difference of two int64 times cannot overflow
+                    if now - then <= window and (count_window == 0 or p - start_positions[w] < count_window):
+                        break
+                    sh += 1
+                lo = p
+                if sh != st:
+                    lo = start_positions[so + (sh & sm)]
+                if st - sh > sm:
+                    if sm < 0 and S[44] > 0:  # free_starts
+                        S[44] -= 1  # free_starts
+                        so = free[free_size + S[44]]  # free_starts
+                        sm = S[47] - 1  # least_starts
+                    else:
+                        rc = 4
+                        break
+            else:
+                lo = 0
+                if count_window != 0 and p >= count_window:
+                    lo = p - count_window + 1
+            # Cells of the worst step: merge every list, mark from every list and from the start, three unions per join of two lists.
+            need = entries - nl + (nl + 1) * fanout
+            if nl > 1:
+                need += 3 * (nl - 1)
+            if nx - head + need > am:
+                while head < nx:
+                    x = cells[(ao + (head & am)) << 2]
+                    if x < 0:
+                        x = ~x
+                    if x >= lo:
+                        break
+                    head += 1
+                if nx > id_limit:
+                    rc = 9
+                    break
+                if am < 0 and S[43] > 0:  # free_cells
+                    S[43] -= 1  # free_cells
+                    ao = free[S[43]]  # free_cells
+                    am = S[46] - 1  # least_cells
+                if nx - head + need > am:
+                    argument = need
+                    rc = 3
+                    break
+            if nl > most_lists or longest + nl >= list_length:
+                rc = 7
+                break
+            # ------------------------------------------------------------------------------------------------ step
+            parity = 1 - parity
+            nu = parity * list_count
+            nn = 0
+            nout = 0
+            mt = marked_of[c]
+            if mt >= 0:  # a match may start here
+                marked[i] = 1
+                if timed != 0:
+                    start_positions[so + (st & sm)] = p
+                    start_times[so + (st & sm)] = times[i]
+                    st += 1
+                while mt >= 0:
+                    mk = moves[mt]
+                    w = ao + (nx & am)
+                    cell_labels[w] = moves[mt + 1]
+                    s = w << 2
+                    cells[s] = p
+                    cells[s + 1] = 0
+                    cells[s + 2] = 0
+                    cells[s + 3] = p
+                    if moves[mt + 3] != 0:
+                        outputs[nout] = nx
+                        nout += 1
+                    y = list_of[mk]
+                    if y < 0:
+                        list_of[mk] = nn
+                        macro_of[nu + nn] = mk
+                        length_of[nu + nn] = 1
+                        max_of[nu + nn] = p
+                        entry[(nu + nn) * list_length] = nx
+                        tail[nn] = nx
+                        nn += 1
+                    else:
+                        cells[((ao + (tail[y] & am)) << 2) + 2] = nx
+                        tail[y] = nx
+                    nx += 1
+                    mt = moves[mt + 2]
+            for k in range(nl):
+                m = max_of[cu + k]
+                if m < lo:
+                    break  # sorted: the rest is expired too
+                q = macro_of[cu + k]
+                ln = length_of[cu + k]
+                w = (cu + k) * list_length
+                while ln > 1:
+                    e = entry[w + ln - 1]
+                    if e >= head and cells[((ao + (e & am)) << 2) + 3] >= lo:
+                        break
+                    ln -= 1
+                mt = marked_of[q * codes + c]
+                un = unmarked_of[q * codes + c]
+                h = entry[w + ln - 1]
+                if ln > 1 and (mt >= 0 or (un >= 0 and list_of[un] >= 0)):
+                    for j in range(ln - 2, -1, -1):  # merge the list into one cell
+                        e = entry[w + j]
+                        s = (ao + (nx & am)) << 2
+                        cells[s] = ~p
+                        cells[s + 1] = e
+                        cells[s + 2] = h
+                        cells[s + 3] = cells[((ao + (e & am)) << 2) + 3]
+                        h = nx
+                        nx += 1
+                        unions += 1
+                if mt >= 0:
+                    marked[i] = 1
+                while mt >= 0:
+                    mk = moves[mt]
+                    s = ao + (nx & am)
+                    cell_labels[s] = moves[mt + 1]
+                    s = s << 2
+                    cells[s] = p
+                    cells[s + 1] = h
+                    cells[s + 2] = 0
+                    cells[s + 3] = m
+                    if moves[mt + 3] != 0:
+                        outputs[nout] = nx
+                        nout += 1
+                    y = list_of[mk]
+                    if y < 0:
+                        list_of[mk] = nn
+                        macro_of[nu + nn] = mk
+                        length_of[nu + nn] = 1
+                        max_of[nu + nn] = m
+                        entry[(nu + nn) * list_length] = nx
+                        tail[nn] = nx
+                        nn += 1
+                    elif tail[y] != 0:  # chain after a cell made just now
+                        cells[((ao + (tail[y] & am)) << 2) + 2] = nx
+                        tail[y] = nx
+                    else:
+                        s2 = (nu + y) * list_length
+                        if max_of[nu + y] == m:  # on top of the first entry
+                            cells[s + 2] = entry[s2]
+                            entry[s2] = nx
+                        else:
+                            j = 1
+                            x = length_of[nu + y]
+                            me = -1
+                            while j < x:
+                                me = cells[((ao + (entry[s2 + j] & am)) << 2) + 3]
+                                if me <= m:
+                                    break
+                                j += 1
+                            if j < x and me == m:
+                                cells[s + 2] = entry[s2 + j]
+                                entry[s2 + j] = nx
+                            else:
+                                while x > j:
+                                    entry[s2 + x] = entry[s2 + x - 1]
+                                    x -= 1
+                                entry[s2 + j] = nx
+                                length_of[nu + y] += 1
+                    nx += 1
+                    mt = moves[mt + 2]
+                if un < 0:
+                    continue
+                y = list_of[un]
+                if y < 0:  # the list just moves
+                    s2 = (nu + nn) * list_length
+                    for j in range(ln):
+                        entry[s2 + j] = entry[w + j]
+                    list_of[un] = nn
+                    macro_of[nu + nn] = un
+                    length_of[nu + nn] = ln
+                    max_of[nu + nn] = m
+                    tail[nn] = 0
+                    nn += 1
+                elif tail[y] != 0:
+                    cells[((ao + (tail[y] & am)) << 2) + 2] = h
+                    tail[y] = 0
+                else:
+                    s2 = (nu + y) * list_length
+                    j = 1
+                    x = length_of[nu + y]
+                    me = -1
+                    while j < x:
+                        me = cells[((ao + (entry[s2 + j] & am)) << 2) + 3]
+                        if me <= m:
+                            break
+                        j += 1
+                    if j == x or me != m:
+                        while x > j:
+                            entry[s2 + x] = entry[s2 + x - 1]
+                            x -= 1
+                        entry[s2 + j] = h
+                        length_of[nu + y] += 1
+                        continue
+                    # Two entries with one max start: a union that keeps every output near (name in paper: the gadget of `union`).
+                    e = entry[s2 + j]
+                    if cells[(ao + (e & am)) << 2] < 0:
+                        e = h
+                        h = entry[s2 + j]
+                    if cells[(ao + (e & am)) << 2] >= 0:  # one of them, now e, is no union: it is the left side
+                        s = (ao + (nx & am)) << 2
+                        cells[s] = ~p
+                        cells[s + 1] = e
+                        cells[s + 2] = h
+                        cells[s + 3] = m
+                        entry[s2 + j] = nx
+                        nx += 1
+                        unions += 1
+                        continue
+                    r1 = cells[((ao + (e & am)) << 2) + 2]
+                    r2 = cells[((ao + (h & am)) << 2) + 2]
+                    if not (r2 >= head and cells[((ao + (r2 & am)) << 2) + 3] >= lo):
+                        r2 = r1
+                    elif r1 >= head and cells[((ao + (r1 & am)) << 2) + 3] >= lo:
+                        if cells[((ao + (r1 & am)) << 2) + 3] < cells[((ao + (r2 & am)) << 2) + 3]:
+                            x = r1
+                            r1 = r2
+                            r2 = x
+                        s = (ao + (nx & am)) << 2
+                        cells[s] = ~p
+                        cells[s + 1] = r1
+                        cells[s + 2] = r2
+                        cells[s + 3] = cells[((ao + (r1 & am)) << 2) + 3]
+                        r2 = nx
+                        nx += 1
+                        unions += 1
+                    s = (ao + (nx & am)) << 2
+                    cells[s] = ~p
+                    cells[s + 1] = cells[((ao + (h & am)) << 2) + 1]
+                    cells[s + 2] = r2
+                    cells[s + 3] = m
+                    nx += 1
+                    s = (ao + (nx & am)) << 2
+                    cells[s] = ~p
+                    cells[s + 1] = cells[((ao + (e & am)) << 2) + 1]
+                    cells[s + 2] = nx - 1
+                    cells[s + 3] = m
+                    entry[s2 + j] = nx
+                    nx += 1
+                    unions += 2
+            nl = nn
+            live = 1
+            entries = 0
+            longest = 1
+            for k in range(nn):
+                x = macro_of[nu + k]
+                list_of[x] = -1
+                live |= one << (x if x < 62 else 62)
+                ln = length_of[nu + k]
+                entries += ln
+                if ln > longest:
+                    longest = ln
+            if nout != 0:
+                S[39] += 1  # triggers
+                if limit != 0:
+                    enumerating = 1
+                    oc = 0
+                    sp = 0
+                    given = 0
+                    continue
+            i += 1
+
+    S[0] = i  # row
+    S[1] = segment  # segment
+    S[2] = end  # segment_end
+    S[3] = record  # record
+    S[8] = shift  # shift
+    S[9] = base  # base
+    S[10] = head  # head
+    S[11] = nx  # next
+    S[12] = ao  # cells_offset
+    S[13] = am  # cells_mask
+    S[14] = sh  # starts_head
+    S[15] = st  # starts_tail
+    S[16] = so  # starts_offset
+    S[17] = sm  # starts_mask
+    S[18] = parity  # parity
+    S[19] = nl  # lists
+    S[20] = live  # live
+    S[21] = entries  # entries
+    S[22] = longest  # longest
+    S[23] = lo  # low
+    S[29] = nout  # outputs
+    S[30] = oc  # output
+    S[31] = enumerating  # enumerating
+    S[32] = sp  # stack
+    S[33] = cur  # cell
+    S[34] = d  # depth
+    S[35] = given  # given
+    S[36] = nm  # buffered_matches
+    S[37] = npos  # buffered_positions
+    S[38] = argument  # argument
+    S[41] = skipped  # skipped
+    S[42] = unions  # unions
+    return rc
+
+
+def reach(
+    records: cython.const[cython.longlong][::1],
+    lows: cython.const[cython.longlong][::1],
+    cells: cython.const[cython.int][::1],
+    packed: cython.const[cython.int][::1],
+    stack: cython.int[::1],
+    seen: cython.uchar[::1],
+):
+    """Set seen[place] = 1 for every cell that a live list of a stored partition reaches and whose max start is at least lows[record].
+
+    `stack` must hold as many ids as the largest ring has cells. Linear in the cells reached.
+    """
+    count: cython.Py_ssize_t = lows.shape[0]
+    r: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    o: cython.Py_ssize_t = 0
+    height: cython.Py_ssize_t = 0
+    k: cython.longlong = 0
+    nl: cython.longlong = 0
+    total: cython.longlong = 0
+    low: cython.longlong = 0
+    head: cython.int = 0
+    mask: cython.int = 0
+    ao: cython.Py_ssize_t = 0
+    e: cython.int = 0
+    side: cython.int = 0
+    with cython.nogil:
+        for r in range(count):
+            s = r * 14
+            nl = records[s + 10]
+            if nl == 0:
+                continue
+            head = records[s]
+            ao = records[s + 2]
+            mask = records[s + 3]
+            low = lows[r]
+            w = records[s + 8]
+            total = 0
+            for k in range(nl):
+                if packed[w + nl + k] < low:
+                    break
+                total += packed[w + 2 * nl + k]
+            for k in range(total):
+                e = packed[w + 3 * nl + k]
+                height = 0
+                if e >= head:
+                    o = ao + (e & mask)
+                    if seen[o] == 0 and cells[4 * o + 3] >= low:
+                        seen[o] = 1
+                        stack[0] = e
+                        height = 1
+                while height > 0:
+                    height -= 1
+                    o = ao + (stack[height] & mask)
+                    for side in range(1, 3):
+                        e = cells[4 * o + side]
+                        if e >= head:
+                            w = ao + (e & mask)
+                            if seen[w] == 0 and cells[4 * w + 3] >= low:
+                                seen[w] = 1
+                                stack[height] = e
+                                height += 1
+                w = records[s + 8]
