@@ -96,8 +96,11 @@ types: $(VENV)/.installed
 check: lint types
 	@$(MAKE) --no-print-directory test
 
+# record.py is what the scripts write their records with.
+BENCHMARKS := $(filter-out benchmarks/record.py,$(wildcard benchmarks/*.py))
+
 bench: setup
-	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	@for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 readme: $(VENV)/.installed
 	@$(BIN)/python scripts/readme.py --uv $(UV)
