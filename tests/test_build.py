@@ -1,0 +1,113 @@
+"""The build of the kernel: compiled where it can be, a warning and a pure install where not, an error where it must be."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).resolve().parent.parent / "setup.py"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("gcc") is None and shutil.which("cc") is None, reason="there is no C compiler to compare with"),
+]
+
+# A kernel small enough to compile in a second: it reads past the end of an array, as only a checked build notices.
+KERNEL = """\
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+from __future__ import annotations
+import cython
+COMPILED = cython.compiled
+def at(values: cython.longlong[::1], index: cython.Py_ssize_t) -> cython.longlong:
+    return values[index]
+"""
+
+WITHOUT_CYTHON = """
+import importlib.util, runpy, sys
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "Cython" else find_spec(name, package)
+sys.argv = ["setup.py", *sys.argv[1:]]
+runpy.run_path("setup.py", run_name="__main__")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    kernel = tmp_path / "src/cepheid/kernel"
+    kernel.mkdir(parents=True)
+    shutil.copy(SETUP, tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "cepheid"\nversion = "0"\n', encoding="utf-8")
+    for package in (kernel, kernel.parent):
+        (package / "__init__.py").touch()
+    (kernel / "match.py").write_text(KERNEL, encoding="utf-8")
+    return tmp_path
+
+
+def build(project: Path, *launcher: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CEPHEID_")}
+    return subprocess.run(
+        [sys.executable, *(launcher or ("setup.py",)), "build_ext", "--inplace"],
+        cwd=project,
+        env={**clean, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def run(project: Path, code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=project / "src", capture_output=True, text=True, check=False)
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+
+def built(project: Path) -> set[str]:
+    return {path.name.partition(".")[0] for path in (project / "src").rglob("*.so")}
+
+
+AT_THREE = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.at(array.array('q', [0, 1, 2]), {1}))"
+
+
+def test_builds_the_kernel_and_its_checked_twin_and_says_which_source(project: Path) -> None:
+    done = build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1")
+    assert done.returncode == 0, done.stderr
+    assert built(project) == {"match", "_checked"}
+    assert run(project, AT_THREE.format("match", 2)) == "True 2"
+    assert "Out of bounds" in run(project, AT_THREE.format("_checked", 3))
+    expected = hashlib.sha256(KERNEL.encode()).hexdigest()
+    assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") == expected
+
+
+def test_without_a_compiler_warns_and_leaves_no_stale_extension(project: Path) -> None:
+    assert build(project).returncode == 0
+    assert built(project) == {"match"}
+    done = build(project, CC="false")
+    assert done.returncode == 0, done.stderr
+    assert "the kernel is NOT compiled" in done.stderr
+    assert built(project) == set()
+    assert not (project / "src/cepheid/kernel/_source_hash.py").exists()
+    assert run(project, AT_THREE.format("match", 2)) == "False 2"
+
+
+def test_without_a_compiler_fails_where_compilation_is_required(project: Path) -> None:
+    assert build(project, CC="false", CEPHEID_REQUIRE_COMPILED="1").returncode != 0
+
+
+def test_without_cython_warns_or_fails(project: Path) -> None:
+    done = build(project, "-c", WITHOUT_CYTHON)
+    assert done.returncode == 0, done.stderr
+    assert "the kernel is NOT compiled: Cython is not installed" in done.stderr
+    assert built(project) == set()
+    assert build(project, "-c", WITHOUT_CYTHON, CEPHEID_REQUIRE_COMPILED="1").returncode != 0
+
+
+def test_a_kernel_without_the_directives_has_no_checked_twin(project: Path) -> None:
+    (project / "src/cepheid/kernel/match.py").write_text("x = 1\n", encoding="utf-8")
+    done = build(project, CEPHEID_BUILD_CHECKED="1")
+    assert done.returncode != 0
+    assert "no boundscheck(False) to switch on" in done.stderr
