@@ -1,0 +1,13 @@
+"""What a query means, with every name, type and unit resolved, before any machine.
+
+Comes in: a syntax tree and an event schema. Goes out: a `QueryPlan`, bound (`bind`), then rewritten (`rewrite`) to the form that automata are
+built from. `variables` has the papers' sets of variables, `describe` the readable text of a pattern, `equivalence` a bounded check that two
+queries have the same matches. Nothing here looks at data, but for that check.
+"""
+
+from __future__ import annotations
+
+from cepheid.logical.describe import describe
+from cepheid.logical.rewrite import RULES, rewrite, rewrite_steps
+
+__all__ = ["RULES", "describe", "rewrite", "rewrite_steps"]

@@ -1,0 +1,242 @@
+"""A readable one-line text of a pattern or an expression of the logical plan, for `explain()` and for tests.
+
+The text follows the query language where the language has the construct. Local conditions stand in brackets behind their event type, as
+`T[temp > 40]`; times are in steps of the time column, or in units when the length of a step is given.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.logical import plan
+from cepheid.logical.plan import Apply, Expression, Field, Interval, Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNITS = ((86_400_000_000_000, "d"), (3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+
+
+def describe(pattern: Pattern, *, unit: int | None = None) -> str:
+    """The text of a pattern on one line.
+
+    unit: nanoseconds in a step of the time column (`EventSchema.unit`), None for bare numbers. Linear in the pattern.
+    """
+    return _Description(unit).pattern(pattern)
+
+
+def describe_expression(expression: Expression) -> str:
+    """The text of an expression; casts are left out, for binding adds them."""
+    return _expression(expression, inside=False)
+
+
+class _Description:
+    def __init__(self, unit: int | None) -> None:
+        self.unit = unit
+
+    def pattern(self, pattern: Pattern) -> str:
+        return PRINTERS[type(pattern)](self, pattern)
+
+    def tight(self, pattern: Pattern) -> str:
+        """The text as an operand: in parentheses, unless it holds together by itself."""
+        text = self.pattern(pattern)
+        closed = isinstance(pattern, plan.Event | plan.Named | plan.Iterate | plan.Optional | plan.Project | plan.Select) or own_conditions(
+            pattern
+        )
+        return text if closed else f"({text})"
+
+    def steps(self, steps: int) -> str:
+        if self.unit is None:
+            return str(steps)
+        length = steps * self.unit
+        for nanoseconds, name in UNITS:
+            if length % nanoseconds == 0 and (length or name == "s"):
+                return f"{length // nanoseconds}{name}"
+        return f"{length}ns"
+
+    def interval(self, interval: Interval) -> str:
+        if interval.upper is None:
+            return f"[>= {self.steps(interval.lower)}]"
+        if interval.lower == 0:
+            return f"[<= {self.steps(interval.upper)}]"
+        return f"[{self.steps(interval.lower)}, {self.steps(interval.upper)}]"
+
+
+def own_conditions(pattern: Pattern) -> bool:
+    """Whether a pattern is an event with local conditions on it: the LP-normal form of a local FILTER."""
+    return (
+        isinstance(pattern, plan.Filter)
+        and isinstance(pattern.pattern, plan.Event)
+        and all(plan.is_local(condition) and plan.variables_of(condition) <= {pattern.pattern.variable} for condition in pattern.conditions)
+    )
+
+
+def _event(_: _Description, pattern: plan.Event) -> str:
+    return "ANY" if pattern.type is None else _name(pattern.type)
+
+
+def _named(description: _Description, pattern: plan.Named) -> str:
+    return f"{description.tight(pattern.pattern)} AS {_name(pattern.variable)}"
+
+
+def _sequence(description: _Description, pattern: plan.Sequence) -> str:
+    parts = [description.tight(pattern.items[0])]
+    for link, item in zip(pattern.links, pattern.items[1:], strict=True):
+        parts.append(link.operator + ("" if link.gap is None else description.interval(link.gap)))
+        if link.without is not None:
+            parts += ["NOT", description.tight(link.without), ";"]
+        parts.append(description.tight(item))
+    return " ".join(parts)
+
+
+def _operands(word: str) -> Callable[[_Description, plan.Or | plan.And | plan.All], str]:
+    return lambda description, pattern: f" {word} ".join(description.tight(operand) for operand in pattern.operands)
+
+
+def _iterate(description: _Description, pattern: plan.Iterate) -> str:
+    gap = "" if pattern.gap is None else description.interval(pattern.gap)
+    count = "+"
+    if pattern.maximum is not None:
+        many = pattern.minimum == pattern.maximum
+        count = f"{{{pattern.minimum}}}" if many else f"{{{pattern.minimum},{pattern.maximum}}}"
+    elif pattern.minimum != 1:
+        count = f"{{{pattern.minimum},}}"
+    body = description.tight(pattern.pattern)
+    body = f"({body})" if isinstance(pattern.pattern, plan.Named) else body
+    return f"{body}{':' if pattern.adjacent else ''}{count}{gap}"
+
+
+def _optional(description: _Description, pattern: plan.Optional) -> str:
+    body = description.tight(pattern.pattern)
+    return f"({body})?" if isinstance(pattern.pattern, plan.Named) else f"{body}?"
+
+
+def _project(description: _Description, pattern: plan.Project) -> str:
+    names = ", ".join(_name(name) for name in sorted(pattern.variables)) or "NONE"
+    return f"PROJECT {names} ({description.pattern(pattern.pattern)})"
+
+
+def _select(description: _Description, pattern: plan.Select) -> str:
+    return f"{pattern.strategy.value}({description.pattern(pattern.pattern)})"
+
+
+def _filter(description: _Description, pattern: plan.Filter) -> str:
+    if isinstance(pattern.pattern, plan.Event) and own_conditions(pattern):
+        conditions = " AND ".join(_expression(condition, inside=True, bare=True) for condition in pattern.conditions)
+        return f"{_event(description, pattern.pattern)}[{conditions}]"
+    conditions = " AND ".join(_expression(condition, inside=True) for condition in pattern.conditions)
+    return f"{description.tight(pattern.pattern)} FILTER {conditions}"
+
+
+def _within(description: _Description, pattern: plan.Within) -> str:
+    return f"{description.tight(pattern.pattern)} WITHIN {description.interval(pattern.interval)}"
+
+
+def _within_events(description: _Description, pattern: plan.WithinEvents) -> str:
+    return f"{description.tight(pattern.pattern)} WITHIN {pattern.count} EVENTS"
+
+
+def _unless(description: _Description, pattern: plan.Unless) -> str:
+    return f"{description.tight(pattern.pattern)} UNLESS {description.tight(pattern.negated)}"
+
+
+def _absence(description: _Description, pattern: plan.Absence) -> str:
+    negated = description.tight(pattern.negated)
+    return f"{description.tight(pattern.pattern)} NOT FOLLOWED BY {negated} FOR {description.steps(pattern.duration)}"
+
+
+PRINTERS: dict[type[Pattern], Callable[..., str]] = {
+    plan.Event: _event,
+    plan.Named: _named,
+    plan.Sequence: _sequence,
+    plan.Or: _operands("OR"),
+    plan.And: _operands("AND"),
+    plan.All: _operands("ALL"),
+    plan.Iterate: _iterate,
+    plan.Optional: _optional,
+    plan.Project: _project,
+    plan.Select: _select,
+    plan.Filter: _filter,
+    plan.Within: _within,
+    plan.WithinEvents: _within_events,
+    plan.Unless: _unless,
+    plan.Absence: _absence,
+}
+
+
+# -------------------------------------------------------------------------------------------------------------------- expressions
+
+INFIX = frozenset({"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"})
+
+
+def _expression(expression: Expression, *, inside: bool, bare: bool = False) -> str:
+    """inside: parentheses around an infix AND, OR or arithmetic; bare: attributes without their variable."""
+    if isinstance(expression, Field | plan.Time | plan.Index):
+        return _leaf(expression, bare=bare)
+    if isinstance(expression, plan.Literal):
+        return _literal(expression)
+    assert isinstance(expression, Apply)
+    operator = expression.operator
+    if operator == "cast":
+        return _expression(expression.arguments[0], inside=inside, bare=bare)
+    arguments = [_expression(argument, inside=True, bare=bare) for argument in expression.arguments]
+    if operator in ("and", "or"):
+        text = f" {operator.upper()} ".join(arguments)
+        return f"({text})" if inside else text
+    if operator in INFIX:
+        text = f"{arguments[0]} {operator} {arguments[1]}"
+        nested = inside and operator in "+-*/%"
+        return f"({text})" if nested else text
+    return _prefixed(operator, arguments)
+
+
+def _prefixed(operator: str, arguments: list[str]) -> str:
+    if operator == "not":
+        return f"NOT ({arguments[0].removeprefix('(').removesuffix(')') if _wrapped(arguments[0]) else arguments[0]})"
+    if operator == "is_null":
+        return f"{arguments[0]} IS NULL"
+    if operator == "in":
+        return f"{arguments[0]} IN ({', '.join(arguments[1:])})"
+    if operator == "like":
+        return f"{arguments[0]} LIKE {arguments[1]}"
+    if operator == "negate":
+        return f"-{arguments[0]}"
+    return f"{operator}({', '.join(arguments)})"
+
+
+def _wrapped(text: str) -> bool:
+    """Whether the first parenthesis closes at the very end."""
+    depth = 0
+    for index, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return text.startswith("(") and index == len(text) - 1
+    return False
+
+
+def _leaf(leaf: Field | plan.Time | plan.Index, *, bare: bool) -> str:
+    system = "$time" if isinstance(leaf, plan.Time) else "$index"
+    path = ".".join(_name(part) for part in leaf.path) if isinstance(leaf, Field) else system
+    if (bare and isinstance(leaf, Field)) or not leaf.variable:
+        return path
+    return f"prev({_name(leaf.variable)}).{path}" if leaf.previous else f"{_name(leaf.variable)}.{path}"
+
+
+def _literal(literal: plan.Literal) -> str:
+    value = literal.value
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    if pa.types.is_timestamp(literal.type) or pa.types.is_duration(literal.type):
+        return f"{value}{literal.type.unit}"
+    return str(value)
+
+
+def _name(name: str) -> str:
+    return name if name.replace("#", "").isidentifier() else "`" + name.replace("`", "``") + "`"

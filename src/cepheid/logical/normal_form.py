@@ -1,0 +1,226 @@
+"""The rule `normal_form`: local conditions on a variable from outside their FILTER move to the pattern that binds it.
+
+Source: foundations-cel, Theorem 2 and appendix B.2, step 1 ("pop predicates up"). An example is
+`(T AS x) ; ((T FILTER x.temp >= 40) OR (H FILTER x.temp < 40))`.
+The paper splits the binder into a case where the predicate holds and one where it does not, with its complement. Conditions only ever occur
+positively, so neither complements nor all 2^n cases are needed: for each set S of conditions that some way through the pattern really asks
+for, take the ways that ask for nothing outside S, and FILTER them by S. Ways that ask for something else are left out.
+
+So a pattern becomes a `Family`: for each S the pattern of these ways, with nothing free inside. A binder discharges: it turns the conditions of
+S on its variables into a FILTER. All scopes are read off the pattern as it was, never off what has become of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from cepheid.errors import LimitError
+from cepheid.logical import plan
+from cepheid.logical.plan import Expression, Filter, Iterate, Pattern, Sequence, is_local, variables_of
+from cepheid.logical.simplify import falsified, is_false, is_true
+from cepheid.logical.sugar import readings
+from cepheid.logical.tree import filtered, union, walk
+from cepheid.logical.variables import bound, current_variables, defined, operands, previous_variables, scoped_conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_LP_BRANCHES = 256
+"""Sets of outer conditions that a pattern may ask for: 2^8, as many as eight independent conditions make."""
+
+Pending = frozenset[Expression]
+"""Local conditions whose variable an outer pattern is to supply."""
+
+Family = dict[Pending, Pattern]
+"""The matches of a pattern by what they ask for; empty for a pattern without matches."""
+
+
+def normal_form(pattern: Pattern) -> Pattern:
+    """The pattern with every local condition on a variable that is visible under its FILTER; the same matches.
+
+    Together with `push_down` this gives LP-normal form. At most exponential in the number of such conditions (Theorem 2): raises LimitError
+    past `MAX_LP_BRANCHES`. Where correlations, too, reach out of their FILTER (or ask for prev), nothing is done: branches that vanish could
+    change what binds their variables. Nor is a pattern with THEN changed.
+    """
+    reaching = [found.condition for found in scoped_conditions(pattern) if found.free() or previous_variables(found.condition)]
+    if not reaching or not all(map(is_local, reaching)) or any(map(_chooses_next, walk(pattern))):
+        return pattern
+    return _closed(pattern) or falsified(pattern)
+
+
+def _chooses_next(pattern: Pattern) -> bool:
+    """Whether a pattern is a sequence with THEN, whose next match is chosen among all: splitting these would choose anew."""
+    return isinstance(pattern, Sequence) and any(link.operator == "THEN" for link in pattern.links)
+
+
+def _closed(pattern: Pattern) -> Pattern | None:
+    """The pattern, which nothing reaches out of, in normal form; None if it has no matches."""
+    return _family(pattern).get(frozenset())
+
+
+def _family(pattern: Pattern) -> Family:
+    """What the pattern is for each set of conditions that it asks an outer pattern for."""
+    make = FAMILIES.get(type(pattern), _of_unary)
+    return _discharged(make(pattern), bound(pattern))
+
+
+def _discharged(family: Family, binds: frozenset[str]) -> Family:
+    """The family with the conditions on variables in `binds` as FILTERs."""
+    parts: dict[Pending, list[Pattern]] = {}
+    for pending, pattern in family.items():
+        due = frozenset(condition for condition in pending if variables_of(condition) <= binds)
+        ordered = tuple(sorted(due, key=lambda condition: (condition.span.start, repr(condition))))
+        parts.setdefault(pending - due, []).append(filtered(pattern, ordered))
+    return _unions(parts)
+
+
+def _unions(parts: dict[Pending, list[Pattern]]) -> Family:
+    if len(parts) > MAX_LP_BRANCHES:
+        place = next(condition for pending in parts for condition in pending)
+        raise LimitError(
+            f"conditions on events outside their FILTER ask for more than {MAX_LP_BRANCHES} combinations (MAX_LP_BRANCHES)",
+            span=place.span,
+            help=("put the conditions beside the variables they are about", "cepheid.logical.normal_form.MAX_LP_BRANCHES is the limit"),
+        )
+    return {pending: union(patterns, like=patterns[0]) for pending, patterns in parts.items()}
+
+
+# ------------------------------------------------------------------------------------------------------------------- the operators
+
+
+def _of_event(pattern: Pattern) -> Family:
+    return {frozenset(): pattern}
+
+
+def _of_unary(pattern: Pattern) -> Family:
+    """AS, PROJECT and windows: match by match."""
+    (below,) = operands(pattern)
+    return {pending: _around(pattern, part) for pending, part in _family(below).items()}
+
+
+def _around(pattern: Pattern, part: Pattern) -> Pattern:
+    """An operator with one operand, on another one."""
+    return dataclasses.replace(pattern, pattern=part)  # type: ignore[call-arg]  # all of them call it `pattern`
+
+
+def _of_filter(pattern: Filter) -> Family:
+    """Conditions on variables from outside wait; the others stay, but those about variables that a way does not have."""
+    if any(map(is_false, pattern.conditions)):
+        return {}
+    visible = defined(pattern.pattern)
+    waiting = frozenset(condition for condition in pattern.conditions if not current_variables(condition) <= visible)
+    staying = [condition for condition in pattern.conditions if condition not in waiting and not is_true(condition)]
+    family = {}
+    for pending, part in _family(pattern.pattern).items():
+        lost = visible - defined(part)
+        kept = tuple(condition for condition in staying if not current_variables(condition) & lost)
+        family[pending | waiting] = filtered(part, kept)
+    return family
+
+
+def _of_or(pattern: plan.Or) -> Family:
+    parts: dict[Pending, list[Pattern]] = {}
+    for operand in pattern.operands:
+        for pending, part in _family(operand).items():
+            parts.setdefault(pending, []).append(part)
+    return _unions(parts)
+
+
+def _of_conjunction(pattern: plan.And | plan.All) -> Family:
+    """Operands associate to the left, and each prefix is a scope."""
+    family, binds = _family(pattern.operands[0]), bound(pattern.operands[0])
+    for operand in pattern.operands[1:]:
+        binds |= bound(operand)
+
+        def combined(left: Pattern, right: Pattern) -> Pattern:
+            before = left.operands if isinstance(left, type(pattern)) else (left,)
+            return dataclasses.replace(pattern, operands=(*before, right))
+
+        family = _product(family, _family(operand), combined, binds)
+    return family
+
+
+def _of_sequence(pattern: Sequence) -> Family:
+    """A family for each way to leave optional items out; in each, every prefix is a scope in which optional items bind nothing."""
+    parts: dict[Pending, list[Pattern]] = {}
+    for items, links in readings(pattern):
+        binds = bound(items[0])
+        family = _of_item(items[0])
+        for item, link in zip(items[1:], links, strict=True):
+            binds |= bound(item)
+            family = _product(family, _of_item(item), _joining(link, pattern), binds)
+        for pending, part in family.items():
+            parts.setdefault(pending, []).append(part)
+    return _unions(parts)
+
+
+def _of_item(item: Pattern) -> Family:
+    return _family(item.pattern if isinstance(item, plan.Optional) else item)
+
+
+def _joining(link: plan.Link, sequence: Sequence) -> Callable[[Pattern, Pattern], Pattern]:
+    without = None if link.without is None else _closed(link.without)
+    link = dataclasses.replace(link, without=without)
+
+    def joined(left: Pattern, right: Pattern) -> Pattern:
+        if isinstance(left, Sequence):
+            return dataclasses.replace(left, items=(*left.items, right), links=(*left.links, link))
+        return Sequence((left, right), (link,), span=sequence.span)
+
+    return joined
+
+
+def _product(left: Family, right: Family, combine: Callable[[Pattern, Pattern], Pattern], binds: frozenset[str]) -> Family:
+    parts: dict[Pending, list[Pattern]] = {}
+    for asked, first in left.items():
+        for also, second in right.items():
+            parts.setdefault(asked | also, []).append(combine(first, second))
+    return _discharged(_unions(parts), binds)
+
+
+def _of_iterate(pattern: Iterate) -> Family:
+    """For every union of sets of the body: the iterations whose bodies ask for nothing else."""
+    body = _family(pattern.pattern)
+    unions: dict[Pending, None] = {}
+    for pending in body:
+        unions |= dict.fromkeys([*(pending | other for other in unions), pending])
+        if len(unions) > MAX_LP_BRANCHES:
+            break
+    return _unions(
+        {asked: [_around(pattern, union([part for pending, part in body.items() if pending <= asked], like=pattern))] for asked in unions}
+    )
+
+
+def _of_select(pattern: plan.Select) -> Family:
+    """Strategies compare all matches of their pattern: it is closed."""
+    below = _closed(pattern.pattern)
+    return {} if below is None else {frozenset(): dataclasses.replace(pattern, pattern=below)}
+
+
+def _of_unless(pattern: plan.Unless) -> Family:
+    negated = _closed(pattern.negated)
+    family = _family(pattern.pattern)
+    if negated is None:
+        return family
+    return {pending: dataclasses.replace(pattern, pattern=part, negated=negated) for pending, part in family.items()}
+
+
+def _of_absence(pattern: plan.Absence) -> Family:
+    """The deadline of an absence says when a match is given, also for what never happens."""
+    negated = _closed(pattern.negated) or falsified(pattern.negated)
+    return {pending: dataclasses.replace(pattern, pattern=part, negated=negated) for pending, part in _family(pattern.pattern).items()}
+
+
+FAMILIES: dict[type[Pattern], Callable[[Pattern], Family]] = {
+    plan.Event: _of_event,
+    plan.Filter: _of_filter,  # type: ignore[dict-item]  # each takes its own node class, which is its key
+    plan.Or: _of_or,  # type: ignore[dict-item]
+    plan.And: _of_conjunction,  # type: ignore[dict-item]
+    plan.All: _of_conjunction,  # type: ignore[dict-item]
+    plan.Sequence: _of_sequence,  # type: ignore[dict-item]
+    plan.Iterate: _of_iterate,  # type: ignore[dict-item]
+    plan.Select: _of_select,  # type: ignore[dict-item]
+    plan.Unless: _of_unless,  # type: ignore[dict-item]
+    plan.Absence: _of_absence,  # type: ignore[dict-item]
+}

@@ -1,0 +1,98 @@
+"""Walking and rebuilding pattern trees: what every rewrite rule shares.
+
+Patterns are immutable: a change below makes new nodes above, each with the span of the node it replaces; a subtree that does not change is
+kept as the same object, so that "did a rule do anything" is a test of identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from cepheid.logical import plan
+from cepheid.logical.plan import Filter, Iterate, Or, Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cepheid.logical.plan import Expression
+
+
+def map_children(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
+    """The pattern with `change` applied to each pattern directly below it, negated ones too; itself if nothing changes."""
+    changes: dict[str, Any] = {}
+    for item in dataclasses.fields(pattern):
+        before = getattr(pattern, item.name)
+        after = _mapped(before, change)
+        if after is not before:
+            changes[item.name] = after
+    return dataclasses.replace(pattern, **changes) if changes else pattern
+
+
+def _mapped(value: object, change: Callable[[Pattern], Pattern]) -> object:
+    if isinstance(value, Pattern):
+        return change(value)
+    if isinstance(value, plan.Link) and value.without is not None:
+        without = change(value.without)
+        return value if without is value.without else dataclasses.replace(value, without=without)
+    if isinstance(value, tuple):
+        mapped = tuple(_mapped(item, change) for item in value)
+        return value if all(after is before for after, before in zip(mapped, value, strict=True)) else mapped
+    return value
+
+
+def bottom_up(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
+    """The pattern with `change` applied to every node, the nodes below it first. Linear in the tree."""
+    return change(map_children(pattern, lambda child: bottom_up(child, change)))
+
+
+def walk(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern and everything below it, negated patterns too, outer nodes first."""
+    todo = [pattern]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(reversed(list(node.children())))
+
+
+def size(pattern: Pattern) -> int:
+    """The number of operators and atoms in a pattern, written out as a tree."""
+    return sum(1 for _ in walk(pattern))
+
+
+def conditions_of(pattern: Pattern) -> Iterator[tuple[Filter, Expression]]:
+    """Every condition in a pattern, with the FILTER it stands in."""
+    for node in walk(pattern):
+        if isinstance(node, Filter):
+            for condition in node.conditions:
+                yield node, condition
+
+
+def union(operands: list[Pattern], *, like: Pattern) -> Pattern:
+    """The OR of one or more patterns, equal ones once, with the span of `like`."""
+    distinct = list(dict.fromkeys(operands))
+    return distinct[0] if len(distinct) == 1 else Or(tuple(distinct), span=like.span)
+
+
+def filtered(pattern: Pattern, conditions: tuple[Expression, ...]) -> Pattern:
+    """`p FILTER ..`, joined with a FILTER that p is, each condition once; p itself without conditions."""
+    if isinstance(pattern, Filter):
+        joined = tuple(dict.fromkeys((*pattern.conditions, *conditions)))
+        return pattern if joined == pattern.conditions else dataclasses.replace(pattern, conditions=joined)
+    return Filter(pattern, tuple(dict.fromkeys(conditions)), span=pattern.span) if conditions else pattern
+
+
+def about(condition: Expression, variable: str) -> Expression:
+    """A condition over one variable, said of another one."""
+
+    def renamed(node: Expression) -> Expression:
+        if isinstance(node, plan.Field | plan.Time | plan.Index) and node.variable != variable:
+            return dataclasses.replace(node, variable=variable)
+        return node
+
+    return plan.transform(condition, renamed)
+
+
+def is_counted(pattern: Iterate) -> bool:
+    """Whether an iteration has a count other than one or more."""
+    return pattern.minimum != 1 or pattern.maximum is not None
