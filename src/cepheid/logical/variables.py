@@ -38,7 +38,7 @@ from cepheid.logical.plan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cepheid.logical.plan import Expression
 
@@ -151,6 +151,58 @@ def types_of(pattern: Pattern, variable: str) -> frozenset[str | None]:
         case Project(variables=variables) if variable not in variables:
             return frozenset()
     return frozenset(itertools.chain.from_iterable(types_of(operand, variable) for operand in operands(pattern)))
+
+
+Count = tuple[int, int | None]
+"""Least and greatest number of events; None: no bound."""
+
+
+def support_size(pattern: Pattern) -> Count:
+    """How many events a match of the pattern can have in its variables: bounds that hold for every match, not always tight."""
+    if isinstance(pattern, Event):
+        return 1, 1
+    if isinstance(pattern, Project):
+        counts = [holds(pattern.pattern, variable) for variable in pattern.variables]
+        return max((least for least, _ in counts), default=0), _sum(most for _, most in counts)
+    return _combined(pattern, [support_size(operand) for operand in operands(pattern)])
+
+
+def holds(pattern: Pattern, variable: str) -> Count:
+    """How many events a variable can hold in a match of the pattern: bounds that hold for every match, not always tight."""
+    match pattern:
+        case Event():
+            return (1, 1) if pattern.variable == variable else (0, 0)
+        case Named(variable=name) if name == variable:
+            return support_size(pattern.pattern)
+        case Project(variables=variables) if variable not in variables:
+            return 0, 0
+    return _combined(pattern, [holds(operand, variable) for operand in operands(pattern)])
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    found = list(counts)
+    return None if None in found else sum(count for count in found if count is not None)
+
+
+def _combined(pattern: Pattern, counts: list[Count]) -> Count:
+    """The numbers of events of an operator's match from those of its operands' matches."""
+    least, most = [low for low, _ in counts], [high for _, high in counts]
+    bounded_most = [high for high in most if high is not None]
+    match pattern:
+        case Sequence():
+            return sum(least), _sum(most)
+        case All():
+            return max(least), _sum(most)
+        case And():
+            return max(least), min(bounded_most, default=None)
+        case Or():
+            return min(least), None if None in most else max(bounded_most)
+        case Optional():
+            return 0, most[0]
+        case Iterate(minimum=minimum, maximum=maximum):
+            high = most[0]
+            return least[0] * minimum, 0 if high == 0 else None if high is None or maximum is None else high * maximum
+    return counts[0]
 
 
 # ----------------------------------------------------------------------------------------------------------------- what is bound

@@ -1,0 +1,133 @@
+"""Syntax tree and schema to logical plan: every name, type and unit resolved, or an error that says what is wrong where.
+
+In comes a `syntax.Query` and an `EventSchema`; out goes a `QueryPlan`, or a BindError. Patterns are bound by `patterns`, conditions by
+`expressions`, the targets of SELECT by `measures`; `lints` adds the warnings. Nothing is rewritten here: `?` and braces stay as written.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.errors import NotSupportedError, Span, quoted
+from cepheid.language import syntax
+from cepheid.language.limits import check_size
+from cepheid.language.syntax import TimeModel
+from cepheid.logical import measures, plan
+from cepheid.logical.context import Context, suggestion
+from cepheid.logical.lints import lint
+from cepheid.logical.patterns import StructureBinder, bind_conditions
+from cepheid.logical.plan import QueryPlan
+from cepheid.logical.scopes import Around
+from cepheid.logical.types import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cepheid.logical.plan import Pattern
+    from cepheid.schema import EventSchema
+
+
+def bind(query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object] | None = None, text: str = "") -> QueryPlan:
+    """The logical plan of a query over events of a schema.
+
+    args: a value for each `:name` of the query (bool, int, float, Decimal, str, datetime, date, timedelta, None). text: the query's text, for
+    the excerpts in errors and lints; without it messages have no excerpt.
+
+    Raises BindError for names, types, units, scopes and options that do not fit, LimitError for durations and sizes beyond their limits, and
+    NotSupportedError for EVENT definitions. Time is linear in the nodes of the tree times its depth (sequences: times their length).
+    """
+    check_size(query)
+    context = Context(schema, MappingProxyType(dict(args or {})), text, frozenset(_types(query.pattern)))
+    if query.definitions:
+        fact, help_ = "EVENT definitions are not supported yet", "run the inner query first, and give its matches as a stream"
+        raise NotSupportedError(fact, help=help_, text=text or None, span=query.definitions[0].span)
+    structure = StructureBinder(context)
+    pattern = structure.outermost(query.pattern)
+    if query.partition_within is not None:
+        pattern = structure.window(pattern, query.partition_within, query.partition_within)
+    pattern = bind_conditions(context, pattern, Around())
+    targets = measures.bind_targets(context, query, pattern)
+    _check_partition(context, query, pattern)
+    _check_options(context, query)
+    _check_parameters(context)
+    lint(context, pattern)
+    return QueryPlan(
+        pattern,
+        schema,
+        targets.variables,
+        targets.measures,
+        targets.count,
+        query.strategy,
+        query.streams,
+        query.partition_by,
+        query.consume,
+        (query.model or TimeModel.CAYUGA) if _has_then(query) else None,
+        query.limit,
+        text,
+        tuple(found for _, found in sorted(context.lints, key=lambda found: (found[0].start, found[0].end))),
+    )
+
+
+def _types(node: syntax.Node) -> Iterator[str]:
+    """The names that a pattern uses as types, in negated parts too."""
+    if isinstance(node, syntax.Type) and node.name is not None:
+        yield node.name
+    for child in node.children():
+        yield from _types(child)
+
+
+def _then(node: syntax.Node) -> Iterator[syntax.Link]:
+    if isinstance(node, syntax.Link) and node.operator == "THEN":
+        yield node
+    for child in node.children():
+        yield from _then(child)
+
+
+def _has_then(query: syntax.Query) -> bool:
+    return next(_then(query.pattern), None) is not None
+
+
+def _check_options(context: Context, query: syntax.Query) -> None:
+    if query.model is not None and not _has_then(query):
+        place = _clause(context, query, "TIME")
+        raise context.error("TIME MODEL without THEN: nothing in the pattern asks for the next match", place, "leave it out, or write THEN for `;`")
+    if query.limit is not None and query.limit < 1:
+        raise context.error("LIMIT 0 gives no match", _clause(context, query, "LIMIT"), "LIMIT 1 is the least")
+
+
+def _clause(context: Context, query: syntax.Query, word: str) -> Span:
+    """The place of a clause behind the pattern, which has no node of its own."""
+    start = context.text.upper().rfind(word, query.pattern.span.end)
+    return query.span if start < 0 else Span(start, max(start + len(word), query.span.end))
+
+
+def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) -> None:
+    """The keys exist on every event that the pattern can look at, negated ones too, and are of a type that can be a key."""
+    used = sorted(_event_types(pattern), key=str)
+    for number, name in enumerate(query.partition_by):
+        place = context.word(_clause(context, query, "PARTITION"), name)
+        if name in query.partition_by[:number]:
+            raise context.error(f"`{name}` stands twice in PARTITION BY", place, "leave one out")
+        missing = [kind for kind in used if name not in context.schema.attributes_of(kind)]
+        if missing:
+            owner = "the events have" if missing[0] is None or name not in context.schema.attributes else f"event type `{missing[0]}` has"
+            help_ = suggestion(name, context.schema.attributes_of(missing[0]), what="it has" if missing[0] else "they have")
+            raise context.error(f"{owner} no attribute `{name}` to partition by", place, *help_)
+        kind = context.schema.attributes[name]
+        if canonical(kind) is None or pa.types.is_null(kind):
+            raise context.error(f"`{name}` is {kind}, which cannot be a partition key", place, "partition by a field of it in a column of its own")
+
+
+def _event_types(pattern: Pattern) -> set[str | None]:
+    found = {pattern.type} if isinstance(pattern, plan.Event) else set()
+    return found.union(*map(_event_types, pattern.children()))
+
+
+def _check_parameters(context: Context) -> None:
+    unknown = [name for name in context.args if name not in context.used]
+    if unknown:
+        help_ = suggestion(unknown[0], context.used, what="its parameters are") or ("it has no parameters",)
+        raise context.error(f"the query has no parameter {quoted(':' + name for name in unknown)}", None, *help_)

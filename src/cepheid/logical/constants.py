@@ -1,0 +1,192 @@
+"""Constants of a query as typed literals: numbers, dates, timestamps, durations and the values of parameters.
+
+Comes in: the text of a literal, or a Python value. Goes out: a `plan.Literal` of a canonical type. Times and durations get the coarsest unit
+that holds them exactly, so that they never force a column into a finer one. Raises `Mismatch` for what is no value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.logical.folding import INT64_MAX, INT64_MIN
+from cepheid.logical.plan import Literal
+from cepheid.logical.types import BOOL, DATE, DECIMAL_DIGITS, DOUBLE, EPOCH, INT64, NULL, TEXT, Mismatch
+from cepheid.schema import NANOSECONDS
+
+if TYPE_CHECKING:
+    from cepheid.errors import Span
+    from cepheid.language.syntax import Duration
+
+SHOWN_DIGITS = 40
+"""Longest number that a message repeats, in characters."""
+
+
+def number(text: str, span: Span, *, negative: bool = False) -> Literal:
+    """A number as written: int64 without point and exponent, decimal with a point, double with an exponent."""
+    shown = text if len(text) <= SHOWN_DIGITS else text[:SHOWN_DIGITS] + ".."
+    sign = "-" if negative else ""
+    if "e" in text.lower():
+        value = float(sign + text)
+        if math.isinf(value):
+            raise Mismatch(f"the number {sign}{shown} is too large for a double")
+        return Literal(value, DOUBLE, span=span)
+    if "." in text:
+        return decimal(Decimal(sign + text), span)
+    digits = text.lstrip("0") or "0"
+    whole = int(sign + digits) if len(digits) <= DECIMAL_DIGITS else None
+    if whole is None or not INT64_MIN <= whole <= INT64_MAX:
+        raise Mismatch(
+            f"the number {sign}{shown} does not fit int64",
+            "write it with a point for an exact decimal (up to 38 digits), or with an exponent for a double",
+        )
+    return Literal(whole, INT64, span=span)
+
+
+def decimal(value: Decimal, span: Span) -> Literal:
+    """A decimal with as many digits before and behind the point as are written."""
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale, 1)
+    if precision > DECIMAL_DIGITS:
+        raise Mismatch(f"a decimal has at most {DECIMAL_DIGITS} digits, this one has {precision}", "write it with an exponent for a double")
+    return Literal(value, pa.decimal128(precision, scale), span=span)
+
+
+_TIMESTAMP = re.compile(
+    r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:\s*(Z|[+-]\d{2}(?::?\d{2})?))?)?", re.ASCII
+)
+
+
+def date(text: str, span: Span) -> Literal:
+    """`DATE 'yyyy-mm-dd'`, date32."""
+    try:
+        return Literal(dt.datetime.strptime(text.strip(), "%Y-%m-%d").date(), DATE, span=span)  # noqa: DTZ007 - a date has no zone
+    except ValueError:
+        raise Mismatch(f"'{text}' is not a date", "write it as in DATE '2013-01-31'") from None
+
+
+def timestamp(text: str, span: Span) -> Literal:
+    """`TIMESTAMP 'yyyy-mm-dd hh:mm:ss.fffffffff+hh:mm'`: with an offset an instant (UTC), without one a timestamp without zone."""
+    found = _TIMESTAMP.fullmatch(text.strip())
+    help_ = "write it as in TIMESTAMP '2013-01-31 12:00:00', with an offset for an instant: '2013-01-31 12:00:00+01:00'"
+    if found is None:
+        raise Mismatch(f"'{text}' is not a timestamp", help_)
+    day, hour, minute, second, fraction, offset = found.groups()
+    try:
+        clock = dt.time(int(hour or 0), int(minute or 0), int(second or 0))
+        days = (dt.date.fromisoformat(day) - EPOCH).days
+        shift = _offset_seconds(offset)
+    except ValueError:
+        raise Mismatch(f"'{text}' is not a timestamp", help_) from None
+    seconds = days * 86_400 + clock.hour * 3600 + clock.minute * 60 + clock.second - shift
+    return instant(seconds * NANOSECONDS["s"] + int((fraction or "").ljust(9, "0")), span, zone=None if offset is None else "UTC")
+
+
+def _offset_seconds(offset: str | None) -> int:
+    if offset is None or offset == "Z":
+        return 0
+    minutes = int(offset[-2:]) if len(offset) > 3 else 0
+    if int(offset[1:3]) > 18 or minutes > 59:
+        raise ValueError
+    return (-1 if offset[0] == "-" else 1) * (int(offset[1:3]) * 3600 + minutes * 60)
+
+
+def instant(nanoseconds: int, span: Span, *, zone: str | None) -> Literal:
+    """A timestamp in the coarsest unit that holds it."""
+    unit, length = _coarsest(nanoseconds)
+    return Literal(nanoseconds // length, pa.timestamp(unit, zone), span=span)
+
+
+def _coarsest(nanoseconds: int) -> tuple[str, int]:
+    return next((unit, length) for unit, length in NANOSECONDS.items() if nanoseconds % length == 0)
+
+
+def duration(node: Duration, span: Span) -> Literal:
+    """A duration as a value, in the coarsest unit that holds it."""
+    assert node.unit is not None
+    nanoseconds = Fraction(node.value) * node.unit.value
+    if nanoseconds.denominator != 1:
+        raise Mismatch("a duration as a value is not finer than a nanosecond", "round it")
+    return _duration(int(nanoseconds), span)
+
+
+def _duration(nanoseconds: int, span: Span) -> Literal:
+    unit, length = _coarsest(nanoseconds)
+    steps = nanoseconds // length
+    if not INT64_MIN <= steps <= INT64_MAX:
+        raise Mismatch("the duration is longer than 64 bits can say")
+    return Literal(steps, pa.duration(unit), span=span)
+
+
+def parameter(name: str, value: object, span: Span) -> Literal:
+    """The value of a parameter: bool, int, float, Decimal, str, datetime, date, timedelta or None; NumPy and Arrow scalars as these."""
+    value = _plain(value)
+    for kinds, make in _PARAMETERS:
+        if isinstance(value, kinds):
+            literal: Literal = make(name, value, span)
+            return literal
+    raise Mismatch(
+        f"parameter `:{name}` has a value of type {type(value).__name__}",
+        "a parameter is a bool, int, float, Decimal, str, datetime, date, timedelta or None",
+    )
+
+
+def _plain(value: Any) -> object:
+    """The Python value of an Arrow or NumPy scalar."""
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
+
+
+def _whole(name: str, value: int, span: Span) -> Literal:
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise Mismatch(f"the value of parameter `:{name}` does not fit int64", "give it as a Decimal (up to 38 digits) or a float")
+    return Literal(int(value), INT64, span=span)
+
+
+def _floating(_: str, value: float, span: Span) -> Literal:
+    return Literal(None if math.isnan(value) else float(value), DOUBLE, span=span)
+
+
+def _exact(name: str, value: Decimal, span: Span) -> Literal:
+    if value.is_nan():
+        return Literal(None, pa.decimal128(1, 0), span=span)
+    if value.is_infinite():
+        raise Mismatch(f"the value of parameter `:{name}` is an infinite decimal", "give it as a float")
+    return decimal(value, span)
+
+
+def _text(name: str, value: str, span: Span) -> Literal:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Mismatch(f"the value of parameter `:{name}` is not valid Unicode text", "decode it as UTF-8 first") from None
+    return Literal(str(value), TEXT, span=span)
+
+
+def _datetime(_: str, value: dt.datetime, span: Span) -> Literal:
+    naive = value if value.utcoffset() is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+    microseconds = (naive - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)  # noqa: DTZ001 - both sides without zone
+    return instant(microseconds * NANOSECONDS["us"], span, zone=None if value.utcoffset() is None else "UTC")
+
+
+_PARAMETERS: tuple[tuple[type | tuple[type, ...], Any], ...] = (
+    (type(None), lambda _, __, span: Literal(None, NULL, span=span)),
+    (bool, lambda _, value, span: Literal(value, BOOL, span=span)),
+    (int, _whole),
+    (float, _floating),
+    (Decimal, _exact),
+    (str, _text),
+    (dt.datetime, _datetime),
+    (dt.date, lambda _, value, span: Literal(value, DATE, span=span)),
+    (dt.timedelta, lambda _, value, span: _duration(value // dt.timedelta(microseconds=1) * 1_000, span)),
+)
+"""In this order: a bool is an int, a datetime is a date."""

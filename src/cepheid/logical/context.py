@@ -1,0 +1,59 @@
+"""What every part of binding needs: the schema, the parameters, the text for messages, and the warnings collected so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cepheid.errors import BindError, Span, excerpt, nearest, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cepheid.schema import EventSchema
+
+
+@dataclass
+class Context:
+    """One call of `bind`.
+
+    args: the values of the parameters; used: the names of those that the query has. text: the query, "" if there is none (then messages
+    have no excerpt). event_types: the names that the pattern uses as types. lints: the warnings so far, as (place, printable text).
+    """
+
+    schema: EventSchema
+    args: Mapping[str, object]
+    text: str
+    event_types: frozenset[str] = frozenset()
+    used: set[str] = field(default_factory=set)
+    lints: list[tuple[Span, str]] = field(default_factory=list)
+
+    def error(self, fact: str, span: Span | None, *help: str) -> BindError:  # noqa: A002 - the word that the message prints
+        """A BindError at a place of the query."""
+        return BindError(fact, help=help, text=self.text or None, span=span)
+
+    def warn(self, fact: str, span: Span, *help: str) -> None:  # noqa: A002 - as above
+        """Add a lint, once for each place."""
+        lines = [f"warning: {fact}", *(excerpt(self.text, span) if self.text else ()), *(f"help: {line}" for line in help)]
+        found = (span, "\n".join(lines))
+        if found not in self.lints:
+            self.lints.append(found)
+
+    def word(self, span: Span, name: str) -> Span:
+        """The place of a name inside a larger place: its last occurrence there, or the whole."""
+        start = self.text.rfind(name, span.start, span.end)
+        return Span(start, start + len(name)) if start >= 0 and name else span
+
+    def is_type(self, name: str) -> bool:
+        """Whether a name is an event type: used as one in the pattern, or known to the schema."""
+        return name in self.event_types or (self.schema.types is not None and name in self.schema.types)
+
+
+def suggestion(name: str, known: Iterable[str], *, what: str | None = None) -> tuple[str, ...]:
+    """The help for an unknown name: the nearest one (or the one that differs in case only), and what there is."""
+    names = sorted(known)
+    near = next((other for other in names if other.lower() == name.lower()), None) or nearest(name, names)
+    lines = [f"did you mean `{near}`?"] if near else []
+    if what and names:
+        lines.append(f"{what}: {quoted(names)}")
+    return tuple(lines)

@@ -1,0 +1,309 @@
+"""Conditions and values: from the syntax tree to typed expressions with every cast written out.
+
+Comes in: an expression as parsed, and the scope it stands in. Goes out: a `plan.Expression`; operators on constants are computed. The meaning
+of values is in language.md (Values); which types fit together is decided in `types` and `functions`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from cepheid.language import syntax
+from cepheid.language.syntax import NO_SPAN
+from cepheid.logical import constants, functions, types
+from cepheid.logical.context import suggestion
+from cepheid.logical.folding import fold
+from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Literal, Pattern, Time
+from cepheid.logical.scopes import attribute
+from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cepheid.errors import BindError, Span
+    from cepheid.logical.context import Context
+    from cepheid.logical.scopes import Scope
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Local:
+    """The variable of `x[..]`, and the pattern that supplies it."""
+
+    variable: str
+    supplier: Pattern
+
+
+class ExpressionBinder:
+    """Binds the expressions of one scope; `local` is set inside `x[..]`."""
+
+    def __init__(self, context: Context, scope: Scope, *, local: Local | None = None) -> None:
+        self.context = context
+        self.scope = scope
+        self.local = local
+
+    def condition(self, node: syntax.Expression) -> Expression:
+        """An expression that must be TRUE or FALSE; raises BindError for any other type."""
+        bound = self.value(node)
+        if type_of(bound) == NULL:
+            self.context.warn("the condition NULL is never true", node.span, "write FALSE, or a comparison")
+            return types.convert(bound, BOOL)
+        if type_of(bound) != BOOL:
+            raise self.error(f"a condition is TRUE or FALSE, this is {describe(type_of(bound))}", node.span, "compare it with something")
+        return bound
+
+    def value(self, node: syntax.Expression) -> Expression:
+        """An expression of any type, with its place; constants are computed. Raises BindError."""
+        try:
+            bound = fold(HANDLERS[type(node)](self, node))
+        except Mismatch as found:
+            raise self.error(found.fact, node.span, *found.help) from None
+        return bound if bound.span != NO_SPAN else dataclasses.replace(bound, span=node.span)
+
+    def error(self, fact: str, span: Span, *help: str) -> BindError:  # noqa: A002 - the word that the message prints
+        """A BindError at a place of the query."""
+        return self.context.error(fact, span, *help)
+
+    # ------------------------------------------------------------------------------------------------------------------ constants
+
+    def number(self, node: syntax.Number) -> Expression:
+        """`1`, `2.5`, `1e3`."""
+        return constants.number(node.text, node.span)
+
+    def text(self, node: syntax.Text) -> Expression:
+        """`'it''s'`."""
+        return Literal(node.value, TEXT)
+
+    def constant(self, node: syntax.Constant) -> Expression:
+        """`TRUE`, `FALSE`, `NULL`."""
+        return Literal(node.value, NULL if node.value is None else BOOL)
+
+    def instant(self, node: syntax.Instant) -> Expression:
+        """`DATE '..'`, `TIMESTAMP '..'`."""
+        return (constants.date if node.kind == "DATE" else constants.timestamp)(node.value, node.span)
+
+    def duration(self, node: syntax.DurationValue) -> Expression:
+        """`5m` as a value."""
+        if node.duration.unit is None:
+            return constants.number(f"{node.duration.value:f}", node.span)
+        return constants.duration(node.duration, node.span)
+
+    def parameter(self, node: syntax.Parameter) -> Expression:
+        """`:name`."""
+        if node.name not in self.context.args:
+            help_ = suggestion(node.name, self.context.args, what="given are")
+            raise self.error(f"no value for parameter `:{node.name}`", node.span, *help_, f"give it in args={{'{node.name}': ..}}")
+        self.context.used.add(node.name)
+        return constants.parameter(node.name, self.context.args[node.name], node.span)
+
+    # ---------------------------------------------------------------------------------------------------------------------- leaves
+
+    def word(self, node: syntax.Word) -> Expression:
+        """A name alone: an attribute inside `x[..]`, an error anywhere else."""
+        if self.local is not None:
+            return self.field(self.local.variable, (node.name,), node.span, self.local.supplier)
+        help_ = f"write the variable before it, as in x.{node.name} or x[{node.name} > 0]"
+        raise self.error(f"`{node.name}` stands alone: an attribute of which variable?", node.span, help_)
+
+    def attribute(self, node: syntax.Attribute) -> Expression:
+        """`x.a`, `x.path.to.field`, `prev(x).a`; inside `x[..]` a path from an attribute."""
+        if self.local is not None:
+            return self._local_path(node, self.local)
+        supplier = self.scope.supplier(node.variable, node.span, previous=node.previous)
+        return self.field(node.variable, node.path, node.span, supplier, previous=node.previous)
+
+    def _local_path(self, node: syntax.Attribute, local: Local) -> Expression:
+        if not node.previous and node.variable in self.context.schema.attributes:
+            return self.field(local.variable, (node.variable, *node.path), node.span, local.supplier)
+        raise self._not_local(".".join((node.variable, *node.path)), node.span, local)
+
+    def _not_local(self, written: str, span: Span, local: Local) -> BindError:
+        return self.error(
+            f"a condition in {local.variable}[..] speaks of the attributes of `{local.variable}` alone",
+            span,
+            f"write attributes without a variable, and what speaks of `{written}` outside the brackets",
+        )
+
+    def field(self, variable: str, path: tuple[str, ...], span: Span, supplier: Pattern, *, previous: bool = False) -> Expression:
+        """An attribute of a variable; one that has no canonical type keeps its own, for IS NULL."""
+        kind, source = attribute(self.context, supplier, variable, path, span)
+        return Field(variable, path, source if kind is None else kind, source, previous, span=span)
+
+    def system(self, node: syntax.System) -> Expression:
+        """`x.$time`, `x.$index`."""
+        if self.local is not None:
+            raise self._not_local(f"{node.variable}.${node.attribute}", node.span, self.local)
+        self.scope.supplier(node.variable, node.span, previous=node.previous)
+        if node.attribute == "index":
+            return Index(node.variable, INT64, node.previous)
+        return self.time(node.variable, node.span, previous=node.previous)
+
+    def time(self, variable: str, span: Span, *, previous: bool = False) -> Expression:
+        """The event time of a variable; raises BindError where the events have none."""
+        kind = self.context.schema.time_type
+        if kind is None:
+            raise self.error("`$time` needs a time column, the events have none", span, "name it with time=, or compare positions: x.$index")
+        return Time(variable, types.time_value_type(kind), previous)
+
+    def bracketed(self, node: syntax.Local) -> Expression:
+        """`x[condition over attributes alone]`."""
+        if self.local is not None:
+            raise self._not_local(f"{node.variable}[..]", node.span, self.local)
+        place = dataclasses.replace(node.span, end=node.span.start + len(node.variable))
+        supplier = self.scope.supplier(node.variable, place)
+        return type(self)(self.context, self.scope, local=Local(node.variable, supplier)).condition(node.condition)
+
+    # ------------------------------------------------------------------------------------------------------------------- operators
+
+    def call(self, node: syntax.Call) -> Expression:
+        """A function of the closed table."""
+        name = node.name.lower()
+        if name == "prev":
+            raise self.error("prev(x) needs an attribute behind it", node.span, "write prev(x).price")
+        if name in AGGREGATES:
+            raise self.error(f"`{node.name}` is a measure: it stands in SELECT only", node.span, f"write SELECT {node.name}(..) AS name")
+        if name not in functions.FUNCTIONS:
+            help_ = suggestion(name, functions.FUNCTIONS, what="functions are")
+            raise self.error(f"unknown function `{node.name}`", self.context.word(node.span, node.name), *help_)
+        return functions.call(name, tuple(map(self.value, node.arguments)))
+
+    def negative(self, node: syntax.Negative) -> Expression:
+        """`-e`."""
+        if isinstance(node.operand, syntax.Number):
+            return constants.number(node.operand.text, node.span, negative=True)
+        operand = self.value(node.operand)
+        kind = type_of(operand)
+        if not (types.is_number(kind) or types.family(kind) in {"duration", "NULL"}):
+            raise Mismatch(f"`-` takes a number or a duration, this is {describe(kind)}")
+        operand = types.convert(operand, INT64) if kind == NULL else operand
+        return Apply("negate", (operand,), type_of(operand))
+
+    def arithmetic(self, node: syntax.Arithmetic) -> Expression:
+        """`a + b`."""
+        return types.arithmetic(node.operator, self.value(node.left), self.value(node.right))
+
+    def compare(self, node: syntax.Compare) -> Expression:
+        """`a <= b`."""
+        left, right = self.value(node.left), self.value(node.right)
+        self._warn_of_null(node.span, left, right)
+        return types.compare(node.operator, left, right)
+
+    def _warn_of_null(self, span: Span, *sides: Expression) -> None:
+        if any(isinstance(side, Literal) and side.value is None for side in sides):
+            self.context.warn("a comparison with NULL is always FALSE", span, "write IS NULL or IS NOT NULL")
+
+    def is_null(self, node: syntax.IsNull) -> Expression:
+        """`e IS [NOT] NULL`: of any type."""
+        found: Expression = fold(Apply("is_null", (self.value(node.operand),), BOOL))
+        return Apply("not", (found,), BOOL) if node.negated else found
+
+    def between(self, node: syntax.Between) -> Expression:
+        """`e BETWEEN a AND b`: `e >= a AND e <= b`."""
+        operand, low, high = self.value(node.operand), self.value(node.low), self.value(node.high)
+        self._warn_of_null(node.span, operand, low, high)
+        bounds = fold(types.compare(">=", operand, low)), fold(types.compare("<=", operand, high))
+        found = fold(Apply("and", bounds, BOOL))
+        return Apply("not", (found,), BOOL) if node.negated else found
+
+    def among(self, node: syntax.In) -> Expression:
+        """`e IN (a, b)`: one `in` for the constants that can match, an equality for each other option."""
+        operand, options = self.value(node.operand), tuple(map(self.value, node.options))
+        self._warn_of_null(node.span, operand, *options)
+        equalities = [fold(types.compare("=", operand, option)) for option in options if not _is_null(option)]
+        possible = [equality for equality in equalities if not _is_never(equality)]
+        constant = [equality for equality in possible if _constant_option(equality) is not None]
+        rest = [equality for equality in possible if _constant_option(equality) is None]
+        parts = [*([_one_in(operand, constant)] if len(constant) > 1 else constant), *rest]
+        found = parts[0] if len(parts) == 1 else Apply("or", tuple(parts), BOOL) if parts else types.never(operand)
+        found = fold(found)
+        return Apply("not", (found,), BOOL) if node.negated else found
+
+    def like(self, node: syntax.Like) -> Expression:
+        """`e LIKE 'a%'`."""
+        operand = self.value(node.operand)
+        operand = types.convert(operand, TEXT) if type_of(operand) == NULL else operand
+        if type_of(operand) != TEXT:
+            raise Mismatch(f"LIKE compares text, this is {describe(type_of(operand))}")
+        if "\\" in node.pattern:
+            help_ = "% is any text and _ any one character; compare other text with ="
+            raise Mismatch("a LIKE pattern has no escape: `\\` has no meaning in it", help_)
+        found = fold(Apply("like", (operand, Literal(node.pattern, TEXT)), BOOL))
+        return Apply("not", (found,), BOOL) if node.negated else found
+
+    # --------------------------------------------------------------------------------------------------------- Boolean connectives
+
+    def negation(self, node: syntax.Not) -> Expression:
+        """`NOT c`."""
+        return Apply("not", (self.operand(node.operand),), BOOL)
+
+    def conjunction(self, node: syntax.BooleanAnd) -> Expression:
+        """`a AND b`."""
+        return Apply("and", tuple(map(self.operand, node.operands)), BOOL)
+
+    def disjunction(self, node: syntax.BooleanOr) -> Expression:
+        """`a OR b`."""
+        return Apply("or", tuple(map(self.operand, node.operands)), BOOL)
+
+    def operand(self, node: syntax.Expression) -> Expression:
+        """An operand of AND, OR or NOT; a bare word there may be a pattern that was meant to stand outside the FILTER."""
+        if self.local is None and isinstance(node, syntax.Word) and (
+            self.context.is_type(node.name) or node.name not in self.context.schema.attributes
+        ):
+            raise self.error(
+                f"`{node.name}` is no condition: what follows FILTER reaches as far as it can",
+                node.span,
+                f"put parentheses around the pattern: (.. FILTER ..) OR {node.name}",
+            )
+        return self.condition(node)
+
+
+def _is_null(option: Expression) -> bool:
+    return isinstance(option, Literal) and option.value is None
+
+
+def _constant_option(equality: Expression) -> Literal | None:
+    """The constant of `e = constant`; None for an equality with something that is computed."""
+    if isinstance(equality, Apply) and equality.operator == "=" and isinstance(equality.arguments[1], Literal):
+        return equality.arguments[1]
+    return None
+
+
+def _is_never(equality: Expression) -> bool:
+    option = _constant_option(equality)
+    return option is not None and option.value is None
+
+
+def _one_in(operand: Expression, equalities: list[Expression]) -> Expression:
+    """Two or more equalities with constants as one `in`, in the widest type that they compare in."""
+    options = [option for option in map(_constant_option, equalities) if option is not None]
+    kind = next((type_of(option) for option in options if type_of(option) != type_of(operand)), type_of(operand))
+    return Apply("in", (types.convert(operand, kind), *dict.fromkeys(types.convert(option, kind) for option in options)), BOOL)
+
+
+HANDLERS: Mapping[type[syntax.Expression], Callable[[ExpressionBinder, Any], Expression]] = MappingProxyType(
+    {
+        syntax.Number: lambda binder, node: binder.number(node),
+        syntax.Text: lambda binder, node: binder.text(node),
+        syntax.Constant: lambda binder, node: binder.constant(node),
+        syntax.Instant: lambda binder, node: binder.instant(node),
+        syntax.DurationValue: lambda binder, node: binder.duration(node),
+        syntax.Parameter: lambda binder, node: binder.parameter(node),
+        syntax.Word: lambda binder, node: binder.word(node),
+        syntax.Attribute: lambda binder, node: binder.attribute(node),
+        syntax.System: lambda binder, node: binder.system(node),
+        syntax.Local: lambda binder, node: binder.bracketed(node),
+        syntax.Call: lambda binder, node: binder.call(node),
+        syntax.Negative: lambda binder, node: binder.negative(node),
+        syntax.Arithmetic: lambda binder, node: binder.arithmetic(node),
+        syntax.Compare: lambda binder, node: binder.compare(node),
+        syntax.IsNull: lambda binder, node: binder.is_null(node),
+        syntax.In: lambda binder, node: binder.among(node),
+        syntax.Between: lambda binder, node: binder.between(node),
+        syntax.Like: lambda binder, node: binder.like(node),
+        syntax.Not: lambda binder, node: binder.negation(node),
+        syntax.BooleanAnd: lambda binder, node: binder.conjunction(node),
+        syntax.BooleanOr: lambda binder, node: binder.disjunction(node),
+    }
+)
+"""One method per class of the syntax tree, looked up so that a subclass can read a construct otherwise."""

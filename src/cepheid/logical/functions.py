@@ -1,0 +1,80 @@
+"""The closed table of functions: how many arguments each takes, of which types, and of which type its value is.
+
+Their meaning is one line each in `plan.OPERATORS`, under the same name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from cepheid.logical.plan import Apply, Expression
+from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """least, most: number of arguments (most None: any number). apply: name and arguments -> typed Apply; raises Mismatch."""
+
+    least: int
+    most: int | None
+    apply: Callable[[str, tuple[Expression, ...]], Expression]
+
+
+def call(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """A call of the function `name`, a key of `FUNCTIONS`; raises Mismatch for a wrong number or type of arguments."""
+    function = FUNCTIONS[name]
+    if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
+        wanted = f"{function.least} or more arguments" if function.most is None else f"{function.least} argument"
+        raise Mismatch(f"`{name}` takes {wanted}, here are {len(arguments)}")
+    return function.apply(name, arguments)
+
+
+def _of_number(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    (argument,) = arguments
+    if type_of(argument) == NULL:
+        argument = convert(argument, INT64)
+    if not is_number(type_of(argument)):
+        raise Mismatch(f"`{name}` takes a number, this is {describe(type_of(argument))}")
+    return Apply(name, (argument,), type_of(argument))
+
+
+def _of_text(result: pa.DataType) -> Callable[[str, tuple[Expression, ...]], Expression]:
+    def apply(name: str, arguments: tuple[Expression, ...]) -> Expression:
+        (argument,) = arguments
+        if type_of(argument) == NULL:
+            argument = convert(argument, TEXT)
+        if type_of(argument) != TEXT:
+            raise Mismatch(f"`{name}` takes a text, this is {describe(type_of(argument))}")
+        return Apply(name, (argument,), result)
+
+    return apply
+
+
+def _coalesce(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    kind = common_type(arguments)
+    if kind is None or family(kind) == "nested":
+        kinds = ", ".join(describe(type_of(argument)) for argument in arguments)
+        raise Mismatch(f"`{name}` takes values of one type, these are {kinds}")
+    kind = INT64 if kind == NULL else kind
+    return Apply(name, unify(arguments, kind), kind)
+
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {
+        "abs": Function(1, 1, _of_number),
+        "floor": Function(1, 1, _of_number),
+        "ceil": Function(1, 1, _of_number),
+        "coalesce": Function(1, None, _coalesce),
+        "length": Function(1, 1, _of_text(INT64)),
+        "lower": Function(1, 1, _of_text(TEXT)),
+        "upper": Function(1, 1, _of_text(TEXT)),
+    }
+)
+"""Name (in lower case; a query may write it in any) -> function."""

@@ -1,0 +1,186 @@
+"""Warnings: queries that have a meaning, but likely not the one that was meant.
+
+Comes in: a bound pattern. Goes out: texts in the context, each with its place. Comparisons with NULL and constant conditions are reported where
+they are bound (`expressions`, `patterns`); everything else is one function here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.errors import quoted
+from cepheid.logical import variables
+from cepheid.logical.plan import (
+    All,
+    And,
+    Event,
+    Filter,
+    Iterate,
+    Named,
+    Optional,
+    Or,
+    Pattern,
+    Project,
+    Select,
+    Sequence,
+    Unless,
+    Within,
+    WithinEvents,
+    variables_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cepheid.logical.context import Context
+    from cepheid.logical.variables import Scoped
+
+
+def lint(context: Context, pattern: Pattern) -> None:
+    """Add every warning about a bound pattern to the context."""
+    for node in walk(pattern):
+        for check in LINTS:
+            check(context, node)
+    for scoped in variables.scoped_conditions(pattern):
+        empty_variable(context, scoped)
+    no_window(context, pattern)
+
+
+def walk(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern and everything below it, negated patterns too."""
+    yield pattern
+    for child in pattern.children():
+        yield from walk(child)
+
+
+def repeated_variable(context: Context, pattern: Pattern) -> None:
+    """A variable used twice along a sequence."""
+    if not isinstance(pattern, Sequence):
+        return
+    seen: set[str] = set()
+    for item in pattern.items:
+        names = variables.named_outside_iterations(item)
+        for name in sorted(names & seen):
+            context.warn(
+                f"the variable `{name}` is used twice along a sequence: it is the set of both events",
+                context.word(item.span, name),
+                "a FILTER on it speaks of each of them; give them two names if that is not meant",
+            )
+        seen |= names
+
+
+def around_strategy(context: Context, pattern: Pattern) -> None:
+    """A window or a filter around a strategy: the strategy has chosen before."""
+    if isinstance(pattern, Within | WithinEvents):
+        found = next((node for node in walk(pattern.pattern) if isinstance(node, Select)), None)
+    elif isinstance(pattern, Filter):
+        asked = variables.NOTHING.union(*map(variables_of, pattern.conditions))
+        selects = (node for node in walk(pattern.pattern) if isinstance(node, Select))
+        found = next((node for node in selects if asked & variables.defined(node)), None)
+    else:
+        return
+    if found is not None:
+        what = "a condition" if isinstance(pattern, Filter) else "a window"
+        name = found.strategy.value
+        context.warn(
+            f"{what} stands around {name}(..): {name} chooses among all matches first, also those that {what} then drops",
+            found.span,
+            f"put {what} inside {name}(..), or write SELECT {name}",
+        )
+
+
+def always_vetoed(context: Context, pattern: Pattern) -> None:
+    """`A ; B UNLESS A`: every match of the left side contains one of the right side."""
+    if isinstance(pattern, Unless) and _contains(pattern.pattern, pattern.negated):
+        context.warn(
+            "UNLESS a pattern that every match contains: there is never a match",
+            pattern.negated.span,
+            "`p UNLESS q` forbids q anywhere from the first to the last event of p, also the events of p; see `A ; NOT q ; B`",
+        )
+
+
+def _contains(pattern: Pattern, vetoed: Pattern) -> bool:
+    """Whether every match of a pattern certainly contains a match of the other."""
+    while isinstance(vetoed, Named | Project):
+        vetoed = vetoed.pattern
+    if isinstance(vetoed, Or):
+        return any(_contains(pattern, operand) for operand in vetoed.operands)
+    if vetoed in (Event(None), pattern):
+        return True
+    below = [_contains(operand, vetoed) for operand in variables.operands(pattern) if not isinstance(operand, Optional)]
+    return bool(below) and (all(below) if isinstance(pattern, Or) else any(below))
+
+
+def different_variables(context: Context, pattern: Pattern) -> None:
+    """AND of patterns with different variables: only matches that are equal in all variables are in both."""
+    if not isinstance(pattern, And):
+        return
+    sets = [variables.defined(operand) for operand in pattern.operands]
+    differing = sorted(frozenset.union(*sets) - frozenset.intersection(*sets))
+    if differing:
+        context.warn(
+            f"AND of patterns with different variables: only one side has {quoted(differing)}, and matches must be equal in all variables",
+            pattern.span,
+            "use the same types and names on both sides, PROJECT the others away, or write ALL for `both happen`",
+        )
+
+
+def not_in_core(context: Context, pattern: Pattern) -> None:
+    """`A ; NOT (B) ; C`: the CORE engine gives it another meaning."""
+    if not isinstance(pattern, Sequence):
+        return
+    for link in pattern.links:
+        if link.without is not None and context.text:
+            start = link.without.span.start
+            if context.text[start : start + 1] == "(" or context.text[:start].rstrip().endswith("("):
+                context.warn(
+                    "`; NOT (..) ;` forbids any match of the pattern between its neighbours; in CORE it means something else",
+                    link.without.span,
+                    "nothing is to be done if that is what you mean",
+                )
+
+
+LINTS: tuple[Callable[[Context, Pattern], None], ...] = (
+    repeated_variable,
+    around_strategy,
+    always_vetoed,
+    different_variables,
+    not_in_core,
+)
+"""The checks of one pattern each."""
+
+
+def empty_variable(context: Context, scoped: Scoped) -> None:
+    """A filter on a variable that some matches leave empty: it holds for them."""
+    for name in sorted(variables.current_variables(scoped.condition)):
+        supplier = scoped.binder(name)
+        if supplier is not None and variables.holds(supplier, name)[0] == 0:
+            context.warn(
+                f"the condition holds for matches where `{name}` has no event",
+                scoped.condition.span,
+                f"`{name}` stands in one branch of OR or in an optional item: put the FILTER there if other matches are not meant to pass",
+            )
+
+
+def no_window(context: Context, pattern: Pattern) -> None:
+    """`;`, `+` or ALL without a window: on a stream every partial match is kept for ever."""
+    found = _unbounded(pattern)
+    if found is not None:
+        context.warn(
+            "no window bounds the pattern in time: on a stream its state grows without end",
+            found.span,
+            "add WITHIN, as in WITHIN 1h or WITHIN 1000 EVENTS; on a table it does not matter",
+        )
+
+
+def _unbounded(pattern: Pattern) -> Pattern | None:
+    """A pattern whose matches can be arbitrarily long, if there is one that no window bounds."""
+    if isinstance(pattern, WithinEvents) or (isinstance(pattern, Within) and pattern.interval.upper is not None):
+        return None
+    if isinstance(pattern, Sequence) and any(link.operator != ":" and (link.gap is None or link.gap.upper is None) for link in pattern.links):
+        return pattern
+    if isinstance(pattern, All):
+        return pattern
+    if isinstance(pattern, Iterate) and not pattern.adjacent and pattern.maximum != 1 and (pattern.gap is None or pattern.gap.upper is None):
+        return pattern
+    return next((found for operand in variables.operands(pattern) if (found := _unbounded(operand)) is not None), None)

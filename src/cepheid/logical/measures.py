@@ -1,0 +1,263 @@
+"""The targets of SELECT: variables, measures, `*` and COUNT(*).
+
+Comes in: the targets as parsed and the bound pattern. Goes out: what each match shows, in output order, with the type of every measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.language import syntax
+from cepheid.logical import functions, types, variables
+from cepheid.logical.context import suggestion
+from cepheid.logical.expressions import ExpressionBinder
+from cepheid.logical.plan import AGGREGATES, Apply, Event, Expression, Field, Index, Measure, Named, Pattern, Project
+from cepheid.logical.scopes import Around, Scope
+from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, Mismatch, describe, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cepheid.errors import Span
+    from cepheid.logical.context import Context
+
+TIME_AGGREGATES = frozenset({"start_time", "end_time", "duration"})
+OUTPUT_COLUMNS = ("start", "end", "start_time", "end_time", "decided_time")
+"""Columns that every result can have beside the keys and the targets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What SELECT asks for; see `QueryPlan`."""
+
+    variables: tuple[str, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    count: bool = False
+
+
+def bind_targets(context: Context, query: syntax.Query, pattern: Pattern) -> Targets:
+    """The targets of a query, checked against its pattern; raises BindError."""
+    if query.targets is None:
+        targets = Targets(shown(pattern))
+    elif any(isinstance(target.expression, syntax.Call) and target.expression.star for target in query.targets):
+        targets = _count(context, query, query.targets)
+    else:
+        targets = _listed(context, query.targets, pattern)
+    _check_names(context, query, targets)
+    return targets
+
+
+def shown(pattern: Pattern) -> tuple[str, ...]:
+    """What `*` shows, in the order written: variables named by AS, types that stand somewhere without AS, and what PROJECT lists."""
+    return tuple(dict.fromkeys(_shown(pattern)))
+
+
+def _shown(pattern: Pattern) -> list[str]:
+    if isinstance(pattern, Event):
+        return [pattern.variable]
+    found = [name for operand in variables.operands(pattern) for name in _shown(operand)]
+    if isinstance(pattern, Named):
+        types_inside = variables.defined(pattern.pattern) - variables.named(pattern.pattern)
+        return [*(name for name in found if name not in types_inside), pattern.variable]
+    if isinstance(pattern, Project):
+        kept = [name for name in found if name in pattern.variables]
+        return [*kept, *sorted(pattern.variables.difference(kept))]
+    return found
+
+
+def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, ...]) -> Targets:
+    star = next(target for target in targets if isinstance(target.expression, syntax.Call) and target.expression.star)
+    call = star.expression
+    assert isinstance(call, syntax.Call)
+    if call.name.lower() != "count":
+        raise context.error(f"`{call.name}(*)` has no meaning", star.span, "only COUNT(*) counts matches")
+    if len(targets) > 1:
+        raise context.error("COUNT(*) stands beside other targets", star.span, "it counts the matches of a trigger: write it alone")
+    if query.limit is not None:
+        raise context.error("COUNT(*) with LIMIT: matches are counted, not enumerated", star.span, "leave LIMIT out")
+    if star.name is not None and star.name != "count":
+        raise context.error("COUNT(*) cannot be renamed", context.word(star.span, star.name), "its column is `count`")
+    return Targets(count=True)
+
+
+def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Pattern) -> Targets:
+    visible = variables.defined(pattern)
+    names: list[str] = []
+    found: list[Measure] = []
+    for position, target in enumerate(targets):
+        if not isinstance(target.expression, syntax.Word):
+            found.append(_measure(context, target, pattern, position))
+            continue
+        name = target.expression.name
+        if target.name is not None:
+            raise context.error(f"the variable `{name}` cannot be renamed in SELECT", target.span, "rename it in the pattern, with AS there")
+        if name not in visible:
+            scope = Scope(context, pattern, Around())
+            scope.supplier(name, target.expression.span)
+        names.append(name)
+    return Targets(tuple(names), tuple(found))
+
+
+def _measure(context: Context, target: syntax.Target, pattern: Pattern, position: int) -> Measure:
+    binder = MeasureBinder(context, Scope(context, pattern, Around()))
+    bound = binder.value(target.expression)
+    if type_of(bound) == NULL:
+        bound = types.convert(bound, INT64)
+    return Measure(target.name or default_name(target.expression, position), bound)
+
+
+def default_name(expression: syntax.Expression, position: int) -> str:
+    """The column of a measure without AS: `x.id` is x_id, `first(y.t)` is first_y_t, `duration()` is duration, all else measure_<number>."""
+    match expression:
+        case syntax.Attribute(variable=variable, path=path):
+            return "_".join((variable, *path))
+        case syntax.System(variable=variable, attribute=attribute):
+            return f"{variable}_{attribute}"
+        case syntax.Word(name=name):
+            return name
+        case syntax.Call(name=name, arguments=arguments) if len(arguments) <= 1:
+            inner = [default_name(argument, -1) for argument in arguments]
+            if "" not in inner:
+                return "_".join((name.lower(), *inner))
+    return f"measure_{position + 1}" if position >= 0 else ""
+
+
+def _check_names(context: Context, query: syntax.Query, targets: Targets) -> None:
+    """No two columns of the output have one name."""
+    taken = {**dict.fromkeys(OUTPUT_COLUMNS, "a column that every result has"), **dict.fromkeys(query.partition_by, "a partition key")}
+    places = [target.span for target in query.targets or ()] or [query.span]
+    measured = {measure.name: measure for measure in targets.measures}
+    columns = [*targets.variables, *(measure.name for measure in targets.measures)]
+    for name in columns:
+        measure = measured.get(name)
+        if measure is not None and isinstance(measure.expression, Apply) and measure.expression.operator == name and name in OUTPUT_COLUMNS:
+            continue
+        if name in taken:
+            place = _place_of(query, name) or places[0]
+            fact = f"two columns of the output are named `{name}`: a target, and {taken[name]}"
+            raise context.error(fact, place, f"rename the target: AS {_free(name, {*taken, *columns})}")
+        taken[name] = "a target"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return next(new for number in range(2, len(taken) + 3) if (new := f"{name}_{number}") not in taken)
+
+
+def _place_of(query: syntax.Query, name: str) -> Span | None:
+    """The last target that gives a column its name, or the AS in the pattern that does."""
+    for position, target in reversed(list(enumerate(query.targets or ()))):
+        if name == (target.name or default_name(target.expression, position)):
+            return target.span
+    return next((node.span for node in _nodes(query.pattern) if isinstance(node, syntax.Named) and node.variable == name), None)
+
+
+def _nodes(node: syntax.Node) -> list[syntax.Node]:
+    return [node, *(below for child in node.children() for below in _nodes(child))]
+
+
+class MeasureBinder(ExpressionBinder):
+    """Binds the expressions of SELECT: a plain attribute is that of the only event, calls are aggregates or functions of them."""
+
+    def attribute(self, node: syntax.Attribute) -> Expression:
+        """`x.a`: x must hold exactly one event."""
+        self._not_previous(node)
+        return self._only(node.variable, node.span, super().attribute(node))
+
+    def system(self, node: syntax.System) -> Expression:
+        """`x.$time`, as `x.a`."""
+        self._not_previous(node)
+        return self._only(node.variable, node.span, self._without_index(super().system(node), node.span))
+
+    def _not_previous(self, node: syntax.Attribute | syntax.System) -> None:
+        if node.previous:
+            raise self.error("prev(..) stands in conditions only", node.span, f"write first({node.variable}.a) or last({node.variable}.a)")
+
+    def _without_index(self, expression: Expression, span: Span) -> Expression:
+        if isinstance(expression, Index):
+            raise self.error("`$index` cannot be a measure", span, "every match has the positions of its events")
+        return expression
+
+    def _only(self, variable: str, span: Span, leaf: Expression) -> Expression:
+        least, most = variables.holds(self.scope.pattern, variable)
+        if (least, most) != (1, 1):
+            number = "no event" if least == 0 else "several events"
+            written = self.context.text[span.start : span.end] or f"{variable}.a"
+            help_ = f"say which: first({written}) or last({written})"
+            raise self.error(f"`{variable}` can hold {number}, a measure needs exactly one", span, help_)
+        return Apply("only", (leaf,), type_of(leaf), span=span)
+
+    def bracketed(self, node: syntax.Local) -> Expression:
+        """`x[..]` is no measure."""
+        raise self.error("`x[..]` is a condition, SELECT takes variables and measures", node.span, "put it in a FILTER")
+
+    def word(self, node: syntax.Word) -> Expression:
+        """A variable where a value is asked for."""
+        fact = f"`{node.name}` stands where a value is asked for"
+        raise self.error(fact, node.span, f"write an attribute of it, as in {node.name}.a, or count({node.name})")
+
+    def call(self, node: syntax.Call) -> Expression:
+        """An aggregate, or a function of measures."""
+        name = node.name.lower()
+        if name in functions.FUNCTIONS:
+            return functions.call(name, tuple(map(self.value, node.arguments)))
+        if name not in AGGREGATES or name == "only":
+            known = [*AGGREGATES, *functions.FUNCTIONS]
+            known.remove("only")
+            help_ = suggestion(name, known, what="measures and functions are")
+            raise self.error(f"unknown measure `{node.name}`", self.context.word(node.span, node.name), *help_)
+        if name in TIME_AGGREGATES:
+            return self._time_aggregate(name, node)
+        if len(node.arguments) != 1:
+            raise Mismatch(f"`{name}` takes 1 argument, here are {len(node.arguments)}", f"write {name}({'x' if name == 'count' else 'x.a'})")
+        return self._count_events(node) if name == "count" else self._aggregate(name, node.arguments[0], node.span)
+
+    def _time_aggregate(self, name: str, node: syntax.Call) -> Expression:
+        if node.arguments:
+            raise Mismatch(f"`{name}` takes no argument", f"write {name}()")
+        kind = self.context.schema.time_type
+        if kind is None:
+            raise self.error(f"`{name}()` needs a time column, the events have none", node.span, "name it with time=")
+        kind = types.time_value_type(kind)
+        if name == "duration" and kind != INT64:
+            kind = pa.duration(types.finest({kind}))
+        return Apply(name, (), kind)
+
+    def _count_events(self, node: syntax.Call) -> Expression:
+        (argument,) = node.arguments
+        if not isinstance(argument, syntax.Word):
+            raise self.error("`count` counts the events of a variable", argument.span, "write count(x), without an attribute")
+        self.scope.supplier(argument.name, argument.span)
+        return Apply("count", (Field(argument.name, (), INT64, INT64, span=argument.span),), INT64)
+
+    def _aggregate(self, name: str, node: syntax.Expression, span: Span) -> Expression:
+        if not isinstance(node, syntax.Attribute | syntax.System):
+            raise self.error(f"`{name}` takes an attribute of a variable", node.span, f"write {name}(x.a), and compute with its value")
+        self._not_previous(node)
+        leaf = ExpressionBinder(self.context, self.scope).value(node)
+        leaf = self._without_index(leaf, node.span)
+        kind = type_of(leaf)
+        allowed, result = _AGGREGATE_TYPES[name]
+        if not allowed(kind):
+            raise self.error(f"`{name}` does not take {describe(kind)}", span, f"it takes {_TAKES[name]}")
+        return Apply(name, (leaf,), kind if result is None else result)
+
+
+def _ordered(kind: pa.DataType) -> bool:
+    return types.family(kind) not in {"nested", "NULL"} and kind != BOOL
+
+
+_AGGREGATE_TYPES: Mapping[str, tuple[Callable[[pa.DataType], bool], pa.DataType | None]] = {
+    "first": (lambda _: True, None),
+    "last": (lambda _: True, None),
+    "min": (_ordered, None),
+    "max": (_ordered, None),
+    "sum": (types.is_number, None),
+    "avg": (types.is_number, DOUBLE),
+}
+"""Per aggregate: the types it takes, and the type of its value (None: that of its argument)."""
+
+_TAKES: Mapping[str, str] = {"min": "numbers, texts and times", "max": "numbers, texts and times", "sum": "numbers", "avg": "numbers"}
+

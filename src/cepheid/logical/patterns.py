@@ -1,0 +1,265 @@
+"""Patterns: from the syntax tree to operators of the plan, in two passes.
+
+The first (`structure`) checks what stands where, turns durations into steps, and leaves conditions as they were written. The second
+(`bind_conditions`) binds these, now that it is known for every FILTER what the pattern under it and the patterns around it define and bind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from cepheid.errors import LimitError
+from cepheid.language import syntax
+from cepheid.language.syntax import Strategy
+from cepheid.logical import plan, times, variables
+from cepheid.logical.context import suggestion
+from cepheid.logical.expressions import ExpressionBinder
+from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Pattern
+from cepheid.logical.scopes import Around, Scope, unknown_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cepheid.logical.context import Context
+
+NESTED_STRATEGIES = frozenset({Strategy.STRICT, Strategy.NXT, Strategy.LAST, Strategy.MAX})
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound(Expression):
+    """A condition as it was written: stands in a Filter between the two passes."""
+
+    written: syntax.Expression
+
+
+# ----------------------------------------------------------------------------------------------------------- first pass: structure
+
+
+class StructureBinder:
+    """The first pass; one method per class of the syntax tree."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def outermost(self, node: syntax.Pattern) -> Pattern:
+        """The whole pattern of a query: only here, under FILTER, WITHIN and UNLESS, may an absence stand."""
+        if isinstance(node, syntax.Absence):
+            duration = times.absence(self.context, node.duration)
+            return plan.Absence(self.inner(node.pattern), self.inner(node.negated), duration, span=node.span)
+        if isinstance(node, syntax.Filter | syntax.Within | syntax.Unless):
+            return STRUCTURES[type(node)](self, node, self.outermost)
+        return self.inner(node)
+
+    def inner(self, node: syntax.Pattern) -> Pattern:
+        """A pattern below another operator."""
+        return STRUCTURES[type(node)](self, node, self.inner)
+
+    def event(self, node: syntax.Type) -> Pattern:
+        """`T`, `ANY`."""
+        schema = self.context.schema
+        if node.name is not None:
+            known = schema.types if schema.types is not None else None if schema.type_column else {schema.stream: ()} if schema.stream else {}
+            if known is not None and node.name not in known:
+                help_ = suggestion(node.name, filter(None, known), what="the event types are")
+                raise self.context.error(f"unknown event type `{node.name}`", node.span, *(help_ or ("the events have no type: write ANY",)))
+            if node.name == ANY_VARIABLE:
+                raise self.context.error(
+                    "the event type `ANY` cannot be told from the pattern ANY", node.span, "rename the type in the input"
+                )
+        return plan.Event(node.name, span=node.span)
+
+    def named(self, node: syntax.Named) -> Pattern:
+        """`p AS x`."""
+        name = node.variable
+        if self.context.is_type(name) or name == ANY_VARIABLE:
+            place = self.context.word(node.span, name)
+            raise self.context.error(
+                f"`{name}` is an event type, and cannot be the name of a variable", place, f"write another name, as in AS {name.lower()}_event"
+            )
+        if isinstance(node.pattern, syntax.Optional):
+            self._lone(node.pattern, f"put AS inside: (.. AS {name})?")
+        return plan.Named(self.inner(node.pattern), name, span=node.span)
+
+    def _lone(self, node: syntax.Optional, help_: str) -> None:
+        raise self.context.error("`?` stands alone: it can only be an item of a sequence", node.span, help_)
+
+    def optional(self, node: syntax.Optional) -> Pattern:
+        """`p?` that is no item of a sequence."""
+        self._lone(node, "write it between `;` or `:`, as in A ; B? ; C")
+        return self.inner(node.pattern)
+
+    def sequence(self, node: syntax.Sequence) -> Pattern:
+        """`p ; q : r THEN s`."""
+        items = tuple(
+            plan.Optional(self.inner(item.pattern), span=item.span) if isinstance(item, syntax.Optional) else self.inner(item)
+            for item in node.items
+        )
+        if all(isinstance(item, plan.Optional) for item in items):
+            help_ = "leave out one `?`, or write the alternatives with OR"
+            raise self.context.error("every item of the sequence is optional: it would match without any event", node.span, help_)
+        links = tuple(self._link(link, node.items[index : index + 2]) for index, link in enumerate(node.links))
+        return plan.Sequence(items, links, span=node.span)
+
+    def _link(self, link: syntax.Link, sides: tuple[syntax.Pattern, ...]) -> plan.Link:
+        optional = next((side for side in sides if isinstance(side, syntax.Optional)), None)
+        beside = "a gap" if link.gap is not None else "NOT" if link.without is not None else "THEN" if link.operator == "THEN" else ""
+        if optional is not None and beside:
+            help_ = "write both alternatives with OR: (A ; C) OR (A ; B ; C)"
+            raise self.context.error(f"{beside} stands beside an optional item: it is not clear between which events", optional.span, help_)
+        if link.operator == "THEN" and self.context.schema.time_column is None:
+            raise self.context.error("THEN needs a time column, the events have none", link.span, "name it with time=, or write `;`")
+        gap = None if link.gap is None else times.interval(self.context, link.gap, what="a gap")
+        without = None if link.without is None else self.inner(link.without)
+        return plan.Link(link.operator, gap, without)
+
+    def iterate(self, node: syntax.Iterate) -> Pattern:
+        """`p+`, `p{n,m}`."""
+        low, high = node.minimum, node.maximum
+        if high is not None and high < max(low, 1):
+            fact = "repeated 0 times: it would match without any event" if high == 0 else f"repeated from {low} to {high} times: never"
+            raise self.context.error(fact, node.span, "leave it out" if high == 0 else f"write {{{high},{low}}}")
+        if low < 1:
+            optional = f"(..{{1,{'' if high is None else high}}})?"
+            raise self.context.error("repeated from 0 times: an iteration has one or more", node.span, f"write it as an optional item: {optional}")
+        gap = None if node.gap is None else times.interval(self.context, node.gap, what="a gap")
+        return plan.Iterate(self.inner(node.pattern), node.adjacent, gap, low, high, span=node.span)
+
+    def project(self, node: syntax.Project) -> Pattern:
+        """`PROJECT x, y (p)`."""
+        inner = self.inner(node.pattern)
+        visible = variables.defined(inner)
+        for name in node.variables:
+            if name not in visible:
+                place = self.context.word(dataclasses.replace(node.span, end=max(node.span.start, node.pattern.span.start)), name)
+                raise unknown_variable(self.context, name, place, visible)
+        return plan.Project(frozenset(node.variables), inner, span=node.span)
+
+    def select(self, node: syntax.Select) -> Pattern:
+        """`NXT(p)`."""
+        if node.strategy not in NESTED_STRATEGIES:
+            fact = f"the strategy {node.strategy.value} cannot stand inside a pattern"
+            raise self.context.error(fact, node.span, f"write it behind SELECT: SELECT {node.strategy.value} ..")
+        return plan.Select(node.strategy, self.inner(node.pattern), span=node.span)
+
+    def filter(self, node: syntax.Filter, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
+        """`p FILTER c`: the conditions as they were written."""
+        unbound = tuple(Unbound(condition, span=condition.span) for condition in conjuncts(node.condition))
+        return Filter(below(node.pattern), unbound, span=node.span)
+
+    def within(self, node: syntax.Within, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
+        """`p WITHIN w`."""
+        return self.window(below(node.pattern), node.window, node)
+
+    def window(self, pattern: Pattern, window: syntax.Interval | syntax.EventCount, node: syntax.Node) -> Pattern:
+        """A window around a bound pattern."""
+        if isinstance(window, syntax.Interval):
+            return plan.Within(pattern, times.interval(self.context, window, what="a time window"), span=node.span)
+        if window.count < 1:
+            raise self.context.error("a window of 0 events holds no match", window.span, "WITHIN 1 EVENTS is the least: one position")
+        if window.count > times.MAX_STEPS:
+            raise LimitError(
+                f"the window is {window.count} events; the limit is {times.MAX_STEPS} (MAX_STEPS)",
+                help="leave the window out: no two events are that far apart",
+                text=self.context.text or None,
+                span=window.span,
+            )
+        return plan.WithinEvents(pattern, window.count, span=node.span)
+
+    def unless(self, node: syntax.Unless, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
+        """`p UNLESS q`."""
+        return plan.Unless(below(node.pattern), self.inner(node.negated), span=node.span)
+
+    def absence(self, node: syntax.Absence) -> Pattern:
+        """`p NOT FOLLOWED BY n FOR d` below another operator."""
+        raise self.context.error(
+            "NOT FOLLOWED BY .. FOR can only stand outermost",
+            node.span,
+            "only FILTER, WITHIN and UNLESS may come after it; inside a sequence write `A ; NOT n ; B`",
+        )
+
+
+STRUCTURES: Mapping[type[syntax.Pattern], Callable[[StructureBinder, Any, Callable[[syntax.Pattern], Pattern]], Pattern]] = MappingProxyType(
+    {
+        syntax.Type: lambda binder, node, _: binder.event(node),
+        syntax.Named: lambda binder, node, _: binder.named(node),
+        syntax.Sequence: lambda binder, node, _: binder.sequence(node),
+        syntax.Optional: lambda binder, node, _: binder.optional(node),
+        syntax.Or: lambda _, node, below: plan.Or(tuple(map(below, node.operands)), span=node.span),
+        syntax.And: lambda _, node, below: plan.And(tuple(map(below, node.operands)), span=node.span),
+        syntax.All: lambda _, node, below: plan.All(tuple(map(below, node.operands)), span=node.span),
+        syntax.Iterate: lambda binder, node, _: binder.iterate(node),
+        syntax.Project: lambda binder, node, _: binder.project(node),
+        syntax.Select: lambda binder, node, _: binder.select(node),
+        syntax.Filter: lambda binder, node, below: binder.filter(node, below),
+        syntax.Within: lambda binder, node, below: binder.within(node, below),
+        syntax.Unless: lambda binder, node, below: binder.unless(node, below),
+        syntax.Absence: lambda binder, node, _: binder.absence(node),
+    }
+)
+"""Per class of the syntax tree; the last argument binds what FILTER, WITHIN and UNLESS stand on."""
+
+
+def conjuncts(condition: syntax.Expression) -> Iterator[syntax.Expression]:
+    """The top-level conjuncts of a condition, also those inside `x[a AND b]`: each is a filter of its own."""
+    if isinstance(condition, syntax.BooleanAnd):
+        for operand in condition.operands:
+            yield from conjuncts(operand) if not isinstance(operand, syntax.Word) else (condition,)
+    elif isinstance(condition, syntax.Local) and isinstance(condition.condition, syntax.BooleanAnd):
+        for inner in conjuncts(condition.condition):
+            yield dataclasses.replace(condition, condition=inner)
+    else:
+        yield condition
+
+
+# --------------------------------------------------------------------------------------------------------- second pass: conditions
+
+
+def bind_conditions(context: Context, pattern: Pattern, around: Around) -> Pattern:
+    """The pattern with every condition bound; conditions that are TRUE vanish, and FILTERs without any."""
+    scopes = variables.scopes(pattern)
+    match pattern:
+        case plan.Event():
+            return pattern
+        case plan.Sequence(items=items, links=links):
+            return dataclasses.replace(
+                pattern,
+                items=tuple(bind_conditions(context, item, around.inside(scope)) for item, scope in zip(items, scopes, strict=True)),
+                links=tuple(_bind_link(context, link, pattern, around) for link in links),
+            )
+        case plan.Or(operands=operands) | plan.And(operands=operands) | plan.All(operands=operands):
+            return dataclasses.replace(pattern, operands=tuple(bind_conditions(context, inner, around.inside((pattern,))) for inner in operands))
+        case plan.Select(strategy=strategy, pattern=inner):
+            barrier = around.behind(f"the strategy {strategy.value}(..)", pattern)
+            return dataclasses.replace(pattern, pattern=bind_conditions(context, inner, barrier))
+        case plan.Unless(pattern=inner, negated=negated) | plan.Absence(pattern=inner, negated=negated):
+            barrier = around.behind("the right side of UNLESS" if isinstance(pattern, plan.Unless) else "NOT FOLLOWED BY", pattern)
+            inside = bind_conditions(context, inner, around.inside((pattern,)))
+            return dataclasses.replace(pattern, pattern=inside, negated=bind_conditions(context, negated, barrier))
+        case Filter():
+            return _bind_filter(context, pattern, around)
+    return dataclasses.replace(pattern, pattern=bind_conditions(context, pattern.pattern, around.inside((pattern,))))  # type: ignore[attr-defined,call-arg]  # all others have one operand
+
+
+def _bind_link(context: Context, link: plan.Link, sequence: plan.Sequence, around: Around) -> plan.Link:
+    if link.without is None:
+        return link
+    return dataclasses.replace(link, without=bind_conditions(context, link.without, around.behind("NOT", sequence)))
+
+
+def _bind_filter(context: Context, pattern: Filter, around: Around) -> Pattern:
+    inner = bind_conditions(context, pattern.pattern, around.inside((pattern,)))
+    binder = ExpressionBinder(context, Scope(context, pattern.pattern, around))
+    conditions: list[Expression] = []
+    for unbound in pattern.conditions:
+        assert isinstance(unbound, Unbound)
+        condition = binder.operand(unbound.written)
+        if isinstance(condition, Literal):
+            if condition.value is True:
+                continue
+            context.warn("the condition is FALSE for all events: there is no match", unbound.span, "leave it out, or check its constants")
+            condition = dataclasses.replace(condition, value=False)
+        conditions.append(condition)
+    return dataclasses.replace(pattern, pattern=inner, conditions=tuple(conditions)) if conditions else inner

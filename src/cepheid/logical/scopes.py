@@ -1,0 +1,175 @@
+"""Which events a name in a condition speaks of, and of what type its attributes are.
+
+Comes in: the pattern under a FILTER and the patterns around it. Goes out: for a variable the pattern that supplies it (semantics, section 2:
+the filtered pattern, else the nearest enclosing pattern that binds it, else the query is rejected), for an attribute its types.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.errors import quoted
+from cepheid.logical import variables
+from cepheid.logical.context import suggestion
+from cepheid.logical.plan import Iterate, Pattern
+from cepheid.logical.types import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cepheid.errors import BindError, Span
+    from cepheid.logical.context import Context
+
+SHOWN_ATTRIBUTES = 12
+"""Most attributes that a message lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What encloses a pattern, nearest first.
+
+    enclosing: as far as conditions inside can see. beyond: what lies outside the nearest barrier. barrier: what that is, "" where there is none.
+    """
+
+    enclosing: tuple[Pattern, ...] = ()
+    beyond: tuple[Pattern, ...] = ()
+    barrier: str = ""
+
+    def inside(self, patterns: Iterable[Pattern]) -> Around:
+        """What encloses an operand of these patterns."""
+        return dataclasses.replace(self, enclosing=(*patterns, *self.enclosing))
+
+    def behind(self, barrier: str, pattern: Pattern) -> Around:
+        """What encloses a pattern that sees nothing around it."""
+        return Around((), (pattern, *self.enclosing, *self.beyond), barrier)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a condition looks for its variables: the filtered pattern, and what is around it."""
+
+    context: Context
+    pattern: Pattern
+    around: Around
+
+    def supplier(self, variable: str, span: Span, *, previous: bool = False) -> Pattern:
+        """The pattern that supplies a variable, or through prev the body of its iteration; raises BindError where nothing does."""
+        if previous:
+            return self._iteration(variable, span).pattern
+        if variable in variables.defined(self.pattern):
+            return self.pattern
+        found = next((pattern for pattern in self.around.enclosing if variable in variables.bound(pattern)), None)
+        if found is None:
+            raise self._not_supplied(variable, span)
+        return found
+
+    def _iteration(self, variable: str, span: Span) -> Iterate:
+        iterations = (pattern for pattern in self.around.enclosing if isinstance(pattern, Iterate))
+        found = next((pattern for pattern in iterations if variable in variables.defined(pattern.pattern)), None)
+        if found is None:
+            if variable not in self._everything():
+                raise self._not_supplied(variable, span)
+            raise self.context.error(
+                f"prev({variable}) stands outside every iteration that defines `{variable}`",
+                span,
+                f"put the condition inside the iteration: (T AS {variable} FILTER {variable}.a > prev({variable}).a)+",
+            )
+        return found
+
+    def _everything(self) -> frozenset[str]:
+        patterns = (self.pattern, *self.around.enclosing, *self.around.beyond)
+        return variables.NOTHING.union(*map(variables.all_defined, patterns))
+
+    def _not_supplied(self, variable: str, span: Span) -> BindError:
+        """Why nothing supplies a variable, most specific reason first."""
+        error, around = self.context.error, self.around
+        place = self.context.word(span, variable)
+        if variable in variables.all_defined(self.pattern):
+            return self._hidden(variable, place)
+        if any(variable in variables.defined(pattern) for pattern in around.beyond):
+            fact = f"the variable `{variable}` stands outside {around.barrier}, which sees no variable from outside"
+            return error(fact, place, "put the FILTER outside, after the variable's pattern")
+        holder = next((pattern for pattern in around.enclosing if variable in variables.defined(pattern)), None)
+        if holder is not None:
+            fact = f"the variable `{variable}` is not bound here: it stands inside an iteration, an optional item or one branch of OR"
+            return error(fact, place, f"put the FILTER around a pattern that has `{variable}` in it")
+        if variable in self._everything():
+            return self._hidden(variable, place)
+        return self._unknown(variable, place)
+
+    def _hidden(self, variable: str, place: Span) -> BindError:
+        return self.context.error(
+            f"the variable `{variable}` is hidden by PROJECT here",
+            place,
+            f"add `{variable}` to the list of PROJECT, or put the FILTER inside its parentheses",
+        )
+
+    def _unknown(self, variable: str, place: Span) -> BindError:
+        known = self._everything()
+        return unknown_variable(self.context, variable, place, known)
+
+
+def unknown_variable(context: Context, variable: str, place: Span, known: frozenset[str]) -> BindError:
+    """The error for a name that no part of the pattern gives to events."""
+    if variable in context.event_types:
+        fact = f"events of type `{variable}` stand in a negated pattern only: no event of a match is one"
+        return context.error(fact, place, "put the FILTER inside the negated pattern")
+    lines = suggestion(variable, known, what="the pattern has")
+    if variable in context.schema.attributes:
+        lines = (f"`{variable}` is an attribute: write the variable before it, as in x.{variable}", *lines)
+    return context.error(f"unknown variable `{variable}`", place, *lines)
+
+
+# --------------------------------------------------------------------------------------------------------------------- attributes
+
+
+def attribute(
+    context: Context, supplier: Pattern, variable: str, path: tuple[str, ...], span: Span
+) -> tuple[pa.DataType | None, pa.DataType]:
+    """The canonical type (None: has no comparisons) and the Arrow type of an attribute of the events that a variable can hold.
+
+    An attribute that only some of these events' types have is NULL on the others. Raises BindError for a name that none has, and for a path
+    into something that has no such field.
+    """
+    types = sorted(variables.types_of(supplier, variable), key=str)
+    known = frozenset().union(*map(context.schema.attributes_of, types))
+    name, *fields = path
+    if name not in known:
+        fact = f"unknown attribute `{name}` of {_holder(variable, types)}"
+        raise context.error(fact, context.word(span, name), *_attributes(context, name, known, types))
+    kind = context.schema.attributes[name]
+    for field in fields:
+        kind = _field(context, kind, name, field, span)
+        name = field
+    return canonical(kind), kind
+
+
+def _holder(variable: str, types: list[str | None]) -> str:
+    if len(types) == 1 and types[0] is not None:
+        return f"event type `{types[0]}`"
+    names = [name for name in types if name is not None]
+    return f"`{variable}` (event types {quoted(names)})" if names and len(names) == len(types) else f"`{variable}`, which holds events of any type"
+
+
+def _attributes(context: Context, name: str, known: frozenset[str], types: list[str | None]) -> tuple[str, ...]:
+    """The help of an unknown attribute: the nearest name and what there is, with types, in the order of the input."""
+    have = [f"{other} ({kind})" for other, kind in context.schema.attributes.items() if other in known]
+    more = f" and {len(have) - SHOWN_ATTRIBUTES} more" if len(have) > SHOWN_ATTRIBUTES else ""
+    owner = f"`{types[0]}` has" if len(types) == 1 and types[0] is not None else "the events have"
+    listed = f"{owner}: {', '.join(have[:SHOWN_ATTRIBUTES])}{more}" if have else f"{owner} no attributes"
+    near = suggestion(name, known)
+    return (f"{near[0]} {listed}",) if near else (listed,)
+
+
+def _field(context: Context, kind: pa.DataType, name: str, field: str, span: Span) -> pa.DataType:
+    if not pa.types.is_struct(kind):
+        raise context.error(f"`{name}` has no fields, it is {kind}", context.word(span, field), f"write `{name}` alone")
+    names = [kind.field(index).name for index in range(kind.num_fields)]
+    if field not in names:
+        help_ = suggestion(field, names, what=f"`{name}` has the fields")
+        raise context.error(f"unknown field `{field}` of `{name}`", context.word(span, field), *help_)
+    return kind.field(names.index(field)).type
