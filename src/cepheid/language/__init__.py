@@ -12,7 +12,45 @@ exist, which variable a condition speaks of, and whether a query is one that can
 
 from __future__ import annotations
 
-from cepheid.language.parser import parse, parse_condition, parse_pattern, read_query
+from cepheid.language.builder import (
+    ExpressionBuilder,
+    PatternBuilder,
+    any_event,
+    attr,
+    call,
+    definition,
+    event,
+    index_of,
+    literal,
+    local,
+    param,
+    previous,
+    time_of,
+    word,
+)
+from cepheid.language.parser import parse, parse_condition, parse_pattern, parse_target, parse_window, read_query
 from cepheid.language.printer import to_text
 
-__all__ = ["parse", "parse_condition", "parse_pattern", "read_query", "to_text"]
+__all__ = [
+    "ExpressionBuilder",
+    "PatternBuilder",
+    "any_event",
+    "attr",
+    "call",
+    "definition",
+    "event",
+    "index_of",
+    "literal",
+    "local",
+    "param",
+    "parse",
+    "parse_condition",
+    "parse_pattern",
+    "parse_target",
+    "parse_window",
+    "previous",
+    "read_query",
+    "time_of",
+    "to_text",
+    "word",
+]

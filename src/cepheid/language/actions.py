@@ -250,14 +250,18 @@ def check_digits(written: Any) -> None:
             span=span_of(written),
         )
     if written.type == "NUMBER" and math.isinf(float(written)):
-        raise LimitError(f"the number `{written}` is larger than a double holds; the limit is about 1.8e308", span=span_of(written))
+        raise LimitError(
+            f"the number `{written}` is larger than a double holds; the limit is about 1.8e308",
+            help="leave the comparison out: no value is beyond that",
+            span=span_of(written),
+        )
 
 
 class PatternActions:
     """The rules of the patterns."""
 
     def type(self, children: list[Any]) -> syntax.Type:
-        return syntax.Type(children[0].value, span=whole(children))
+        return syntax.Type(name_of(children[0]), span=whole(children))
 
     def any_event(self, children: list[Any]) -> syntax.Type:
         return syntax.Type(None, span=whole(children))
@@ -407,7 +411,7 @@ class ExpressionActions:
         return syntax.Attribute(variable, path, span=whole(children))
 
     def system(self, children: list[Any]) -> syntax.System:
-        return syntax.System(children[0].value, children[2][1:], span=whole(children))
+        return syntax.System(children[0].value, children[2][1:].lower(), span=whole(children))
 
     def local(self, children: list[Any]) -> syntax.Local:
         return syntax.Local(children[0].value, children[2], span=whole(children))
@@ -423,7 +427,7 @@ class ExpressionActions:
 
     def call_system(self, children: list[Any]) -> syntax.System:
         variable = previous_variable(children[0])
-        return syntax.System(variable, children[2][1:], previous=True, span=whole(children))
+        return syntax.System(variable, children[2][1:].lower(), previous=True, span=whole(children))
 
 
 def previous_variable(call: syntax.Call) -> str:

@@ -1,4 +1,8 @@
-"""From a failed parse to a message: what was expected in words, what was found, and a way out."""
+"""From a failed parse to a message: what was expected in words, what was found instead, and a way out.
+
+The parser says which terminals it could have taken. `PHRASES` turns them into words, hints.py adds what the writer may
+have meant. Both are tables.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,85 @@ import re
 from typing import TYPE_CHECKING
 
 from cepheid.errors import QuerySyntaxError, Span
+from cepheid.language.hints import Failure, hint
+from cepheid.language.words import FORBIDDEN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lark.exceptions import UnexpectedInput
+
+END = "$END"
+
+VALUE = "NAME QUOTED NUMBER STRING DURATION TRUE FALSE NULL DATED PARAMETER MINUS LPAR NOT CALL"
+REPETITION = "PLUS QMARK ADJACENT_BRACE ADJACENT_PLUS BRACE"
+
+PHRASES: tuple[tuple[str, str, str], ...] = (
+    # phrase, terminals that must all be possible, terminals that it speaks of besides
+    ("a pattern", "PROJECT SELECTOR TYPE", "QUOTED ANY LPAR NOT"),
+    ("`*`, a strategy, a variable or a measure", "STRICT STAR CALL", f"ALL ANY NXT LAST MAX RESTRICTED {VALUE}"),
+    ("`*`, a variable or a measure", "STAR CALL NAME", VALUE),
+    ("a value", "CALL NAME NUMBER", VALUE),
+    ("a duration", "DURATION NUMBER", "MINUS"),
+    ("a pattern operator (`;`, `:`, OR, `+`, ..)", "SEMICOLON THEN", f"COLON ALL_INFIX AND OR {REPETITION}"),
+    ("`;`", "SEMICOLON", ""),
+    ("a repetition (`+`, `?`, `{n}`)", "PLUS QMARK", REPETITION),
+    ("a comparison, IN, BETWEEN, LIKE, IS", "COMPARE IS", "IN BETWEEN LIKE NOT"),
+    ("a comparison", "COMPARE", ""),
+    ("an arithmetic sign", "MINUS PLUS STAR", "SLASH PERCENT"),
+    ("an arithmetic sign", "MINUS PLUS", ""),
+    ("a name, `$time` or `$index`", "NAME SYSTEM", "QUOTED"),
+    ("a name", "NAME", "QUOTED"),
+    ("a whole number", "NUMBER", ""),
+    ("a text in single quotes", "STRING", ""),
+    ("AND", "AND", ""),
+    ("OR", "OR", ""),
+    ("NONE, PARTITION or ANY", "CONSUME_NONE", "CONSUME_PARTITION CONSUME_ANY"),
+    ("a clause (FILTER, WITHIN, UNLESS, ..)", "FILTER UNLESS", "NOT_FOLLOWED_BY WITHIN"),
+    ("WITHIN", "WITHIN", ""),
+    ("an option (PARTITION BY, LIMIT, ..)", "PARTITION CONSUME", "TIME LIMIT"),
+    ("CONSUME BY, TIME MODEL, LIMIT", "CONSUME TIME", "LIMIT"),
+    ("TIME MODEL, LIMIT", "TIME LIMIT", ""),
+    ("`(`", "LPAR", ""),
+    ("`)`", "RPAR", ""),
+    ("`[`", "LSQB", ""),
+    ("`]`", "RSQB", ""),
+    ("`}`", "RBRACE", ""),
+    ("`.`", "DOT", ""),
+    ("`,`", "COMMA", ""),
+    ("`*`", "STAR", ""),
+    *((word, word, "") for word in ("EVENT", "SELECT", "FROM", "WHERE", "AS", "BY", "MODEL", "FOR", "EVENTS")),
+    *((word, word, "") for word in ("IN", "BETWEEN", "LIKE", "IS", "NULL", "NOT", "NONE", "LIMIT", "THEN", "ANY")),
+    ("the end of the query", END, ""),
+)
+"""How the possible terminals are said, in this order; each is said once."""
+
+LONGEST_FOUND = 40
+"""Characters of a wrong word that a message shows."""
+
+FOUND = re.compile(r"[^\W\d]\w*|[0-9][\w.]*|'(?:[^']|'')*+'|`(?:[^`]|``)++`|<=|>=|<>|!=|==|&&|\|\||->|=>|\.{2,}|\$\w*|.", re.DOTALL)
+"""A word or sign as a reader sees it."""
+
+UNCLOSED: tuple[tuple[str, re.Pattern[str], str, str], ...] = (
+    ("'", re.compile(r"'(?:[^']|'')*+'"), "a text is not closed", "end it with `'`; a quote inside a text is written twice: 'it''s'"),
+    (
+        "`",
+        re.compile(r"`(?:[^`]|``)++`"),
+        "a name in backticks is empty or not closed",
+        "names in backticks end with a backtick, and one inside is doubled",
+    ),
+    (
+        "/*",
+        re.compile(r"/\*.*?\*/", re.DOTALL),
+        "a comment is not closed",
+        "end it with `*/`, or start it with `--` to end it with the line",
+    ),
+)
+"""What begins and does not end: its sign, its whole form, the fact and the way out."""
+
+BRACKETS = {")": "(", "]": "[", "}": "{"}
+
+NO_BRACKETS = re.compile(r"'(?:[^']|'')*+'|`(?:[^`]|``)++`|--[^\n]*+|/\*.*?\*/|[()\[\]{}]", re.DOTALL)
 
 
 def check_characters(text: str) -> None:
@@ -17,13 +97,93 @@ def check_characters(text: str) -> None:
     Raises:
         QuerySyntaxError: names the first of them.
     """
-    found = re.search("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]", text)
+    found = FORBIDDEN.search(text)
     if found is not None:
-        raise QuerySyntaxError(f"a query cannot hold the character U+{ord(found[0]):04X}", span=Span(*found.span()))
+        raise QuerySyntaxError(
+            f"a query cannot hold the character U+{ord(found[0]):04X}",
+            help="remove it; inside a text value, give the text as a parameter, `:name`",
+            span=Span(*found.span()),
+        )
 
 
 def syntax_error(text: str, error: UnexpectedInput) -> QuerySyntaxError:
-    """The error of Cepheid for an error of the parser."""
-    found: object = error.pos_in_stream
-    position = found if isinstance(found, int) and found >= 0 else len(text)
-    return QuerySyntaxError("the text does not parse", text=text, span=Span(position, position + 1))
+    """The error of Cepheid for an error of the parser: fact, place and help."""
+    end = len(text.rstrip())
+    position = end if _at_end(error) else error.pos_in_stream
+    place: object = position
+    if not isinstance(place, int) or place >= end:
+        return _at_the_end(text, end, error)
+    for sign, form, fact, way_out in UNCLOSED:
+        if text.startswith(sign, place) and form.match(text, place) is None:
+            return QuerySyntaxError(fact, help=way_out, text=text, span=Span(place, place + len(sign)))
+    found = FOUND.match(text, place)
+    word = found[0] if found is not None else text[place]
+    failure = Failure(text, place, word, _accepted(error))
+    shown = word if len(word) <= LONGEST_FOUND else f"{word[:LONGEST_FOUND]}..."
+    fact = f"expected {expected(failure.accepted)}, found `{shown}`"
+    return QuerySyntaxError(fact, help=_help(failure), text=text, span=Span(place, place + len(word)))
+
+
+def expected(accepted: Iterable[str]) -> str:
+    """The terminals in words: `` `;`, THEN or the end of the query``."""
+    left = set(accepted)
+    said: list[str] = []
+    for phrase, needed, besides in PHRASES:
+        if left.issuperset(needed.split()):
+            left.difference_update(needed.split(), besides.split())
+            said.append(phrase)
+    if len(said) <= 1:
+        return "".join(said)
+    return f"{', '.join(said[:-1])} or {said[-1]}"
+
+
+def _at_end(error: UnexpectedInput) -> bool:
+    symbol = getattr(error, "token", None)
+    return getattr(symbol, "type", None) == END
+
+
+def _at_the_end(text: str, end: int, error: UnexpectedInput) -> QuerySyntaxError:
+    if end == 0:
+        return QuerySyntaxError("the query is empty", help="the shortest query is SELECT * WHERE A ; B", text=text, span=Span(0, 0))
+    failure = Failure(text, end, "", _accepted(error))
+    fact = f"expected {expected(failure.accepted)}, found the end of the query"
+    return QuerySyntaxError(fact, help=_help(failure), text=text, span=Span(end, end + 1))
+
+
+def _accepted(error: UnexpectedInput) -> frozenset[str]:
+    parser = getattr(error, "interactive_parser", None)
+    return frozenset() if parser is None else frozenset(parser.accepts())
+
+
+def _help(failure: Failure) -> tuple[str, ...]:
+    found = [hint(failure), _bracket_help(failure)]
+    return tuple(line for line in found if line is not None)
+
+
+def _bracket_help(failure: Failure) -> str | None:
+    """Where the bracket was opened that is missing its end, or that a wrong one closes."""
+    opened = open_brackets(failure.text, failure.position)
+    if failure.word in BRACKETS and (not opened or failure.text[opened[-1]] != BRACKETS[failure.word]):
+        if not opened:
+            return f"no `{BRACKETS[failure.word]}` is open here"
+        return f"the bracket that is open here is the {_place(failure.text, opened[-1])}"
+    if not failure.word and opened:
+        return f"not closed: the {_place(failure.text, opened[-1])}"
+    return None
+
+
+def _place(text: str, position: int) -> str:
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    return f"`{text[position]}` in line {line}, column {column}"
+
+
+def open_brackets(text: str, end: int) -> list[int]:
+    """The positions of the brackets that are open before `end`, outermost first. Linear in `end`."""
+    opened: list[int] = []
+    for found in NO_BRACKETS.finditer(text, 0, end):
+        if found[0] in BRACKETS.values():
+            opened.append(found.start())
+        elif found[0] in BRACKETS and opened:
+            opened.pop()
+    return opened

@@ -1,0 +1,170 @@
+"""What the writer may have meant: one table of traps, tried in order.
+
+A hint has up to four conditions: what stands before the failure, what stands there, which terminals the parser could
+have taken, and which it could not. They describe the language's own traps (what binds loosest, where NOT may stand),
+spellings of CORE and SQL that mean something else here, and signs of other languages.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cepheid.errors import nearest
+from cepheid.language.words import KEYWORDS, STRATEGIES, UNITS
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A place where the text does not parse.
+
+    `word` is what stands at `position` (empty at the end), `accepted` the terminals that could have stood there.
+    """
+
+    text: str
+    position: int
+    word: str
+    accepted: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A help line and where it applies."""
+
+    help: str
+    at: re.Pattern[str]
+    before: re.Pattern[str]
+    accepts: frozenset[str]
+    refuses: frozenset[str]
+
+
+NEAR = 200
+"""Characters before a failure that hints look at."""
+
+
+def _hint(help_line: str, *, at: str = "", before: str = "", accepts: str = "", refuses: str = "") -> Hint:
+    return Hint(
+        help_line,
+        re.compile(at, re.IGNORECASE),
+        re.compile(rf"(?:{before})\s*\Z" if before else "", re.IGNORECASE),
+        frozenset(accepts.split()),
+        frozenset(refuses.split()),
+    )
+
+
+_NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
+_UNIT = "(?:" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")\b"
+_CLAUSE = "FILTER, WITHIN, UNLESS and NOT FOLLOWED BY bind loosest"
+_IN_PATTERN = "SEMICOLON THEN"
+_NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), or p NOT FOLLOWED BY n FOR 10m (no n afterwards)"
+
+HINTS: tuple[Hint, ...] = (
+    # signs of other languages
+    _hint(
+        "texts stand in straight single quotes ('..'), names in backticks (`..`)",
+        at='["\u201c\u201d\u2018\u2019\u201e\u201a\u00ab\u00bb\u00b4]',
+    ),
+    _hint("a parameter is written `:name`, without a space", at=r":\s", accepts="PARAMETER"),
+    _hint("a parameter is written `:name`", at=r"[?$%@{#]", accepts="PARAMETER"),
+    _hint("a quote inside a text is written twice: 'it''s'", at=r"(?<=')\w"),
+    _hint("write AND, OR and NOT", at=r"&|\||!(?!=)"),
+    _hint("`A` followed by `B` is written A ; B, and A : B at the very next event", at=r"->|=>|-->|~>|,", accepts=_IN_PATTERN),
+    _hint("zero or more is written (p+)?, one or more p+", at=r"\*", accepts=_IN_PATTERN),
+    _hint("write the zero before the point: 0.5", at=r"\.[0-9]"),
+    # what CORE writes otherwise
+    _hint(
+        "CORE writes the stream before the type; here the type stands alone (`S>A` is `A`), and streams stand behind FROM",
+        at=rf">\s*{_NAME}",
+        before=_NAME,
+        accepts=_IN_PATTERN,
+    ),
+    _hint("a list stands in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
+    _hint("a range is written BETWEEN low AND high", at=r"RANGE\b", before=r"\bIN"),
+    _hint("a duration has one unit: 90 minutes, not 1 hours 30 minutes", at=rf"(?:AND\s+)?[0-9.]+\s*{_UNIT}", before=rf"[0-9]\s*{_UNIT}"),
+    _hint(
+        "a window is a duration or a number of EVENTS; CORE's windows over another attribute do not exist here",
+        at=r"\[",
+        before=r"WITHIN\s+[0-9.]+",
+    ),
+    _hint("every attribute has brackets of its own, or none: PARTITION BY [a], [b]", at=",", before=rf"\[\s*{_NAME}", accepts="RSQB"),
+    # the language's own traps
+    _hint(
+        f"{_CLAUSE}: put the part before it into parentheses, (A FILTER ..) ; B",
+        at=r";|:|THEN\b|ALL\b|AND\b|OR\b|\+|\?|\{",
+        accepts="FILTER",
+        refuses="SEMICOLON",
+    ),
+    _hint("`;` means `followed by`: a query does not end with it", before=";", at=r"\Z", accepts="PROJECT"),
+    _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL|FOLLOW", accepts=_IN_PATTERN),
+    _hint(_NOT_PLACES, at=r"NOT\b", accepts="PROJECT"),
+    _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
+    _hint(f"NOT stands between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
+    _hint("comparisons do not chain: write a < b AND b < c", at=r"[<>=!]", accepts="AND", refuses="COMPARE"),
+    _hint("a gap or window with one bound says which: [<= 5s], [>= 5s] or [= 5s]", at=r"\]", before=rf"\[\s*[0-9.]+\s*(?:{_UNIT})?"),
+    _hint("IS tests only for NULL; a boolean attribute is a condition by itself: x.active, NOT x.active", before=r"\bIS(?:\s+NOT)?"),
+    _hint("conditions stand behind FILTER: T AS x FILTER x[temp > 40]", at=r"\[|\.|[<>=!]", before=_NAME, accepts=_IN_PATTERN),
+    _hint(
+        "an event type has no arguments; functions stand in conditions, and patterns are joined by `;`",
+        at=r"\(",
+        before=_NAME,
+        accepts=_IN_PATTERN,
+    ),
+    _hint(
+        "an attribute of the key is one of every event: write it without a variable",
+        at=r"\.",
+        before=rf"\bBY\b(?:[^;]*,)?\s*{_NAME}",
+        accepts="CONSUME",
+    ),
+    _hint("name the attributes one by one, or leave `.*` out for whole events", at=r"\*", before=r"\."),
+    # words of SQL
+    _hint("matches come in the order of the event that completes them", at=r"ORDER\b", accepts="LIMIT"),
+    _hint("one row per match: PARTITION BY gives matches per key", at=r"GROUP\b", accepts="LIMIT"),
+    _hint("conditions stand behind FILTER, before PARTITION BY", at=r"(?:HAVING|WHERE|AND)\b", accepts="LIMIT"),
+    # units
+    _hint("months and years have no fixed length: write days or weeks", at=r"(?:months?|years?)\b", before="[0-9]"),
+    _hint("the smallest unit is us, a microsecond", at=r"(?:ns|nanoseconds?)\b", before="[0-9]"),
+)
+"""The traps, most particular first."""
+
+TERMINAL_WORDS = {
+    "ALL_INFIX": "ALL",
+    "NOT_FOLLOWED_BY": "NOT FOLLOWED BY",
+    "SELECTOR": "STRICT",
+    "CONSUME_NONE": "NONE",
+    "CONSUME_PARTITION": "PARTITION",
+    "CONSUME_ANY": "ANY",
+}
+"""The keywords of terminals that are not named by their keyword."""
+
+SHORTEST_GUESS = 3
+"""Letters that a word must have before a keyword is guessed from it."""
+
+
+def hint(failure: Failure) -> str | None:
+    """The help line for a failure, or None."""
+    before = failure.text[max(0, failure.position - NEAR) : failure.position]
+    for candidate in HINTS:
+        if (
+            candidate.accepts <= failure.accepted
+            and not candidate.refuses & failure.accepted
+            and candidate.at.match(failure.text, failure.position) is not None
+            and candidate.before.search(before) is not None
+        ):
+            return candidate.help
+    return _guess(failure, before)
+
+
+def _guess(failure: Failure, before: str) -> str | None:
+    """The keyword, unit or strategy that a misspelt word is nearest to."""
+    if re.search(r"[0-9]\s*\Z", before) and "EVENTS" in failure.accepted:
+        near = nearest(failure.word.lower(), [*UNITS, "events"])
+        return f"did you mean `{near}`?" if near else "the units are us, ms, s, m, h, d and w, and EVENTS"
+    first = re.search(r"\bSELECT\s+(\w+)\s+\S+(?:\s+FROM)?\s*\Z", before, re.IGNORECASE)
+    strategy = nearest(first[1].upper(), STRATEGIES) if first else None
+    if strategy:
+        return f"did you mean SELECT {strategy} ..?"
+    if len(failure.word) < SHORTEST_GUESS or not failure.word.isidentifier():
+        return None
+    words = {TERMINAL_WORDS.get(terminal, terminal) for terminal in failure.accepted}
+    near = nearest(failure.word.upper(), sorted(word for word in words if word.split()[0] in KEYWORDS))
+    return f"did you mean {near}?" if near else None
