@@ -370,6 +370,8 @@ class QueryPlan:
     variables: what each match shows, in output order (the targets of SELECT, or `*`: the variables named by AS and the types that stand
     somewhere without AS). Matches that agree on interval and variables are one. measures: the computed columns instead; then one row per
     match, no deduplication. count: SELECT COUNT(*). pattern holds every WITHIN. lints: warnings, as printable texts.
+    partition_rewritten: partition_by was derived from equalities: positions in the result are those of the whole stream, and events with a
+    NULL in their key match nothing, without being counted.
     """
 
     pattern: Pattern
@@ -385,3 +387,4 @@ class QueryPlan:
     limit: int | None = None
     text: str = ""
     lints: tuple[str, ...] = ()
+    partition_rewritten: bool = False

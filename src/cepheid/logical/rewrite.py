@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.errors import CepheidError
 from cepheid.logical.normal_form import normal_form
+from cepheid.logical.partition import partition
 from cepheid.logical.push_down import push_down
 from cepheid.logical.simplify import simplify
 from cepheid.logical.sugar import remove_sugar
@@ -36,6 +37,7 @@ RULES: tuple[tuple[str, Callable[[QueryPlan], QueryPlan]], ...] = (
     ("normal_form", _on_pattern(normal_form)),
     ("push_down", _on_pattern(push_down)),
     ("simplify", _on_pattern(simplify)),
+    ("partition", partition),
 )
 """The rules in the order in which they are applied: name, and plan -> plan."""
 

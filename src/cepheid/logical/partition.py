@@ -1,0 +1,142 @@
+"""The rule `partition`: equalities over all variables become PARTITION BY.
+
+Source: semantics of queries, section 4. `y.id = x.id AND z.id = x.id` over all events of a match says that they have one key, not NULL. Then
+the engine may look at each key's events alone, which needs no correlation at all. It may do so only where no event of another key can matter;
+the tables below list where it can. In doubt nothing is rewritten.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical import plan as logical
+from cepheid.logical.occurrences import occupied
+from cepheid.logical.plan import Apply, Expression, Field, Filter, Pattern, QueryPlan
+from cepheid.logical.tree import walk
+from cepheid.logical.variables import defined, operands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Equality = tuple[str, str, str]
+"""An equality between the same attribute of two variables: the attribute, and the variables."""
+
+
+def partition(plan: QueryPlan) -> QueryPlan:
+    """The plan with PARTITION BY instead of the equalities that say the same; the plan itself where that is not the same.
+
+    The attributes come in the order in which the equalities are written. Positions in the result stay those of the whole stream, and events
+    with a NULL in their key match nothing, uncounted: `partition_rewritten` says so. What else the conditions say stays. Linear in the plan.
+    """
+    if plan.partition_by or any(forbids(plan) for forbids in FORBIDDEN_QUERIES.values()):
+        return plan
+    if any(forbids(node) for node in walk(plan.pattern) for forbids in FORBIDDEN_PATTERNS.values()):
+        return plan
+    keys: list[str] = []
+    pattern = _without_keys(plan.pattern, keys)
+    if not keys:
+        return plan
+    return dataclasses.replace(plan, pattern=pattern, partition_by=tuple(keys), partition_rewritten=True)
+
+
+def _asks_for_index(expressions: Iterable[Expression]) -> bool:
+    return any(isinstance(node, logical.Index) for expression in expressions for node in logical.walk(expression))
+
+
+FORBIDDEN_QUERIES: dict[str, Callable[[QueryPlan], bool]] = {
+    "SELECT STRICT": lambda plan: plan.strategy is Strategy.STRICT,
+    "CONSUME BY": lambda plan: plan.consume is not Consumption.NONE,
+    "$index in SELECT": lambda plan: _asks_for_index(measure.expression for measure in plan.measures),
+}
+"""What a query may not have, for events of other keys would matter. CONSUME BY PARTITION is CONSUME BY ANY as long as there is no PARTITION BY."""
+
+FORBIDDEN_PATTERNS: dict[str, Callable[[Pattern], bool]] = {
+    ":": lambda node: isinstance(node, logical.Sequence) and any(link.operator == ":" for link in node.links),
+    "THEN": lambda node: isinstance(node, logical.Sequence) and any(link.operator == "THEN" for link in node.links),
+    "; NOT n ;": lambda node: isinstance(node, logical.Sequence) and any(link.without is not None for link in node.links),
+    ":+": lambda node: isinstance(node, logical.Iterate) and node.adjacent,
+    "a nested strategy": lambda node: isinstance(node, logical.Select) and node.strategy is not Strategy.ALL,
+    "WITHIN n EVENTS": lambda node: isinstance(node, logical.WithinEvents),
+    "UNLESS": lambda node: isinstance(node, logical.Unless),
+    "NOT FOLLOWED BY": lambda node: isinstance(node, logical.Absence),
+    "$index": lambda node: isinstance(node, Filter) and _asks_for_index(node.conditions),
+}
+"""What a pattern may not have anywhere. Nested strategies compare matches before the equality has chosen; STRICT also counts the events between."""
+
+
+def _without_keys(pattern: Pattern, keys: list[str]) -> Pattern:
+    """The pattern without the equalities that are keys, which are added to `keys`.
+
+    Only a FILTER around the whole pattern speaks of all events; windows, AS and PROJECT may stand outside it.
+    """
+    if isinstance(pattern, logical.Within | logical.Named | logical.Project):
+        below = _without_keys(pattern.pattern, keys)
+        return pattern if below is pattern.pattern else dataclasses.replace(pattern, pattern=below)
+    if not isinstance(pattern, Filter):
+        return pattern
+    equalities = {
+        condition: equality for condition in pattern.conditions if (equality := _equality(condition, pattern.pattern)) is not None
+    }
+    attributes = dict.fromkeys(attribute for attribute, _, _ in equalities.values())
+    found = [attribute for attribute in attributes if _is_key(attribute, equalities.values(), pattern.pattern)]
+    below = _without_keys(pattern.pattern, keys)
+    keys += [attribute for attribute in found if attribute not in keys]
+    if not found and below is pattern.pattern:
+        return pattern
+    kept = tuple(condition for condition in pattern.conditions if condition not in equalities or equalities[condition][0] not in found)
+    return dataclasses.replace(pattern, pattern=below, conditions=kept) if kept else below
+
+
+def _equality(condition: Expression, pattern: Pattern) -> Equality | None:
+    """The equality that a condition is, between two variables that are visible in the pattern under it."""
+    match condition:
+        case Apply(operator="=", arguments=(Field(previous=False) as left, Field(previous=False) as right)):
+            same = left.path == right.path and len(left.path) == 1 and left.type == right.type and left.source == right.source
+            if same and left.variable != right.variable and {left.variable, right.variable} <= defined(pattern) and _exact(left.type):
+                return left.path[0], left.variable, right.variable
+    return None
+
+
+def _exact(kind: pa.DataType) -> bool:
+    """Whether equality of keys is equality of values: not for floating point, with its two zeros and NaN."""
+    return not pa.types.is_floating(kind)
+
+
+def _is_key(attribute: str, equalities: Iterable[Equality], pattern: Pattern) -> bool:
+    """Whether the equalities over an attribute join all events of every match.
+
+    At least two variables that always have a position must be joined: these have one key in all their positions, whatever else is empty.
+    A variable that may be empty can hang on one of them, and its positions then have that key.
+    """
+    pairs = [(left, right) for name, left, right in equalities if name == attribute]
+    always = occupied(pattern)
+    joined = _component([pair for pair in pairs if always.issuperset(pair)])
+    if len(joined) < 2:
+        return False
+    hanging = {variable for pair in pairs for variable in pair if joined & set(pair)}
+    return covers(pattern, frozenset(joined | hanging))
+
+
+def _component(pairs: list[tuple[str, str]]) -> set[str]:
+    """The variables that are joined with the first pair, directly or not."""
+    joined = set(pairs[0]) if pairs else set()
+    for _ in pairs:
+        joined |= set(itertools.chain.from_iterable(pair for pair in pairs if joined & set(pair)))
+    return joined
+
+
+def covers(pattern: Pattern, variables: frozenset[str]) -> bool:
+    """Whether every event of every match stands in one of some variables, visibly."""
+    match pattern:
+        case logical.Event():
+            return pattern.variable in variables
+        case logical.Named(variable=variable) if variable in variables:
+            return covers(pattern.pattern, variables | defined(pattern.pattern))
+        case logical.Project(variables=shown):
+            return covers(pattern.pattern, variables & shown)
+    return all(covers(operand, variables) for operand in operands(pattern))
