@@ -14,7 +14,7 @@ import cepheid
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(cepheid.__file__).parent
-EXTRAS = {"spark", "connect", "cli", "viz", "java", "demo"}
+EXTRAS = {"spark", "cli", "viz", "java", "demo"}
 
 
 def test_version_is_the_metadata_version() -> None:
