@@ -48,6 +48,9 @@ class Toy:
     def accepts(self, macro):
         return any(macro >> state & 1 for state in self.finals)
 
+    def ends(self, macro):
+        return not any(macro >> source & 1 for source, *_ in self.transitions)
+
 
 def runs(toy, letters, times, window, count_window):
     """All matches by following every run: tuples of (position, label), in stream order of their ends."""

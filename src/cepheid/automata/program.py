@@ -70,6 +70,10 @@ class Program:
         """Whether a match ends in the macro state."""
         return bool(macro & self._finals)
 
+    def ends(self, macro: int) -> bool:
+        """Whether no transition leaves the macro state: a match that ends here need not be kept open."""
+        return not any(self.automaton.outgoing[state] for state in range(macro.bit_length()) if macro >> state & 1)
+
     @cached_property
     def droppable(self) -> bool:
         """Whether events that are not `relevant` can be left out without changing a match (engine.md, section 1): every state waits."""

@@ -54,12 +54,15 @@ class Successors(Protocol):
     def accepts(self, macro: int) -> bool:
         """Whether a match ends in the macro state."""
 
+    def ends(self, macro: int) -> bool:
+        """Whether no transition leaves the macro state."""
+
 
 class TransitionTable:
     """Flat tables of the transitions met so far; macro state 0 is the initial one.
 
     lut: letter (or its number in the batch) -> code. marked_of, unmarked_of: by macro * codes + code. known, stirs: by code, macro states as bits.
-    moves: stride 4 (target, label, next or -1, target is final). The kernel's docstring says what they mean.
+    moves: stride 4 (target or -1 if nothing leaves it, label, next or -1, target is final). The kernel's docstring says what they mean.
     """
 
     def __init__(self, program: Successors, *, entries: int = TABLE_ENTRIES) -> None:
@@ -173,7 +176,12 @@ class TransitionTable:
                     help="name fewer variables, or take the query apart",
                 )
             following = 4 * (number + 1) if number + 1 < self._move_count else NONE
-            self.moves[4 * number : 4 * number + 4] = (self.macro(target), label, following, self.program.accepts(target))
+            self.moves[4 * number : 4 * number + 4] = (
+                NONE if self.program.ends(target) else self.macro(target),
+                label,
+                following,
+                self.program.accepts(target),
+            )
         return 4 * first
 
     # ------------------------------------------------------------------------------------------------ size

@@ -146,7 +146,7 @@ def run(
     that holds the segment's partition, or -1: nothing is kept after the segment, record 0 is its workplace).
     TABLES: lut (letter -> code, -1 unknown), marked_of[macro * codes + code] (first of a chain in `moves`, -1 none, -2 unknown),
     unmarked_of (macro state, -1 none), known[code] and stirs[code] (macro states as bits: transition known; does more than stay as it is),
-    moves (stride 4: target, label, next of the chain or -1, 1 if the target is final).
+    moves (stride 4: target or -1 if nothing leaves it, label, next of the chain or -1, 1 if the target is final).
     STATE: records; the pools cells, cell_labels, start_positions, start_times, packed with the stacks `free` of smallest slabs;
     macro_of, length_of, max_of, entry (two halves: the lists before and after an event), tail, list_of (macro -> list after the event).
     OUT: out_offsets[0..matches], out_positions, out_labels, out_segments; marked[row] = 1 where a cell was made.
@@ -507,8 +507,10 @@ def run(
                     if moves[mt + 3] != 0:
                         outputs[nout] = nx
                         nout += 1
-                    y = list_of[mk]
-                    if y < 0:
+                    y = -2 if mk < 0 else list_of[mk]
+                    if y == -2:  # a match ends here and none goes on: the cell is in no list
+                        pass
+                    elif y < 0:
                         list_of[mk] = nn
                         macro_of[nu + nn] = mk
                         length_of[nu + nn] = 1
@@ -561,8 +563,10 @@ def run(
                     if moves[mt + 3] != 0:
                         outputs[nout] = nx
                         nout += 1
-                    y = list_of[mk]
-                    if y < 0:
+                    y = -2 if mk < 0 else list_of[mk]
+                    if y == -2:  # a match ends here and none goes on: the cell is in no list
+                        pass
+                    elif y < 0:
                         list_of[mk] = nn
                         macro_of[nu + nn] = mk
                         length_of[nu + nn] = 1

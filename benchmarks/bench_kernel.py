@@ -1,0 +1,220 @@
+"""Speed of the match kernel: ns per event, matches per second into Arrow, and the ratio to another kernel.
+
+    python benchmarks/bench_kernel.py [--events N] [--repeat R] [--other FOLDER]
+
+Streams: uniform events of five types, one per unit of time; "sparse" has 1 % of them relevant. Every figure is the median of R runs.
+FOLDER may hold another driver to compare with in the same run, on the same letters and times: a module `engine` with
+`Engine(automaton, kernel, window=, limit=, raw=)` and `feed(letters, times)`, `cel` with `compile_cel` and `QUERIES`, `check` with `load`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import statistics
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import circumstances
+
+from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.program import Program
+from cepheid.engine.evaluation import Chunk, Evaluation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TYPES = "ABCDE"
+Moves = list[Transition]
+
+# Formulas: a type, ("seq", f, g), ("or", f, g), ("plus", f).
+FORMULAS: dict[str, Any] = {
+    "A;B;C": ("seq", ("seq", "A", "B"), "C"),
+    "A;B;C;D": ("seq", ("seq", ("seq", "A", "B"), "C"), "D"),
+    "(A OR B OR C);D": ("seq", ("or", ("or", "A", "B"), "C"), "D"),
+    "A+;B": ("seq", ("plus", "A"), "B"),
+    "A+;B+;C": ("seq", ("seq", ("plus", "A"), ("plus", "B")), "C"),
+    "(A+;B)+;C": ("seq", ("plus", ("seq", ("plus", "A"), "B")), "C"),
+}
+BARS = ("A;B;C", "(A+;B)+;C")
+WINDOWS = (100, 1000)
+
+
+def program(formula: Any) -> Program:
+    """The automaton of a formula over event types alone; bit i of a letter is the type TYPES[i]."""
+    count = 0
+
+    def new() -> int:
+        nonlocal count
+        count += 1
+        return count - 1
+
+    def retarget(moves: Moves, finals: set[int], target: int) -> Moves:
+        return [Transition(t.source, target, t.requires, t.mark) for t in moves if t.target in finals]
+
+    def resource(moves: Moves, sources: set[int], source: int) -> Moves:
+        return [Transition(source, t.target, t.requires, t.mark) for t in moves if t.source in sources]
+
+    def build(f: Any) -> tuple[int, set[int], Moves]:
+        if isinstance(f, str):
+            first, last = new(), new()
+            return first, {last}, [Transition(first, last, 1 << TYPES.index(f), frozenset(f))]
+        first, finals, moves = build(f[1])
+        if f[0] == "plus":
+            wait = new()
+            into = retarget(moves, finals, wait)
+            return first, finals, [*moves, *into, Transition(wait, wait), *resource(moves + into, {first}, wait)]
+        second, ends, more = build(f[2])
+        if f[0] == "seq":
+            return first, ends, [*moves, *more, *retarget(moves, finals, second), Transition(second, second)]
+        start = new()
+        return start, finals | ends, [*moves, *more, *resource(moves + more, {first, second}, start)]
+
+    first, finals, moves = build(formula)
+    reached, size = {first}, 0
+    while len(reached) > size:
+        size = len(reached)
+        reached |= {t.target for t in moves if t.source in reached}
+    alive, size = set(finals), 0
+    while len(alive) > size:
+        size = len(alive)
+        alive |= {t.source for t in moves if t.target in alive}
+    number = {state: k for k, state in enumerate(sorted(reached & alive))}
+    kept = [Transition(number[t.source], number[t.target], t.requires, t.mark) for t in moves if {t.source, t.target} <= number.keys()]
+    ends = frozenset(number[state] for state in finals & number.keys())
+    return Program(Automaton(len(number), number[first], ends, order(kept), tuple(Predicate(type=name) for name in TYPES)))
+
+
+def uniform(events: int, *, relevant: float = 1.0) -> np.ndarray[Any, Any]:
+    """One of five types per event; the letter is 0 where the event is not relevant."""
+    generator = np.random.default_rng(7)
+    letters = np.uint32(1) << generator.integers(0, len(TYPES), events).astype(np.uint32)
+    if relevant < 1:
+        letters[generator.random(events) >= relevant] = 0
+    return letters
+
+
+def seconds(work: Callable[[], object], repeat: int) -> float:
+    """Median wall time."""
+    taken = []
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken)
+
+
+def other_kernel(folder: str | None) -> Callable[..., Any] | None:
+    """A function (query, window) -> feed of the kernel in `folder`."""
+    if folder is None:
+        return None
+    sys.path.insert(0, folder)
+    engine, cel, check = (importlib.import_module(name) for name in ("engine", "cel", "check"))
+    names = {"(A OR B OR C);D": "(A|B|C);D"}
+    kernel, raw = check.load("cython")
+
+    def make(query: str, window: int) -> Callable[..., None]:
+        automaton = cel.compile_cel(cel.QUERIES[names.get(query, query)])
+
+        def feed(letters: Any, times: Any) -> None:
+            engine.Engine(automaton, kernel, window=window, limit=1, raw=raw).feed(letters, times)
+
+        return feed
+
+    return make
+
+
+def per_event(options: argparse.Namespace, letters: Any, queries: tuple[str, ...]) -> list[dict[str, Any]]:
+    """ns per event with LIMIT 1, its output written to buffers."""
+    times = np.arange(len(letters), dtype=np.int64)
+    other = other_kernel(options.other)
+    rows = []
+    for query in queries:
+        compiled = program(FORMULAS[query])
+        for window in WINDOWS:
+            Evaluation(compiled, window=window, limit=1).feed(letters[:2000], times[:2000])
+            taken = seconds(lambda c=compiled, w=window: Evaluation(c, window=w, limit=1).feed(letters, times), options.repeat)
+            row = {"query": query, "window": window, "ns_per_event": round(taken / len(letters) * 1e9, 1)}
+            if other is not None:
+                feed = other(query, window)
+                row["ratio_to_other"] = round(taken / seconds(lambda f=feed: f(letters, times), options.repeat), 2)
+            rows.append(row)
+    return rows
+
+
+def partitions(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """ns per event over many partitions: forgotten after each segment (batch), and kept in slots over batches (stream)."""
+    events = options.events // 4
+    letters, rows = uniform(events), []
+    compiled = program(FORMULAS["A;B;C"])
+    times = np.arange(events, dtype=np.int64)
+    for keys in (1_000, 250_000):
+        cuts = np.linspace(0, events, keys, endpoint=False).astype(np.int64)
+        taken = seconds(lambda c=cuts: Evaluation(compiled, window=1000, limit=1).feed(letters, times, cuts=c), options.repeat)
+        rows.append({"mode": "forgotten", "keys": keys, "ns_per_event": round(taken / events * 1e9, 1)})
+    for keys, batches in ((1_000, 100), (250_000, 2)):
+        run = Evaluation(compiled, window=events, limit=1)
+        size = events // batches
+        cuts = np.linspace(0, size, keys, endpoint=False).astype(np.int64)
+        slots = np.arange(keys, dtype=np.int32)
+        begin = time.perf_counter()
+        for at in range(0, size * batches, size):
+            run.feed(letters[at : at + size], times[at : at + size], cuts=cuts, slots=slots)
+        taken = time.perf_counter() - begin
+        row = {"mode": "stored", "keys": keys, "batches": batches, "ns_per_event": round(taken / events * 1e9, 1)}
+        rows.append({**row, "state_bytes_per_key": run.memory_usage() // keys})
+    return rows
+
+
+def full_enumeration(options: argparse.Namespace) -> dict[str, Any]:
+    """All matches of A;B;C;D over 2,000 events, as Arrow lists, all kept; the last event is a D and the only one.
+
+    One more run goes before and is not counted: it pays the system for 1.2 GB of fresh memory, whatever fills it.
+    """
+    generator = np.random.default_rng(3)
+    letters = (1 << np.array([0, 1, 2, 4])[generator.integers(0, 4, 2000)]).astype(np.uint32)
+    letters[-1] = 1 << 3
+    times = np.arange(2000, dtype=np.int64)
+    compiled = program(FORMULAS["A;B;C;D"])
+    count = 0
+
+    def run() -> None:
+        nonlocal count
+        lists: list[Any] = []
+
+        def sink(chunk: Chunk) -> None:
+            lists.append(pa.LargeListArray.from_arrays(pa.array(chunk.offsets), pa.array(chunk.positions)))
+
+        Evaluation(compiled).feed(letters, times, sink=sink)
+        count = sum(map(len, lists))
+
+    run()
+    taken = seconds(run, max(5, options.repeat))
+    return {"query": "A;B;C;D", "matches": count, "seconds": round(taken, 3), "matches_per_second": round(count / taken)}
+
+
+def main() -> None:
+    """Measure everything and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--other", help="folder of another kernel to compare with")
+    options = parser.parse_args()
+    queries = tuple(FORMULAS)
+    figures = {
+        "events": options.events,
+        "repeat": options.repeat,
+        "bars": {"ns_per_event": 35, "queries": BARS, "sparse_ns_per_event": 3, "full_enumeration_seconds": 0.5},
+        "uniform": per_event(options, uniform(options.events), queries),
+        "sparse": per_event(options, uniform(options.events, relevant=0.01), BARS),
+        "partitions": partitions(options),
+        "full_enumeration": full_enumeration(options),
+    }
+    circumstances.write("kernel", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The kernel as a source file: its layout comments, its variants, the build."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cepheid.kernel
+from cepheid.kernel import VARIANTS, available, kernel
+
+SOURCE = Path(cepheid.kernel.__file__).with_name("match.py")
+# Places written where the comment would be too long, and parameters of records' rows, which have names of their own.
+ASSIGNED = re.compile(r"S\[(\d+)\][^#\n]*#\s*(\w+)")
+
+
+def test_every_place_of_the_vector_has_the_name_that_the_driver_uses():
+    fields = kernel().fields
+    uses = ASSIGNED.findall(SOURCE.read_text())
+    assert len(uses) > 80
+    assert [(place, name) for place, name in uses if "," not in name and fields[int(place)] != name] == []
+    # No place of S is touched without its name beside it, in its line or the line before.
+    lines = SOURCE.read_text().splitlines()
+    for before, line in zip(lines, lines[1:], strict=False):
+        for place in re.findall(r"\bS\[(\d+)\]", line):
+            assert fields[int(place)] in f"{before} {line}", line
+
+
+def test_every_column_of_a_record_is_stored_and_loaded():
+    text = SOURCE.read_text()
+    width = len(kernel().record)
+    assert text.count(f"* {width}\n") == 3
+    assert {int(place) for place in re.findall(r"records\[s \+ (\d+)\]", text)} == set(range(1, width))
+
+
+def test_the_variants_are_what_they_say():
+    assert "python" in available()
+    for variant in available():
+        assert kernel(variant).variant == variant
+        assert kernel(variant).plain == (variant == "python")
+    assert kernel().variant == ("compiled" if cepheid.kernel.COMPILED else "python")
+    assert kernel() is not kernel("python") or not cepheid.kernel.COMPILED
+    with pytest.raises(ValueError, match="compiled, python, checked"):
+        kernel("fast")
+    assert set(available()) <= set(VARIANTS)
+
+
+def test_the_extension_is_of_the_present_source():
+    if not cepheid.kernel.COMPILED:
+        assert os.environ.get("CEPHEID_REQUIRE_COMPILED") != "1"
+        return
+    built = importlib.import_module("cepheid.kernel._source_hash")
+    assert hashlib.sha256(SOURCE.read_bytes()).hexdigest() == built.HASH, "the kernel was edited after it was built: run `make setup`"
+
+
+def test_the_checked_variant_looks_at_bounds():
+    if "checked" not in available():
+        assert cepheid.kernel.COMPILED is False or os.environ.get("CEPHEID_BUILD_CHECKED") != "1"
+        return
+    numpy = importlib.import_module("numpy")
+    empty = [numpy.zeros(0, kind) for kind in ("i8", "i8", "i4", "i4", "i4", "u1")]
+    empty[1] = numpy.zeros(1, "i8")
+    with pytest.raises(IndexError):
+        kernel("checked").reach(*empty)
+
+
+def test_the_source_runs_without_cython_installed():
+    code = """
+import sys
+sys.modules["cython"] = None
+import importlib.util
+spec = importlib.util.spec_from_file_location("plain_kernel", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+assert module.COMPILED is False
+module.reach(*(memoryview(b"") for _ in range(6)))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(SOURCE)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_package_imports_nothing_else_of_cepheid():
+    for path in SOURCE.parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            assert all(not name.startswith("cepheid") or name.startswith("cepheid.kernel") for name in names), path.name
