@@ -1,5 +1,55 @@
-"""Complex event recognition with a written meaning and a stated cost, on Arrow data and on Apache Spark."""
+"""Complex event recognition with a written meaning and a stated cost, on Arrow data and on Apache Spark.
+
+    q = cepheid.query("SELECT * WHERE (T AS x ; H AS y) FILTER x[temp > :limit] AND y[humidity < 25] WITHIN 5s", args={"limit": 40})
+    q.explain()                                 # what it means, how it is evaluated, what that costs
+    matches = q.run(events, time="ts")          # a pyarrow.Table, a DataFrame, a list of dicts, ..
+    matches.to_arrow()                          # one row per match
+    df.transform(q.on(time="ts"))               # the same on a Spark DataFrame
+
+Everything else hangs on these: `help(cepheid.query)`, `help(cepheid.Query)`.
+"""
 
 from __future__ import annotations
 
+from cepheid import errors
+from cepheid.engine.matches import Match, Matches
+from cepheid.engine.recognizer import Recognizer
+from cepheid.errors import (
+    BindError,
+    CepheidError,
+    InputError,
+    LimitError,
+    NotSupportedError,
+    QueryError,
+    QuerySyntaxError,
+    SchemaError,
+    SetupError,
+    SnapshotError,
+)
+from cepheid.language.builder import any_event, attr, event, param
+from cepheid.query import Query, query
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "BindError",
+    "CepheidError",
+    "InputError",
+    "LimitError",
+    "Match",
+    "Matches",
+    "NotSupportedError",
+    "Query",
+    "QueryError",
+    "QuerySyntaxError",
+    "Recognizer",
+    "SchemaError",
+    "SetupError",
+    "SnapshotError",
+    "any_event",
+    "attr",
+    "errors",
+    "event",
+    "param",
+    "query",
+]

@@ -1,0 +1,284 @@
+"""What `explain()` prints: every stage from text to program, the chosen evaluation with its guarantees, and the lints.
+
+Comes in: a `Query`, and a schema if there is one. Goes out: an `Explanation`, text in a terminal and a table in a notebook. Without a schema
+the attributes' types are guessed from what the query does with them, and the explanation says so.
+"""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.engine.inputs import used_types
+from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
+from cepheid.language import syntax
+from cepheid.logical.describe import describe, describe_expression
+from cepheid.logical.rewrite import rewrite_steps
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cepheid.automata.automaton import Automaton, Predicate, Transition
+    from cepheid.engine.planner import Compiled
+    from cepheid.logical.plan import QueryPlan
+    from cepheid.query import Query
+
+STAGES = ("text", "tree", "plan", "rewritten", "automaton", "program", "evaluation", "lints")
+"""The stages, in the order of the compile hops; `explain(stage)` shows one of them."""
+
+TRANSITIONS_SHOWN = 40
+"""Transitions of an automaton that an explanation lists."""
+
+WIDTH = 110
+"""Characters in a line of an explanation's text."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Titled texts: `str` for terminals, `_repr_html_` for notebooks, ``explanation["automaton"]`` for one of them."""
+
+    sections: tuple[tuple[str, str], ...]
+
+    def __getitem__(self, stage: str) -> str:
+        return dict(self.sections)[stage]
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{title}\n{textwrap.indent(text, '  ')}" for title, text in self.sections)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left;vertical-align:top">{html.escape(title)}</th>'
+            f'<td style="text-align:left"><pre>{html.escape(text)}</pre></td></tr>'
+            for title, text in self.sections
+        )
+        return f"<table>{rows}</table>"
+
+
+def explain(query: Query, stage: str | None, schema: EventSchema | None) -> Explanation:
+    """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
+    if stage is not None and stage not in STAGES:
+        near = nearest(stage, STAGES)
+        raise InputError(
+            f"there is no stage {stage!r}", help=([f"did you mean {near!r}?"] if near else []) + [f"the stages are {', '.join(STAGES)}"]
+        )
+    sections = [item for item in _sections(query, schema) if stage is None or item[0] in {stage, "schema"}]
+    return Explanation(tuple(sections))
+
+
+def _sections(query: Query, schema: EventSchema | None) -> Iterator[tuple[str, str]]:
+    yield "text", query.text.strip()
+    yield "tree", tree_text(query.tree)
+    guessed = schema is None
+    try:
+        schema = assumed_schema(query) if schema is None else schema
+        plan = query.bound(schema)
+    except (BindError, SchemaError) as error:
+        if not guessed:
+            raise
+        yield "schema", f"not known; for the other stages give schema=, the Arrow schema of the events\n({error.fact})"
+        return
+    if guessed:
+        yield "schema", "not known; guessed: " + ", ".join(f"{name} {kind}" for name, kind in schema.attributes.items())
+    yield from _compiled_sections(query, plan, schema)
+    yield "lints", "\n\n".join(plan.lints) or "none"
+
+
+def _compiled_sections(query: Query, plan: QueryPlan, schema: EventSchema) -> Iterator[tuple[str, str]]:
+    unit = schema.unit
+    yield "plan", _wrapped(describe(plan.pattern, unit=unit))
+    try:
+        steps = rewrite_steps(plan)
+        yield "rewritten", "\n".join(f"{name}: {_wrapped(_step(step, unit))}" for name, step in steps) or "nothing to rewrite"
+        compiled = query.compiled(schema)
+    except CepheidError as error:
+        yield "evaluation", str(error)
+        return
+    yield "automaton", automaton_text(compiled.program.automaton)
+    yield "program", program_text(compiled)
+    yield "evaluation", evaluation_text(compiled)
+
+
+def _step(plan: QueryPlan, unit: int | None) -> str:
+    keys = f" PARTITION BY {', '.join(plan.partition_by)}" if plan.partition_by else ""
+    return describe(plan.pattern, unit=unit) + keys
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+
+
+# --------------------------------------------------------------------------------------------------------------------------- stages
+
+
+def tree_text(node: syntax.Node, *, depth: int = 0) -> str:
+    """The syntax tree, one node per line, indented: the class, its plain values, then the nodes below."""
+    import dataclasses
+
+    values = [
+        f"{item.name}={_value(value)}"
+        for item in dataclasses.fields(node)
+        if item.name != "span" and not _is_below(value := getattr(node, item.name)) and value not in ((), None, False)
+    ]
+    line = "  " * depth + " ".join([type(node).__name__, *values])
+    return "\n".join([line, *(tree_text(child, depth=depth + 1) for child in node.children())])
+
+
+def _is_below(value: object) -> bool:
+    return isinstance(value, syntax.Node) or (isinstance(value, tuple) and any(isinstance(item, syntax.Node) for item in value))
+
+
+def _value(value: Any) -> str:
+    return str(getattr(value, "name", value))
+
+
+def predicate_text(predicate: Predicate) -> str:
+    """A bit of the letter, as text."""
+    if predicate.condition is None:
+        return f"type is {predicate.type}"
+    return describe_expression(predicate.condition)
+
+
+def automaton_text(automaton: Automaton) -> str:
+    """The automaton: its size, then its transitions."""
+    lines = [f"{automaton.states} states, {len(automaton.transitions)} transitions; starts in 0, accepts in {_numbers(automaton.finals)}"]
+    lines += [_transition(automaton, move) for move in automaton.transitions[:TRANSITIONS_SHOWN]]
+    if len(automaton.transitions) > TRANSITIONS_SHOWN:
+        lines.append(f".. and {len(automaton.transitions) - TRANSITIONS_SHOWN} more")
+    return "\n".join(lines)
+
+
+def _transition(automaton: Automaton, move: Transition) -> str:
+    required = [predicate for bit, predicate in enumerate(automaton.predicates) if move.requires >> bit & 1]
+    names = [predicate_text(predicate) for predicate in sorted(required, key=lambda predicate: predicate.type is None)]
+    names += [f"not ({predicate_text(predicate)})" for bit, predicate in enumerate(automaton.predicates) if move.forbids >> bit & 1]
+    condition = " and ".join(names) or "any event"
+    mark = "no mark" if move.mark is None else f"mark {', '.join(sorted(move.mark)) or 'hidden'}"
+    return f"{move.source} -> {move.target}  {condition}: {mark}"
+
+
+def _numbers(numbers: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(numbers))) or "none"
+
+
+def program_text(compiled: Compiled) -> str:
+    """The letters and labels of the program."""
+    program = compiled.program
+    lines = [f"letter bit {bit}: {predicate_text(predicate)}" for bit, predicate in enumerate(program.predicates)]
+    lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]
+    dropped = "can be left out before" if program.droppable else "are kept: neighbourhood counts"
+    lines += [f"events with an irrelevant letter {dropped}", f"fingerprint {compiled.fingerprint.hex()[:16]}"]
+    return "\n".join(lines)
+
+
+def evaluation_text(compiled: Compiled) -> str:
+    """The chosen evaluation and what it guarantees."""
+    guarantee, unit = compiled.guarantee, compiled.schema.unit
+    bounds = []
+    if compiled.window is not None:
+        bounds.append(f"time {_duration(compiled.window, unit)}")
+    if compiled.count_window is not None:
+        bounds.append(f"{compiled.count_window} events")
+    keys = ", ".join(compiled.keys)
+    rows = {
+        "engine": guarantee.evaluation,
+        "window": " and ".join(bounds) or "none",
+        "partitions": (f"{keys} (from equalities)" if compiled.derived else keys) or "none",
+        "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
+        "update": guarantee.update,
+        "state": guarantee.state,
+        "delay": guarantee.delay,
+    }
+    return "\n".join(f"{name:<10}  {text}" for name, text in rows.items())
+
+
+def _duration(steps: int, unit: int | None) -> str:
+    from cepheid.logical.describe import _Description
+
+    return _Description(unit).steps(steps)
+
+
+# ------------------------------------------------------------------------------------------------------------------- guessed schemas
+
+
+def assumed_schema(query: Query) -> EventSchema:
+    """A schema that the query could be about: a type column, a time column, and a type for each attribute from how it is used."""
+    tree = query.tree
+    attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string()}
+    attributes[DEFAULT_TIME] = pa.int64() if _bare_durations(tree) else pa.timestamp("us", "UTC")
+    attributes |= dict.fromkeys(tree.partition_by, pa.string())
+    targets = {leaf for target in tree.targets or () for leaf in _walk(target)}
+    for node in _walk(tree):
+        guess = GUESSES.get(type(node))
+        if guess is not None:
+            for operand, kind in guess(query, node):
+                name = _attribute(operand)
+                if name is not None:
+                    attributes.setdefault(name, kind)
+    for node in _walk(tree):
+        name = _attribute(node)
+        if name is not None and not (isinstance(node, syntax.Word) and node in targets):
+            attributes.setdefault(name, pa.float64())
+    types = {name: frozenset(attributes) for name in used_types(tree)} or None
+    return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
+
+
+def _walk(node: syntax.Node) -> Iterator[syntax.Node]:
+    yield node
+    for child in node.children():
+        yield from _walk(child)
+
+
+def _bare_durations(tree: syntax.Node) -> bool:
+    return any(isinstance(node, syntax.Duration) and node.unit is None for node in _walk(tree))
+
+
+def _attribute(node: object) -> str | None:
+    if isinstance(node, syntax.Attribute) and len(node.path) == 1:
+        return node.path[0]
+    return node.name if isinstance(node, syntax.Word) else None
+
+
+def _literal_type(query: Query, node: object) -> pa.DataType | None:
+    match node:
+        case syntax.Number() | syntax.Negative() | syntax.Arithmetic():
+            return pa.float64()
+        case syntax.Text():
+            return pa.string()
+        case syntax.Constant(value=bool()):
+            return pa.bool_()
+        case syntax.Instant(kind="DATE"):
+            return pa.date32()
+        case syntax.Instant():
+            return pa.timestamp("us", "UTC")
+        case syntax.Parameter(name=name) if name in query.args:
+            kind = pa.scalar(query.args[name]).type
+            return pa.float64() if pa.types.is_integer(kind) else kind
+    return None
+
+
+def _guess_operands(query: Query, node: Any) -> Iterator[tuple[object, pa.DataType]]:
+    operands = [child for child in node.children() if isinstance(child, syntax.Expression)]
+    known = [kind for operand in operands if (kind := _literal_type(query, operand)) is not None]
+    for operand in operands:
+        if known:
+            yield operand, known[0]
+
+
+def _guess_text(_: Query, node: Any) -> Iterator[tuple[object, pa.DataType]]:
+    yield node.operand, pa.string()
+
+
+GUESSES: dict[type[syntax.Node], Callable[[Query, Any], Iterator[tuple[object, pa.DataType]]]] = {
+    syntax.Compare: _guess_operands,
+    syntax.In: _guess_operands,
+    syntax.Between: _guess_operands,
+    syntax.Like: _guess_text,
+}
+"""Where a literal stands beside an attribute: (query, node) -> attributes with the types that they must have."""

@@ -1,0 +1,273 @@
+"""What users hand over becomes Arrow: tables, frames, lists of dicts, streams to merge; event times are read and checked.
+
+Comes in: anything with events. Goes out: a `pyarrow.Table` (or a `RecordBatchReader`, left unread), its `EventSchema`, and event times as
+int64. Every unusable input has an error of its own here; nothing is dropped or reordered unless the caller asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.values import plain, raw
+from cepheid.errors import InputError, SchemaError, nearest, quoted
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of, time_unit
+
+if TYPE_CHECKING:
+    from cepheid.language.syntax import Query as Tree
+
+Array = np.ndarray[Any, Any]
+
+STREAM_COLUMN = "$stream"
+"""The type column of a merged stream whose events have an attribute `type` of their own."""
+
+
+def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
+    """One stream of events as Arrow.
+
+    events: Table, RecordBatch, RecordBatchReader, a pandas DataFrame, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, or a
+    list of dicts (missing attributes are NULL). Raises InputError for anything else, SchemaError for values of mixed types.
+    """
+    if isinstance(events, pa.Table | pa.RecordBatchReader):
+        return events
+    if isinstance(events, pa.RecordBatch):
+        return pa.Table.from_batches([events])
+    if type(events).__module__.partition(".")[0] == "pandas":
+        return _pandas(events)
+    if hasattr(events, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(events)
+    if hasattr(events, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(events)])
+    if isinstance(events, str | bytes | Path | Mapping) or not isinstance(events, Iterable):
+        raise InputError(
+            f"events cannot be a {type(events).__name__}",
+            help="pass a pyarrow.Table or RecordBatchReader, a DataFrame, a list of dicts, or {stream name: events} for several streams",
+        )
+    return _rows(list(events))
+
+
+def _pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
+
+
+def _rows(rows: list[Any]) -> pa.Table:
+    """A table from dicts; the attributes are the keys of all of them, in the order of their first appearance."""
+    wrong = next((number for number, row in enumerate(rows) if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        raise InputError(f"event {wrong} of the list is a {type(rows[wrong]).__name__}, not a dict", help="pass a list of dicts")
+    if not rows:
+        raise SchemaError("an empty list says nothing about its attributes", help="pass an empty pyarrow.Table with a schema instead")
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise SchemaError(f"the values of `{name}` are not of one type: {error}", help="give each attribute one type") from None
+    return pa.table(columns)
+
+
+# ------------------------------------------------------------------------------------------------------------------ event schemas
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input, ready to be bound: its events, and what is known of them."""
+
+    events: pa.Table | pa.RecordBatchReader
+    schema: EventSchema
+
+
+def used_types(tree: Tree) -> frozenset[str]:
+    """The event types that a query names."""
+    from cepheid.language.syntax import Type
+
+    todo: list[Any] = [tree]
+    found: set[str] = set()
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Type) and node.name is not None:
+            found.add(node.name)
+        todo.extend(node.children())
+    return frozenset(found)
+
+
+def source_of(events: object, tree: Tree, *, type: str | None, time: str | None, sort: bool = False) -> Source:  # noqa: A002 - public word
+    """The input of a query: one stream, or ({stream name: events}) several, merged in event-time order, ties in the order of FROM.
+
+    Raises SchemaError and InputError as `table_of`, `schema_of` and `merge`.
+    """
+    if isinstance(events, Mapping):
+        return merge(events, tree, type=type, time=time, sort=sort)
+    table = table_of(events)
+    return Source(table, schema_of(table.schema, type=type, time=time, streams=tree.streams, used=used_types(tree)))
+
+
+def merge(
+    streams: Mapping[Any, object],
+    tree: Tree,
+    *,
+    type: str | None = None,  # noqa: A002 - public word
+    time: str | None = None,
+    sort: bool = False,
+) -> Source:
+    """Several streams as one table in event-time order; ties keep the order of FROM (or of the mapping), then the row order.
+
+    An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column.
+    Attributes that a stream lacks are NULL. Raises SchemaError for missing streams, attributes of types that do not go together, and a
+    missing time column; InputError for an unsorted stream unless `sort`.
+    """
+    names = tuple(tree.streams) or tuple(streams)
+    for name in names:
+        if name not in streams:
+            near = nearest(name, map(str, streams))
+            raise SchemaError(
+                f"the query reads the stream `{name}`, and the input has no such stream",
+                help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(map(str, streams)) or 'no streams'}"],
+            )
+    if not names:
+        raise SchemaError("the input has no streams", help="pass {stream name: events}")
+    tables = {name: _whole(streams[name]) for name in names}
+    time = _common_time(tables, time)
+    used = used_types(tree)
+    type_column = type or _type_name(tables, used)
+    typed = [_typed(name, table, type_column, named=name in used) for name, table in tables.items()]
+    if time is not None:
+        for name, table in tables.items():
+            if not sort:
+                check_order(times_of(table, time, stream=name), table[time], stream=name)
+    merged = _concatenate(names, typed, time)
+    if time is not None:
+        order = np.argsort(times_of(merged, time), kind="stable")
+        merged = merged.take(pa.array(order))
+    types = None
+    if all(name in used or _type_column(table, type_column) is None for name, table in tables.items()):
+        types = {name: frozenset(table.column_names) for name, table in tables.items()}
+    return Source(merged, EventSchema(dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time))
+
+
+def _whole(events: object) -> pa.Table:
+    table = table_of(events)
+    return table.read_all() if isinstance(table, pa.RecordBatchReader) else table
+
+
+def _common_time(tables: Mapping[str, pa.Table], time: str | None) -> str | None:
+    wanted = time or DEFAULT_TIME
+    lacking = [name for name, table in tables.items() if wanted not in table.column_names]
+    if not lacking:
+        return wanted
+    if len(tables) == 1 and time is None:
+        return None
+    raise SchemaError(
+        f"the stream `{lacking[0]}` has no time column `{wanted}`",
+        help=(
+            "several streams are merged by event time: name its column with time=",
+            f"`{lacking[0]}` has {quoted(tables[lacking[0]].column_names)}",
+        ),
+    )
+
+
+def _type_name(tables: Mapping[str, pa.Table], used: frozenset[str]) -> str:
+    """The name of the merged type column: `type`, unless a stream whose name is its type has an attribute of that name."""
+    taken = any(DEFAULT_TYPE in table.column_names and name in used for name, table in tables.items())
+    return STREAM_COLUMN if taken else DEFAULT_TYPE
+
+
+def _type_column(table: pa.Table, name: str) -> str | None:
+    wanted = DEFAULT_TYPE if name == STREAM_COLUMN else name
+    return wanted if wanted in table.column_names else None
+
+
+def _typed(name: str, table: pa.Table, type_column: str, *, named: bool) -> pa.Table:
+    """The table with the type column of the merged stream."""
+    own = None if named else _type_column(table, type_column)
+    if own == type_column:
+        if not is_text(table.schema.field(own).type):
+            raise SchemaError(f"the type column `{own}` of the stream `{name}` is {table.schema.field(own).type}, not text", help="cast it")
+        return table.set_column(table.column_names.index(own), own, table[own].cast(pa.string()))
+    if own is not None:
+        types = table[own].cast(pa.string())
+    else:
+        types = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([name])).dictionary_decode()
+    if type_column in table.column_names:
+        raise SchemaError(f"the stream `{name}` has an attribute `{type_column}` and no type", help="rename it, or give another name with type=")
+    return table.append_column(type_column, types)
+
+
+def _concatenate(names: Sequence[str], tables: Sequence[pa.Table], time: str | None) -> pa.Table:
+    fields: dict[str, tuple[str, pa.DataType]] = {}
+    for name, table in zip(names, tables, strict=True):
+        for item in table.schema:
+            other, kind = fields.setdefault(item.name, (name, item.type))
+            if _zone(kind) != _zone(item.type) or not _together(kind, item.type):
+                raise SchemaError(
+                    f"`{item.name}` is {kind} in the stream `{other}` and {item.type} in `{name}`",
+                    help="cast one of them" + ("" if item.name == time else ", or rename it"),
+                )
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="permissive")
+
+
+def _zone(kind: pa.DataType) -> str | None:
+    return kind.tz if pa.types.is_timestamp(kind) else None
+
+
+def _together(first: pa.DataType, second: pa.DataType) -> bool:
+    try:
+        pa.unify_schemas([pa.schema([("x", first)]), pa.schema([("x", second)])], promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------------------------- event time
+
+
+def times_of(events: pa.Table | pa.RecordBatch, time: str, *, stream: str | None = None) -> Array:
+    """The event times as int64, in steps of the column's unit; zero-copy for one chunk of 64 bits.
+
+    Raises InputError for a NULL time, with its row, and SchemaError for a type that cannot be event time.
+    """
+    column = events.column(time)
+    time_unit(column.type)
+    if column.null_count:
+        row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+        where = f"row {row}" if stream is None else f"row {row} of the stream `{stream}`"
+        raise InputError(
+            f"{where} has no time: `{time}` is NULL ({column.null_count} of {len(column)} rows)",
+            help="leave these rows out before, or give them a time",
+        )
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    arrays = [raw(plain(chunk)).astype(np.int64, copy=False) for chunk in chunks]
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+
+
+def check_order(times: Array, column: Any, *, stream: str | None = None, after: int | None = None, how: str = "sort=True") -> None:
+    """Raise InputError for the first event that is earlier than the one before it (or than `after`, the latest time so far)."""
+    if after is not None and len(times) and int(times[0]) < after:
+        row, before = 0, f"an event that came before ({after})"
+    else:
+        # Slices stay in the cache, and the usual answer needs no array of the whole length.
+        row = next(
+            (
+                int(start + np.argmax(wrong)) + 1
+                for start in range(0, len(times) - 1, 1 << 16)
+                if (wrong := times[start + 1 : start + (1 << 16) + 1] < times[start : min(start + (1 << 16), len(times) - 1)]).any()
+            ),
+            -1,
+        )
+        if row < 0:
+            return
+        before = f"row {row - 1} ({column[row - 1].as_py()})"
+    where = f"row {row}" if stream is None else f"row {row} of the stream `{stream}`"
+    raise InputError(
+        f"the events are not in the order of their times: {where} ({column[row].as_py()}) is earlier than {before}",
+        help=f"q.run(.., {how}) sorts them, stably" if how == "sort=True" else how,
+    )

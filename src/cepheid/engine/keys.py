@@ -1,0 +1,114 @@
+"""PARTITION BY on columns: which rows have the same key, and in which order to read them.
+
+Comes in: the key columns of a batch. Goes out: one small number per row for its key, and rows grouped by key. No Python per row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.values import plain, raw, validity
+from cepheid.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows grouped by key, in their order within each key.
+
+    order: int64, the rows that belong to a partition, key by key. cuts: int64, places in `order` where each partition starts. null_keys: rows
+    that belong to none, for a NULL in their key.
+    """
+
+    order: Array
+    cuts: Array
+    null_keys: int
+
+
+def group(codes: Array, count: int) -> Groups:
+    """Rows grouped by the numbers of their keys, -1 for none (see `key_codes`); linear: radix passes."""
+    rows: Array | None = None
+    dropped = 0
+    if codes.size and int(codes.min()) < 0:
+        rows = np.flatnonzero(codes >= 0)
+        dropped = len(codes) - len(rows)
+        codes = codes[rows]
+    order = stable_order(codes, count)
+    cuts = np.flatnonzero(np.diff(codes[order], prepend=-1)).astype(np.int64, copy=False)
+    return Groups(order if rows is None else rows[order], cuts, dropped)
+
+
+def stable_order(codes: Array, count: int) -> Array:
+    """The stable sorting permutation of codes in [0, count): a radix pass per 16 bits."""
+    order: Array = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in (16, 32, 48):
+        if count >> shift:
+            order = order[np.argsort((codes[order] >> shift & 0xFFFF).astype(np.uint16), kind="stable")]
+    return order
+
+
+def key_codes(events: pa.Table | pa.RecordBatch, names: Sequence[str], *, null_keys: str = "drop") -> tuple[Array, int]:
+    """A number in [0, count) for each row's key, equal for equal keys, -1 where the row has none; and count.
+
+    null_keys: "drop" gives rows with a NULL in their key -1, "group" takes NULL for a value. NaN is NULL, -0.0 is 0.0. Raises SchemaError for a
+    nested attribute. Linear.
+    """
+    codes: Array = np.zeros(events.num_rows, np.int64)
+    missing: Array | None = None
+    count = 1
+    for name in names:
+        encoded, size = _encode(normalized(events.column(name)), name)
+        null = encoded < 0
+        if null_keys == "group":
+            encoded = np.where(null, size, encoded)
+            size += 1
+        elif null.any():
+            missing = null if missing is None else missing | null
+            encoded = np.where(null, 0, encoded)
+        if count * size >= 1 << 31:
+            distinct, codes = np.unique(codes, return_inverse=True)
+            count = len(distinct)
+        codes = codes * size + encoded
+        count *= size
+    if len(names) > 1 and count > 1 << 20:
+        distinct, codes = np.unique(codes, return_inverse=True)
+        count = len(distinct)
+    return (codes if missing is None else np.where(missing, -1, codes)), max(count, 1)
+
+
+def normalized(column: Any) -> pa.Array:
+    """A key column as one plain array: NaN is NULL, and -0.0 is 0.0."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(array.type):
+        return array
+    array = plain(array)
+    if pa.types.is_floating(array.type):
+        values, valid = raw(array), validity(array)
+        null = np.isnan(values) if valid is None else ~valid | np.isnan(values)
+        return pa.array(values + values.dtype.type(0), array.type, mask=null)
+    return array
+
+
+def _encode(array: pa.Array, name: str) -> tuple[Array, int]:
+    """Codes (int64, -1 for NULL) of an array's values, and how many there are."""
+    if not pa.types.is_dictionary(array.type):
+        try:
+            array = array.dictionary_encode()
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            fact = f"`{name}` is {array.type}, and a PARTITION BY attribute holds one value"
+            raise SchemaError(fact, help="partition by one of its fields") from None
+    elif pc.count_distinct(array.dictionary, mode="all").as_py() != len(array.dictionary) or array.dictionary.null_count:
+        array = plain(array).dictionary_encode()
+    codes, valid = raw(array.indices).astype(np.int64), validity(array.indices)
+    return (codes if valid is None else np.where(valid, codes, -1)), len(array.dictionary)

@@ -1,0 +1,435 @@
+"""The result of a recognition: matches as flat buffers, shown as objects, Arrow tables or text only when asked.
+
+Comes in: what the kernel wrote (offsets, positions, labels), the events they point to and the keys of their partitions. Goes out:
+`Matches`, a sequence of `Match`. Everything is columnar; only iteration makes one Python object per match.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.automata.automaton import Mark
+    from cepheid.engine.evaluation import Chunk
+
+Array = np.ndarray[Any, Any]
+
+SHOWN = 10
+"""Matches that a terminal or notebook shows."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What all matches of one query over one schema have in common.
+
+    variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
+    dictionaries. keys: the attributes of
+    PARTITION BY (empty where it was derived). time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
+    """
+
+    variables: tuple[str, ...]
+    labels: tuple[Mark, ...]
+    events: pa.Schema
+    keys: tuple[str, ...] = ()
+    time: str | None = None
+    measures: tuple[pa.Field, ...] = ()
+
+    @property
+    def time_fields(self) -> list[pa.Field]:
+        """`start_time` and `end_time`, with the type of the time column."""
+        if self.time is None:
+            return []
+        kind = self.events.field(self.time).type
+        return [pa.field("start_time", kind), pa.field("end_time", kind)]
+
+    def schema(self, *, events: bool = False) -> pa.Schema:
+        """The schema of `Matches.to_arrow`; raises SchemaError for two columns of one name."""
+        fields = [self.events.field(key) for key in self.keys]
+        if not events:
+            fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
+        fields += self.time_fields
+        fixed = {item.name for item in fields}
+        struct = pa.list_(pa.struct(list(self.events))) if events else pa.large_list(pa.int64())
+        shown = list(self.measures) or [pa.field(variable, struct) for variable in self.variables]
+        for item in shown:
+            if item.name in fixed:
+                raise SchemaError(
+                    f"the output would have two columns named `{item.name}`",
+                    help=f"give another name in the query: `AS {item.name}_`",
+                )
+        return pa.schema(fields + shown)
+
+    def visible(self, variable: str) -> Array:
+        """For each label number whether it puts its event in the variable: bool."""
+        return np.array([variable in label for label in self.labels], np.bool_)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A column's type in the output: what a dictionary holds, and not its encoding."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+class Match:
+    """One match: an interval and, for each variable, the positions of its events.
+
+    start, end: positions of the first and last event in the partition. start_time, end_time: their times (datetime with the column's zone,
+    date or int), None without a time column. keys: the partition's key values. variables: name -> positions, ascending. ``match["x"]``:
+    the events of x, as dicts.
+    """
+
+    __slots__ = ("_index", "_matches")
+
+    def __init__(self, matches: Matches, index: int) -> None:
+        self._matches = matches
+        self._index = index
+
+    @property
+    def start(self) -> int:
+        """Position of the first event."""
+        return int(self._matches.positions[self._matches.offsets[self._index]])
+
+    @property
+    def end(self) -> int:
+        """Position of the last event."""
+        return int(self._matches.positions[self._matches.offsets[self._index + 1] - 1])
+
+    @property
+    def start_time(self) -> Any:
+        """Time of the first event."""
+        return self._matches.time_at(int(self._matches.offsets[self._index]))
+
+    @property
+    def end_time(self) -> Any:
+        """Time of the last event."""
+        return self._matches.time_at(int(self._matches.offsets[self._index + 1]) - 1)
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The values of the PARTITION BY attributes."""
+        return self._matches.keys_of(self._index)
+
+    @property
+    def variables(self) -> dict[str, tuple[int, ...]]:
+        """The positions of each variable's events, ascending."""
+        positions = self._slice(self._matches.positions)
+        return {name: tuple(positions[self._of(name)].tolist()) for name in self._matches.layout.variables}
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        """The values of SELECT's measures."""
+        table = self._matches.measures
+        return {} if table is None else {name: table[name][self._index].as_py() for name in table.column_names}
+
+    def __getitem__(self, variable: str) -> list[dict[str, Any]]:
+        if variable not in self._matches.layout.variables:
+            raise KeyError(variable)
+        rows = self._slice(self._matches.rows)[self._of(variable)]
+        events: list[dict[str, Any]] = self._matches.events.take(pa.array(rows)).to_pylist()
+        return events
+
+    def _slice(self, array: Array) -> Array:
+        return array[self._matches.offsets[self._index] : self._matches.offsets[self._index + 1]]
+
+    def _of(self, variable: str) -> Array:
+        chosen: Array = self._matches.layout.visible(variable)[self._slice(self._matches.labels)]
+        return chosen
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Match) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.end, tuple(self.variables.items())))
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.start, self.end, self.variables, self.keys, self.measures
+
+    def __repr__(self) -> str:
+        shown = self.measures or self.variables
+        parts = {**self.keys, "start": self.start, "end": self.end, **shown}
+        return f"Match({', '.join(f'{name}={value!r}' for name, value in parts.items())})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matches(Sequence[Match]):
+    """The matches of a query, in the order of the events that end them.
+
+    offsets: int64, n + 1; match i has the marks ``offsets[i]:offsets[i + 1]``, its first is its start and its last its end. positions: int64,
+    per mark the position in the partition. labels: uint16, per mark its label number. rows: int64, per mark the row of `events`.
+    partitions: int64, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a NULL in their key.
+    """
+
+    layout: Layout
+    offsets: Array
+    positions: Array
+    labels: Array
+    rows: Array
+    events: pa.Table = field(compare=False)
+    partitions: Array | None = None
+    keys: pa.Table | None = None
+    measures: pa.Table | None = None
+    null_keys: int = 0
+    undecided: int = 0
+
+    @classmethod
+    def none(cls, layout: Layout, events: pa.Table | None = None, *, null_keys: int = 0) -> Matches:
+        """No matches."""
+        nothing = np.zeros(0, np.int64)
+        events = layout.events.empty_table() if events is None else events
+        keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
+        partitions = nothing if layout.keys else None
+        return cls(layout, np.zeros(1, np.int64), nothing, nothing.astype(np.uint16), nothing, events, partitions, keys, null_keys=null_keys)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Matches: ...
+
+    def __getitem__(self, index: int | slice) -> Match | Matches:
+        if isinstance(index, slice):
+            return self._sliced(index)
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise IndexError(f"match {index} of {len(self)}")
+        return Match(self, position)
+
+    def _sliced(self, index: slice) -> Matches:
+        start, stop, step = index.indices(len(self))
+        if step != 1:
+            return self.take(np.arange(start, stop, step))
+        stop = max(start, stop)
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        return self._with(
+            self.offsets[start : stop + 1] - first,
+            (self.positions[first:last], self.labels[first:last], self.rows[first:last]),
+            None if self.partitions is None else self.partitions[start:stop],
+            None if self.measures is None else self.measures.slice(start, stop - start),
+        )
+
+    def take(self, indices: Array) -> Matches:
+        """The matches with these indices, in this order."""
+        lengths = np.diff(self.offsets)[indices]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        marks = np.repeat(self.offsets[:-1][indices] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return self._with(
+            offsets,
+            (self.positions[marks], self.labels[marks], self.rows[marks]),
+            None if self.partitions is None else self.partitions[indices],
+            None if self.measures is None else self.measures.take(pa.array(indices)),
+        )
+
+    def _with(self, offsets: Array, marks: tuple[Array, Array, Array], partitions: Array | None, measures: pa.Table | None) -> Matches:
+        return Matches(self.layout, offsets, *marks, self.events, partitions, self.keys, measures, self.null_keys, self.undecided)
+
+    def __iter__(self) -> Iterator[Match]:
+        return (Match(self, index) for index in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matches) and len(self) == len(other) and all(map(Match.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # equality looks at every match
+
+    # ------------------------------------------------------------------------------------------------------------------- columns
+
+    @property
+    def start_rows(self) -> Array:
+        """For each match the row of `events` that starts it."""
+        return self.rows[self.offsets[:-1]]
+
+    @property
+    def end_rows(self) -> Array:
+        """For each match the row of `events` that ends it."""
+        rows: Array = self.rows[self.offsets[1:] - 1]
+        return rows
+
+    def time_at(self, mark: int) -> Any:
+        """The time of a mark's event as a Python value; None without a time column."""
+        name = self.layout.time
+        return None if name is None else self.events[name][int(self.rows[mark])].as_py()
+
+    def keys_of(self, index: int) -> dict[str, Any]:
+        """The key values of a match's partition."""
+        if self.partitions is None or self.keys is None:
+            return {}
+        row = int(self.partitions[index])
+        return {name: self.keys[name][row].as_py() for name in self.keys.column_names}
+
+    def _variable(self, name: str, values: Array) -> tuple[Array, Array]:
+        """The offsets (int64) and values of one variable's marks."""
+        chosen = self.layout.visible(name)[self.labels]
+        if chosen.all():
+            return self.offsets, values
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])
+        return before[self.offsets], values[chosen]
+
+    def to_arrow(self, *, events: bool = False) -> pa.Table:
+        """One row per match: the keys, start and end, start_time and end_time, then per variable the positions of its events.
+
+        events: instead of positions, per variable a list of structs with the events themselves (the shape that Spark gives; no start and
+        end). Where SELECT names measures, these instead of the variables. Zero-copy for a variable that all marks are in.
+        """
+        schema = self.layout.schema(events=events)
+        columns: list[Any] = []
+        if self.layout.keys and self.keys is not None:
+            taken = self.keys.take(pa.array(self.partitions))
+            columns += [_plain(taken[key]) for key in self.layout.keys]
+        if not events:
+            columns += [pa.array(self.positions[self.offsets[:-1]]), pa.array(self.positions[self.offsets[1:] - 1])]
+        if self.layout.time is not None:
+            times = self.events[self.layout.time]
+            columns += [times.take(pa.array(self.start_rows)), times.take(pa.array(self.end_rows))]
+        if self.layout.measures:
+            assert self.measures is not None
+            columns += self.measures.columns
+        elif events:
+            columns += [self._events_of(name) for name in self.layout.variables]
+        else:
+            columns += [self._positions_of(name) for name in self.layout.variables]
+        return pa.table(columns, schema=schema)
+
+    def _positions_of(self, name: str) -> pa.Array:
+        offsets, values = self._variable(name, self.positions)
+        return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+    def _events_of(self, name: str) -> pa.ChunkedArray:
+        """A list column of structs, in chunks that 32-bit offsets can address."""
+        offsets, rows = self._variable(name, self.rows)
+        kind = pa.list_(pa.struct(list(self.layout.events)))
+        chunks = []
+        start = 0
+        while start < len(self):
+            stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + LIST_ROWS, "right")) - 1)
+            taken = self.events.take(pa.array(rows[offsets[start] : offsets[stop]]))
+            arrays = [_one_chunk(_plain(taken[name])) for name in self.layout.events.names]
+            struct = pa.StructArray.from_arrays(arrays, fields=list(self.layout.events))
+            lists = pa.array((offsets[start : stop + 1] - offsets[start]).astype(np.int32))
+            chunks.append(pa.ListArray.from_arrays(lists, struct))
+            start = stop
+        return pa.chunked_array(chunks, kind)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows of `to_arrow` as dicts."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    def to_pandas(self) -> Any:
+        """The table of `to_arrow` as a pandas DataFrame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    # ------------------------------------------------------------------------------------------------------------------- showing
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        table = self[:SHOWN].to_arrow()
+        columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
+        return table.column_names, [list(row) for row in zip(*columns, strict=True)]
+
+    def _title(self) -> str:
+        count = "1 match" if len(self) == 1 else f"{len(self):,} matches"
+        dropped = f" (events without a key: {self.null_keys:,})" if self.null_keys else ""
+        undecided = f" (undecided: {self.undecided:,})" if self.undecided else ""
+        return count + dropped + undecided
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return self._title()
+        names, rows = self._shown()
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [names, *rows]]
+        rest = [f".. and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
+        return "\n".join([self._title(), *lines, *rest])
+
+    def _repr_html_(self) -> str:
+        names, rows = self._shown()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        rest = f"<p>and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
+        return f"<p>{self._title()}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+LIST_ROWS = 2**31 - 1
+"""Most events in one chunk of a list column."""
+
+CELL_WIDTH = 40
+"""Longest value that a terminal table shows, in characters."""
+
+
+def _text(value: Any) -> str:
+    text = str(value) if value is not None else "NULL"
+    return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 2] + ".."
+
+
+def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0) -> Matches:
+    """The matches of several results of one query as one; events that no match shows are left behind."""
+    compact = [_compact(part) for part in parts if len(part)]
+    if not compact:
+        return Matches.none(layout, null_keys=null_keys)
+    shift = _shifts([len(part.rows) for part in compact])
+    event_shift = _shifts([part.events.num_rows for part in compact])
+    key_shift = _shifts([0 if part.keys is None else part.keys.num_rows for part in compact])
+    pairs = list(zip(compact, shift, strict=True))
+    partitions: Array | None = None
+    keys: pa.Table | None = None
+    if layout.keys:
+        partitions = np.concatenate([part.partitions + step for part, step in zip(compact, key_shift, strict=True) if part.partitions is not None])
+        keys = pa.concat_tables([part.keys for part in compact if part.keys is not None])
+    return Matches(
+        layout,
+        np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + step for part, step in pairs)]),
+        np.concatenate([part.positions for part in compact]),
+        np.concatenate([part.labels for part in compact]),
+        np.concatenate([part.rows + step for part, step in zip(compact, event_shift, strict=True)]),
+        pa.concat_tables([part.events for part in compact]),
+        partitions,
+        keys,
+        null_keys=null_keys,
+    )
+
+
+def _shifts(sizes: Sequence[int]) -> list[int]:
+    return [0, *np.cumsum(sizes).tolist()][:-1]
+
+
+def _compact(part: Matches) -> Matches:
+    """The same matches with only the events that they mark and the keys that they have."""
+    used, rows = np.unique(part.rows, return_inverse=True)
+    partitions, keys = part.partitions, part.keys
+    if partitions is not None and keys is not None:
+        kept, partitions = np.unique(partitions, return_inverse=True)
+        keys = keys.take(pa.array(kept))
+    events = part.events.take(pa.array(used)).combine_chunks()
+    return Matches(part.layout, part.offsets, part.positions, part.labels, rows.astype(np.int64, copy=False), events, partitions, keys)
+
+
+def collect(chunks: Sequence[Chunk]) -> tuple[Array, Array, Array, Array]:
+    """The chunks of an evaluation as (offsets, positions, labels, segments) of all of them; one chunk is passed on without a copy."""
+    if len(chunks) == 1:
+        chunk = chunks[0]
+        return chunk.offsets, chunk.positions, chunk.labels, chunk.segments
+    if not chunks:
+        nothing = np.zeros(0, np.int64)
+        return np.zeros(1, np.int64), nothing, np.zeros(0, np.uint16), np.zeros(0, np.int32)
+    shift = _shifts([len(chunk.positions) for chunk in chunks])
+    offsets = np.concatenate([np.zeros(1, np.int64), *(chunk.offsets[1:] + step for chunk, step in zip(chunks, shift, strict=True))])
+    fields = [np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("positions", "labels", "segments")]
+    return offsets, fields[0], fields[1], fields[2]

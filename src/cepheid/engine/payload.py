@@ -1,0 +1,155 @@
+"""What a recognizer keeps besides the kernel's state: the keys it has met, and the marked events that a match may still show.
+
+Comes in: rows of batches. Goes out: slots for keys, and rows for (slot, position). Both are columnar; the one Python object per key is its
+entry in a dict.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.keys import normalized
+from cepheid.engine.values import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Array = np.ndarray[Any, Any]
+
+MANY_CHUNKS = 64
+"""Chunks after which a growing table is put together."""
+
+LEAST_COMPACTION = 4096
+"""Events that a payload holds before it looks for dead ones."""
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """The table without dictionaries: chunks of several batches then go together."""
+    columns = [
+        pa.chunked_array([plain(chunk) for chunk in column.chunks], column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+class KeyIndex:
+    """Slots of keys, given in the order of first appearance.
+
+    keys: the PARTITION BY attributes; without any there is one slot, 0. seen: int64 per slot, events so far.
+    """
+
+    def __init__(self, keys: Sequence[str], schema: pa.Schema) -> None:
+        self.keys = tuple(keys)
+        self.table = pa.schema([schema.field(name) for name in keys]).empty_table()
+        self.seen: Array = np.zeros(0 if keys else 1, np.int64)
+        self._slots: dict[tuple[Any, ...], int] = {}
+
+    def slots(self, distinct: pa.Table) -> Array:
+        """The slots (int32) of distinct keys, one per row of a table of the key columns; new keys get new slots."""
+        distinct = decoded(pa.table([normalized(distinct[name]) for name in self.keys], names=list(self.keys)))
+        rows = list(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
+        known = self._slots
+        before = len(known)
+        slots = np.array([known.setdefault(row, len(known)) for row in rows], np.int32)
+        if len(known) > before:
+            new = distinct.filter(pa.array(slots >= before))
+            self.table = pa.concat_tables([self.table, new])
+            if self.table[0].num_chunks > MANY_CHUNKS:
+                self.table = self.table.combine_chunks()
+            self._fit(len(known))
+        return slots
+
+    def _fit(self, count: int) -> None:
+        if count > len(self.seen):
+            self.seen = np.concatenate([self.seen, np.zeros(max(count, 2 * len(self.seen)) - len(self.seen), np.int64)])
+
+    def load(self, table: pa.Table, seen: Array) -> None:
+        """Take over the keys of a snapshot."""
+        self.table = table
+        self.seen = seen
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        self._slots = {row: slot for slot, row in enumerate(rows)}
+        self._fit(len(self._slots))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys, with the dict's entries counted at 150 each."""
+        return int(self.table.nbytes + self.seen.nbytes + 150 * len(self._slots))
+
+
+class Payload:
+    """The marked events: their columns, slots and positions, in the order of arrival.
+
+    events: the rows. slots: int32. positions: int64, in the partition. places: int64, in the whole stream. times: int64.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.events = schema.empty_table()
+        self.slots: Array = np.zeros(0, np.int32)
+        self.positions: Array = np.zeros(0, np.int64)
+        self.places: Array = np.zeros(0, np.int64)
+        self.times: Array = np.zeros(0, np.int64)
+        self._index: tuple[Array, Array] | None = None
+        self._after_compaction = LEAST_COMPACTION
+
+    def append(self, events: pa.Table, slots: Array, positions: Array, places: Array, times: Array) -> None:
+        """Keep some more events."""
+        if not len(slots):
+            return
+        self.events = pa.concat_tables([self.events, events])
+        if self.events.num_columns and self.events[0].num_chunks > MANY_CHUNKS:
+            self.events = self.events.combine_chunks()
+        self.slots = np.concatenate([self.slots, slots])
+        self.positions = np.concatenate([self.positions, positions])
+        self.places = np.concatenate([self.places, places])
+        self.times = np.concatenate([self.times, times])
+        self._index = None
+
+    def find(self, slots: Array, positions: Array) -> Array:
+        """The rows (int64) of events that are kept, by slot and position."""
+        if self._index is None:
+            keys = _joined(self.slots, self.positions)
+            order = np.argsort(keys, kind="stable")
+            self._index = keys[order], order
+        keys, order = self._index
+        rows: Array = order[np.searchsorted(keys, _joined(slots, positions))]
+        return rows
+
+    def compact(self, seen: Array, *, window: int | None, count_window: int | None, now: int) -> None:
+        """Drop events that no later match can show, once more than half are such; amortized O(1) per event.
+
+        seen: events of each slot so far. now: the least time that a later event can have.
+        """
+        if len(self.slots) < 2 * self._after_compaction or (window is None and count_window is None):
+            return
+        alive = np.ones(len(self.slots), np.bool_)
+        if window is not None:
+            alive &= self.times >= now - window
+        if count_window is not None:
+            alive &= self.positions > seen[self.slots] - count_window
+        count = int(np.count_nonzero(alive))
+        if 2 * count < len(alive):
+            self.keep(alive)
+        self._after_compaction = max(LEAST_COMPACTION, count)
+
+    def keep(self, alive: Array) -> None:
+        """Drop all others."""
+        rows = np.flatnonzero(alive)
+        self.events = self.events.take(pa.array(rows)).combine_chunks()
+        self.slots, self.positions = self.slots[rows], self.positions[rows]
+        self.places, self.times = self.places[rows], self.times[rows]
+        self._index = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is kept."""
+        own = (self.slots, self.positions, self.places, self.times)
+        return int(self.events.nbytes) + sum(int(array.nbytes) for array in own)
+
+
+def _joined(slots: Array, positions: Array) -> Array:
+    """One number for slot and position: kept events of one partition lie less than 2**32 positions apart."""
+    return slots.astype(np.int64) << 32 | (positions & 0xFFFFFFFF)

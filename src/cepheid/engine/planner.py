@@ -1,0 +1,222 @@
+"""From a bound plan to what runs: the windows that the kernel bounds, the program, the limit, and the guarantees that `explain()` prints.
+
+Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. What this evaluation does not do raises `NotSupportedError` with the
+operator's name and place, and the way out (the reference). The table of fragments and guarantees is engine.md, section 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.automata import Program, program_of
+from cepheid.engine.inputs import STREAM_COLUMN
+from cepheid.engine.matches import Layout, plain_type
+from cepheid.engine.predicates import Predicates
+from cepheid.errors import CepheidError, NotSupportedError, Span
+from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical import plan as logical
+from cepheid.logical.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from cepheid.logical.plan import Interval, Pattern, QueryPlan
+    from cepheid.schema import EventSchema
+
+REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
+
+STRATEGIES = frozenset({Strategy.ALL, Strategy.ANY, Strategy.STRICT})
+"""The strategies that this evaluation has."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What an evaluation promises, as `explain()` prints it."""
+
+    evaluation: str
+    update: str
+    state: str
+    delay: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One query over one schema, ready to run.
+
+    plan: as bound. rewritten: what construction read. program: the automaton's. window: greatest time(end) - time(start), None without.
+    count_window: greatest end - start + 1 in events, None without. limit: matches per ending event, None for all.
+    """
+
+    plan: QueryPlan
+    rewritten: QueryPlan
+    program: Program
+    window: int | None
+    count_window: int | None
+    limit: int | None
+
+    @property
+    def schema(self) -> EventSchema:
+        """The schema of the events."""
+        return self.plan.schema
+
+    @cached_property
+    def predicates(self) -> Predicates:
+        """Events to letters."""
+        return Predicates(self.program.predicates, self.schema)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What the matches look like."""
+        return layout_of(self.plan, self.program.label_sets, derived=self.derived)
+
+    @property
+    def derived(self) -> bool:
+        """Whether PARTITION BY comes from equalities: then NULL keys match nothing, and positions are those of the whole stream."""
+        return bool(getattr(self.rewritten, "partition_rewritten", False))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes that partition the stream, written or derived."""
+        return self.rewritten.partition_by
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""
+        attributes = [(name, str(kind)) for name, kind in self.schema.attributes.items()]
+        text = repr((self.window, self.count_window, self.limit, self.keys, self.derived, self.schema.time_column, attributes))
+        return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this evaluation promises."""
+        bounded = self.window is not None or self.count_window is not None
+        partition = " of each partition" if self.keys else ""
+        return Guarantee(
+            evaluation="match graph over the automaton, determinized lazily; one pass",
+            update="O(m) per event, m = live macro states of the event's partition",
+            state=(
+                f"O(marked events within the window{partition})"
+                if bounded
+                else f"grows with the marked events{partition}: there is no window over the whole pattern"
+            ),
+            delay="output-linear: the time per match depends on its length alone",
+        )
+
+
+def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, derived: bool = False) -> Layout:
+    """The layout of a query's matches; raises SchemaError for colliding output names."""
+    schema = plan.schema
+    events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != STREAM_COLUMN])
+    measures = tuple(pa.field(measure.name, measure.expression.type) for measure in plan.measures)  # type: ignore[attr-defined]
+    if plan.count:
+        measures = (pa.field("count", pa.int64()),)
+    layout = Layout(plan.variables, labels, events, () if derived else plan.partition_by, schema.time_column, measures)
+    layout.schema()
+    return layout
+
+
+def compile_plan(plan: QueryPlan) -> Compiled:
+    """The evaluation of a bound plan.
+
+    Raises NotSupportedError outside the fragment (local filters, one window over the whole pattern, PARTITION BY, ALL, ANY, STRICT, LIMIT),
+    LimitError past a limit of rewriting or construction, SchemaError for colliding output names.
+    """
+    try:
+        check_supported(plan)
+        rewritten = rewrite(plan)
+        pattern, bounds = hoist(rewritten.pattern)
+        program = program_of(pattern, plan.schema, variables=plan.variables, strategy=plan.strategy)
+    except CepheidError as error:
+        raise error.located(plan.text) if plan.text else error from None
+    limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY else None) if limit is not None]
+    compiled = Compiled(plan, rewritten, program, bounds.window, bounds.count, min(limits, default=None))
+    _ = compiled.layout
+    return compiled
+
+
+# ------------------------------------------------------------------------------------------------------------------------- windows
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Windows over a whole pattern: time(end) - time(start) <= window, end - start + 1 <= count; None is none."""
+
+    window: int | None = None
+    count: int | None = None
+
+    def __and__(self, other: Bounds) -> Bounds:
+        return Bounds(_least(self.window, other.window), _least(self.count, other.count))
+
+
+def _least(first: int | None, second: int | None) -> int | None:
+    return min((bound for bound in (first, second) if bound is not None), default=None)
+
+
+def hoist(pattern: Pattern) -> tuple[Pattern, Bounds]:
+    """The pattern without the windows over all of it, and these.
+
+    A window commutes with AS, PROJECT, FILTER and STRICT (they keep intervals); a window on one side of AND bounds both (equal intervals); OR
+    has one where its sides have the same. Raises NotSupportedError for a window with a lower bound.
+    """
+    match pattern:
+        case logical.Within():
+            inner, bounds = hoist(pattern.pattern)
+            return inner, bounds & Bounds(window=_upper(pattern.interval, pattern))
+        case logical.WithinEvents():
+            inner, bounds = hoist(pattern.pattern)
+            return inner, bounds & Bounds(count=pattern.count)
+        case logical.Named() | logical.Project() | logical.Filter():
+            inner, bounds = hoist(pattern.pattern)
+            return dataclasses.replace(pattern, pattern=inner), bounds
+        case logical.Select(strategy=Strategy.STRICT | Strategy.ALL):
+            inner, bounds = hoist(pattern.pattern)
+            return dataclasses.replace(pattern, pattern=inner), bounds
+        case logical.And():
+            parts = [hoist(operand) for operand in pattern.operands]
+            bounds = Bounds()
+            for _, more in parts:
+                bounds &= more
+            return dataclasses.replace(pattern, operands=tuple(part for part, _ in parts)), bounds
+        case logical.Or():
+            parts = [hoist(operand) for operand in pattern.operands]
+            if len({bounds for _, bounds in parts}) == 1:
+                return dataclasses.replace(pattern, operands=tuple(part for part, _ in parts)), parts[0][1]
+    return pattern, Bounds()
+
+
+def _upper(interval: Interval, pattern: Pattern) -> int | None:
+    if interval.lower > 0:
+        raise NotSupportedError("a window with a lower bound is not supported by the automaton engine", span=pattern.span, help=REFERENCE_HELP)
+    return interval.upper
+
+
+# ------------------------------------------------------------------------------------------------------------------ what is supported
+
+
+def check_supported(plan: QueryPlan) -> None:
+    """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
+    if plan.strategy not in STRATEGIES:
+        raise _unsupported(plan, f"the strategy {plan.strategy.value}", r"\bSELECT\s+(\w+)")
+    if plan.count:
+        raise _unsupported(plan, "COUNT(*)", r"\bCOUNT\s*\(\s*\*\s*\)")
+    if plan.measures:
+        first = plan.measures[0]
+        raise NotSupportedError(
+            "measures in SELECT are not supported by the automaton engine", text=plan.text or None, span=first.expression.span, help=REFERENCE_HELP
+        )
+    if plan.consume is not Consumption.NONE:
+        raise _unsupported(plan, f"CONSUME BY {plan.consume.value}", r"\bCONSUME\s+BY\s+\w+")
+    if plan.model is not None:
+        raise _unsupported(plan, f"TIME MODEL {plan.model.value}", r"\bTIME\s+MODEL\s+\w+")
+
+
+def _unsupported(plan: QueryPlan, what: str, place: str) -> NotSupportedError:
+    found = re.search(place, plan.text, re.IGNORECASE)
+    group = 1 if found and found.lastindex else 0
+    span = Span(*found.span(group)) if found else None
+    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=REFERENCE_HELP)

@@ -1,0 +1,274 @@
+"""`Query`: what users hold. Text, file, tree or builder comes in; matches, recognizers, explanations and drawings go out.
+
+A query is parsed at once, so that its text's errors come early; it is bound and compiled for each schema it meets, and remembers that. It is
+immutable, and knows nothing of the events it was run on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.engine import batch, definition
+from cepheid.engine.inputs import source_of, used_types
+from cepheid.engine.matches import Matches, concatenate
+from cepheid.engine.planner import Compiled, compile_plan, layout_of
+from cepheid.engine.recognizer import Recognizer
+from cepheid.errors import CepheidError, InputError, NotSupportedError, nearest
+from cepheid.language import parse, read_query, syntax, to_text
+from cepheid.logical.bind import bind
+from cepheid.schema import EventSchema, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cepheid.engine.explain import Explanation
+    from cepheid.engine.inputs import Source
+    from cepheid.logical.plan import QueryPlan
+
+ENGINES = ("compiled", "python", "checked", "reference")
+"""What `engine=` may be: variants of the kernel (see `cepheid.kernel.VARIANTS`), or the definition itself."""
+
+REMEMBERED = 16
+"""Schemas whose compiled query a `Query` remembers."""
+
+
+def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object] | None = None) -> Query:
+    """A query from its text, from a file (`Path`), from a syntax tree or from a builder.
+
+    args: the values of the parameters `:name`. Raises QuerySyntaxError for what is not a query, LimitError past the limits of the language.
+    """
+    if isinstance(source, Path):
+        source = read_query(source)
+    if isinstance(source, str):
+        return Query(parse(source), source, args or {})
+    tree = source
+    if not isinstance(tree, syntax.Query) and hasattr(tree, "select"):
+        tree = tree.select()
+    if not isinstance(tree, syntax.Query):
+        raise InputError(
+            f"a query cannot be a {type(source).__name__}", help="pass its text, a pathlib.Path to a file, or what the builder gives"
+        )
+    # Printing and parsing again gives every node its place in a text that errors can show.
+    text = to_text(tree)
+    return Query(parse(text), text, args or {})
+
+
+class Query:
+    """A query of the language: immutable, compiled for each schema it is run on."""
+
+    def __init__(self, tree: syntax.Query, text: str, args: Mapping[str, object]) -> None:
+        self._tree = tree
+        self._text = text
+        self._args = MappingProxyType(dict(args))
+        self._compiled: dict[object, Compiled] = {}
+
+    @property
+    def text(self) -> str:
+        """The text of the query, as it was given."""
+        return self._text
+
+    @property
+    def tree(self) -> syntax.Query:
+        """The syntax tree."""
+        return self._tree
+
+    @property
+    def args(self) -> Mapping[str, object]:
+        """The values of the parameters."""
+        return self._args
+
+    def with_args(self, **args: object) -> Query:
+        """The same query with these parameters set (the others keep their values)."""
+        return Query(self._tree, self._text, {**self._args, **args})
+
+    def __repr__(self) -> str:
+        args = f", args={dict(self._args)!r}" if self._args else ""
+        return f"cepheid.query({self._text!r}{args})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and self._tree == other._tree and self._args == other._args
+
+    def __hash__(self) -> int:
+        return hash(self._tree)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _from_text, (self._text, dict(self._args))
+
+    # -------------------------------------------------------------------------------------------------------------- compiling
+
+    def schema(self, schema: pa.Schema | EventSchema, *, type: str | None = None, time: str | None = None) -> EventSchema:  # noqa: A002
+        """An Arrow schema as the query reads it: where the type and the time stand. Raises SchemaError."""
+        if isinstance(schema, EventSchema):
+            return schema
+        return schema_of(schema, type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
+
+    def bound(self, schema: EventSchema) -> QueryPlan:
+        """The logical plan over a schema; raises BindError with the place in the text."""
+        try:
+            return bind(self._tree, schema, args=self._args, text=self._text)
+        except CepheidError as error:
+            raise error.located(self._text) from None
+
+    def compiled(self, schema: EventSchema) -> Compiled:
+        """The evaluation over a schema; raises BindError, NotSupportedError and LimitError with the place in the text."""
+        key = (
+            tuple(schema.attributes.items()),
+            schema.type_column,
+            schema.stream,
+            None if schema.types is None else frozenset(schema.types.items()),
+            schema.time_column,
+        )
+        known = self._compiled.get(key)
+        if known is None:
+            known = compile_plan(self.bound(schema))
+            if len(self._compiled) >= REMEMBERED:
+                self._compiled.pop(next(iter(self._compiled)))
+            self._compiled[key] = known
+        return known
+
+    def output_schema(
+        self,
+        schema: pa.Schema | EventSchema,
+        *,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+        events: bool = False,
+    ) -> pa.Schema:
+        """The schema of `Matches.to_arrow(events=events)` for events of this schema, before any run."""
+        return layout_of(self.bound(self.schema(schema, type=type, time=time)), ()).schema(events=events)
+
+    # ---------------------------------------------------------------------------------------------------------------- running
+
+    def run(
+        self,
+        events: object,
+        *,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+        until: int | str | None = None,
+        engine: str | None = None,
+        sort: bool = False,
+        null_keys: str = "drop",
+        order: Sequence[str] = (),
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Matches:
+        """The matches of the query over `events`.
+
+        events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a
+        list of dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM). type, time: the
+        columns of event type and time (default: `type` and `ts`, where present). until: what is known to be complete (absence only).
+        engine: None, or one of `ENGINES`. sort: put events in the order of their times, stably, instead of an error. null_keys: "drop" events
+        with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
+        equal time, before the row order. progress: called with (rows done, rows).
+
+        Raises BindError, NotSupportedError, LimitError (the query), SchemaError, InputError (the events). Linear in events and matches.
+        """
+        _choice("engine", engine, ENGINES)
+        _choice("null_keys", null_keys, ("drop", "group"))
+        order = (order,) if isinstance(order, str) else tuple(order)
+        source = source_of(events, self._tree, type=type, time=time, sort=sort)
+        if engine == "reference":
+            return self._by_definition(source, until=until, sort=sort, null_keys=null_keys, order=order)
+        compiled = self.compiled(source.schema)
+        if until is not None:
+            raise NotSupportedError("`until` matters for NOT FOLLOWED BY alone, and this query has none", help="leave until= out")
+        if isinstance(source.events, pa.RecordBatchReader) and not sort and not order:
+            recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine)
+            parts = [recognizer.push(piece) for piece in source.events]
+            return concatenate(compiled.layout, parts, null_keys=recognizer.null_keys)
+        table = _whole(source)
+        return batch.run(compiled, table, sort=sort, order=order, null_keys=null_keys, variant=engine, progress=progress)
+
+    def _by_definition(self, source: Source, *, until: int | str | None, sort: bool, null_keys: str, order: Sequence[str]) -> Matches:
+        plan = self.bound(source.schema)
+        table = _whole(source)
+        if sort or order:
+            _, rows = batch.ordered(plan.schema, table, sort=sort, order=order)
+            table = table if rows is None else table.take(pa.array(rows))
+        return definition.run(plan, table, until=until, null_keys=null_keys)
+
+    def recognizer(
+        self,
+        schema: pa.Schema | EventSchema,
+        *,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+        lateness: object = None,
+        null_keys: str = "drop",
+        engine: str | None = None,
+        snapshot: bytes | None = None,
+    ) -> Recognizer:
+        """An incremental recognizer for events of this schema: `push` batches, get the matches that end in them.
+
+        lateness: how late an event may come (a text such as "10s", a timedelta, or steps of the time column); None: events must come in
+        order. snapshot: bytes of `Recognizer.snapshot` to go on from. Raises as `run`, and SnapshotError for bytes of another query.
+        """
+        _choice("engine", engine, ENGINES[:-1])
+        _choice("null_keys", null_keys, ("drop", "group"))
+        compiled = self.compiled(self.schema(schema, type=type, time=time))
+        recognizer = Recognizer(compiled, lateness=lateness, null_keys=null_keys, variant=engine)
+        if snapshot is not None:
+            recognizer.restore(snapshot)
+        return recognizer
+
+    def on(self, **options: Any) -> Callable[[Any], Any]:
+        """A function of a Spark DataFrame, for `DataFrame.transform`; the options are those of `cepheid.spark.batch.on`."""
+        from cepheid.spark.batch import on
+
+        transformed: Callable[[Any], Any] = on(self, **options)
+        return transformed
+
+    # ---------------------------------------------------------------------------------------------------------------- showing
+
+    def explain(
+        self,
+        stage: str | None = None,
+        *,
+        schema: pa.Schema | EventSchema | None = None,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+    ) -> Explanation:
+        """What the query means and what it will cost: every stage from text to program, the evaluation and its guarantees, lints.
+
+        stage: one of `cepheid.engine.explain.STAGES`, or None for all. schema: of the events; without it only what needs no schema.
+        """
+        from cepheid.engine.explain import explain
+
+        return explain(self, stage, None if schema is None else self.schema(schema, type=type, time=time))
+
+    def draw(
+        self,
+        format: str = "svg",  # noqa: A002 - public word
+        *,
+        schema: pa.Schema | EventSchema | None = None,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+    ) -> Any:
+        """The automaton as a drawing: "svg", "mermaid" or "dot"."""
+        from cepheid.engine.explain import assumed_schema
+        from cepheid.viz.graph import draw
+
+        events = assumed_schema(self) if schema is None else self.schema(schema, type=type, time=time)
+        return draw(self.compiled(events).program.automaton, format=format)
+
+
+def _from_text(text: str, args: Mapping[str, object]) -> Query:
+    return query(text, args=args)
+
+
+def _whole(source: Source) -> pa.Table:
+    events = source.events
+    return events.read_all() if isinstance(events, pa.RecordBatchReader) else events
+
+
+def _choice(name: str, value: object, known: Sequence[str]) -> None:
+    if value is None or value in known:
+        return
+    near = nearest(str(value), known)
+    raise InputError(
+        f"{name}={value!r} is not known", help=([f"did you mean {near!r}?"] if near else []) + [f"it may be {', '.join(map(repr, known))}"]
+    )
