@@ -106,10 +106,28 @@ def test_variables_outside_iterations():
 
 def test_types_of():
     pattern = seq(Or((Tx, Hx)), Named(Iterate(Event(None)), "y"))
-    assert variables.types_of(pattern, "x") == {"T", "H"}
-    assert variables.types_of(pattern, "y") == {None}
-    assert variables.types_of(pattern, "T") == {"T"}
-    assert variables.types_of(Project(frozenset({"y"}), pattern), "x") == frozenset()
+    assert variables.types_by_variable(pattern) == {"x": {"T", "H"}, "y": {None}, "T": {"T"}, "H": {"H"}, "ANY": {None}}
+    assert variables.types_by_variable(Project(frozenset({"y"}), pattern)) == {"y": {None}}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (Tx, {"T": (1, 1), "x": (1, 1)}),
+        (Or((Tx, Hx)), {"T": (0, 1), "H": (0, 1), "x": (1, 1)}),
+        (seq(Tx, Hx), {"T": (1, 1), "H": (1, 1), "x": (2, 2)}),
+        (All((Tx, Hx)), {"T": (1, 1), "H": (1, 1), "x": (1, 2)}),
+        (And((Tx, Ty)), {"T": (1, 1), "x": (0, 0), "y": (0, 0)}),
+        (seq(Optional(Tx), H), {"T": (0, 1), "x": (0, 1), "H": (1, 1)}),
+        (Iterate(Tx, minimum=2, maximum=3), {"T": (2, 3), "x": (2, 3)}),
+        (Named(Iterate(T), "x"), {"T": (1, None), "x": (1, None)}),
+        (Named(Project(frozenset(), T), "x"), {"x": (0, 0)}),
+        (Named(Project(frozenset({"x"}), seq(Tx, H)), "y"), {"x": (1, 1), "y": (1, 1)}),
+        (Iterate(Or((Tx, H))), {"T": (0, None), "x": (0, None), "H": (0, None)}),
+    ],
+)
+def test_counts(pattern, expected):
+    assert variables.counts(pattern) == expected
 
 
 @pytest.mark.parametrize(
@@ -196,3 +214,8 @@ def test_long_sequences_stay_fast():
     pattern = seq(*(where(Named(T, f"x{i}"), local(f"x{i}")) for i in range(1000)))
     assert variables.well_formed(pattern)
     assert variables.safe(pattern)
+
+
+def test_free_conditions_in_long_sequences_stay_fast():
+    pattern = seq(*(where(T, local("z")) for _ in range(1500)), Named(T, "z"))
+    assert variables.well_formed(pattern)

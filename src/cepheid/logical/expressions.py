@@ -15,7 +15,7 @@ from cepheid.language.syntax import NO_SPAN
 from cepheid.logical import constants, functions, types
 from cepheid.logical.context import suggestion
 from cepheid.logical.folding import fold
-from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Literal, Pattern, Time
+from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Literal, Time
 from cepheid.logical.scopes import attribute
 from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
 
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from cepheid.errors import BindError, Span
     from cepheid.logical.context import Context
     from cepheid.logical.scopes import Scope
+    from cepheid.logical.variables import Summary
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Local:
-    """The variable of `x[..]`, and the pattern that supplies it."""
+    """The variable of `x[..]`, and what supplies it."""
 
     variable: str
-    supplier: Pattern
+    supplier: Summary
 
 
 class ExpressionBinder:
@@ -125,7 +126,7 @@ class ExpressionBinder:
             f"write attributes without a variable, and what speaks of `{written}` outside the brackets",
         )
 
-    def field(self, variable: str, path: tuple[str, ...], span: Span, supplier: Pattern, *, previous: bool = False) -> Expression:
+    def field(self, variable: str, path: tuple[str, ...], span: Span, supplier: Summary, *, previous: bool = False) -> Expression:
         """An attribute of a variable; one that has no canonical type keeps its own, for IS NULL."""
         kind, source = attribute(self.context, supplier, variable, path, span)
         return Field(variable, path, source if kind is None else kind, source, previous, span=span)
@@ -235,27 +236,28 @@ class ExpressionBinder:
 
     def negation(self, node: syntax.Not) -> Expression:
         """`NOT c`."""
-        return Apply("not", (self.operand(node.operand),), BOOL)
+        return Apply("not", (self.condition(node.operand),), BOOL)
 
     def conjunction(self, node: syntax.BooleanAnd) -> Expression:
         """`a AND b`."""
-        return Apply("and", tuple(map(self.operand, node.operands)), BOOL)
+        return Apply("and", tuple(self.operand(operand, "AND") for operand in node.operands), BOOL)
 
     def disjunction(self, node: syntax.BooleanOr) -> Expression:
         """`a OR b`."""
-        return Apply("or", tuple(map(self.operand, node.operands)), BOOL)
+        return Apply("or", tuple(self.operand(operand, "OR") for operand in node.operands), BOOL)
 
-    def operand(self, node: syntax.Expression) -> Expression:
-        """An operand of AND, OR or NOT; a bare word there may be a pattern that was meant to stand outside the FILTER."""
-        if self.local is None and isinstance(node, syntax.Word) and (
-            self.context.is_type(node.name) or node.name not in self.context.schema.attributes
-        ):
+    def operand(self, node: syntax.Expression, operator: str) -> Expression:
+        """An operand of AND or OR; a bare word there may be a pattern that was meant to stand outside the FILTER."""
+        if self.local is None and isinstance(node, syntax.Word) and not self._looks_like_attribute(node.name):
             raise self.error(
-                f"`{node.name}` is no condition: what follows FILTER reaches as far as it can",
+                f"`{node.name}` is no condition: FILTER takes everything up to the end of the {operator}",
                 node.span,
-                f"put parentheses around the pattern: (.. FILTER ..) OR {node.name}",
+                f"put parentheses around the pattern: (p FILTER c) {operator} {node.name}",
             )
         return self.condition(node)
+
+    def _looks_like_attribute(self, name: str) -> bool:
+        return name in self.context.schema.attributes and not self.context.is_type(name)
 
 
 def _is_null(option: Expression) -> bool:

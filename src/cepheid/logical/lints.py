@@ -41,8 +41,9 @@ def lint(context: Context, pattern: Pattern) -> None:
     for node in walk(pattern):
         for check in LINTS:
             check(context, node)
-    for scoped in variables.scoped_conditions(pattern):
-        empty_variable(context, scoped)
+    seen: set[tuple[int, str]] = set()
+    for scoped in list(variables.scoped_conditions(pattern)):
+        empty_variable(context, scoped, seen)
     no_window(context, pattern)
 
 
@@ -150,16 +151,18 @@ LINTS: tuple[Callable[[Context, Pattern], None], ...] = (
 """The checks of one pattern each."""
 
 
-def empty_variable(context: Context, scoped: Scoped) -> None:
-    """A filter on a variable that some matches leave empty: it holds for them."""
+def empty_variable(context: Context, scoped: Scoped, seen: set[tuple[int, str]]) -> None:
+    """A filter on a variable that some matches leave empty: it holds for them. Once for each FILTER and variable."""
     for name in sorted(variables.current_variables(scoped.condition)):
-        supplier = scoped.binder(name)
-        if supplier is not None and variables.holds(supplier, name)[0] == 0:
-            context.warn(
-                f"the condition holds for matches where `{name}` has no event",
-                scoped.condition.span,
-                f"`{name}` stands in one branch of OR or in an optional item: put the FILTER there if other matches are not meant to pass",
-            )
+        supplier = scoped.supplier(name)
+        if supplier is None or supplier.counts[name][0] > 0 or (id(scoped.filtered), name) in seen:
+            continue
+        seen.add((id(scoped.filtered), name))
+        context.warn(
+            f"the condition holds for matches where `{name}` has no event",
+            scoped.condition.span,
+            f"`{name}` stands in one branch of OR or in an optional item: put the FILTER there if other matches are not meant to pass",
+        )
 
 
 def no_window(context: Context, pattern: Pattern) -> None:

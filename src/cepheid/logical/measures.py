@@ -17,6 +17,7 @@ from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import AGGREGATES, Apply, Event, Expression, Field, Index, Measure, Named, Pattern, Project
 from cepheid.logical.scopes import Around, Scope
 from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, Mismatch, describe, type_of
+from cepheid.logical.variables import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,26 +85,23 @@ def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, 
 
 
 def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Pattern) -> Targets:
-    visible = variables.defined(pattern)
+    scope = Scope(context, Summary(pattern), Around())
     names: list[str] = []
     found: list[Measure] = []
     for position, target in enumerate(targets):
         if not isinstance(target.expression, syntax.Word):
-            found.append(_measure(context, target, pattern, position))
+            found.append(_measure(context, target, scope, position))
             continue
         name = target.expression.name
         if target.name is not None:
             raise context.error(f"the variable `{name}` cannot be renamed in SELECT", target.span, "rename it in the pattern, with AS there")
-        if name not in visible:
-            scope = Scope(context, pattern, Around())
-            scope.supplier(name, target.expression.span)
+        scope.supplier(name, target.expression.span)
         names.append(name)
     return Targets(tuple(names), tuple(found))
 
 
-def _measure(context: Context, target: syntax.Target, pattern: Pattern, position: int) -> Measure:
-    binder = MeasureBinder(context, Scope(context, pattern, Around()))
-    bound = binder.value(target.expression)
+def _measure(context: Context, target: syntax.Target, scope: Scope, position: int) -> Measure:
+    bound = MeasureBinder(context, scope).value(target.expression)
     if type_of(bound) == NULL:
         bound = types.convert(bound, INT64)
     return Measure(target.name or default_name(target.expression, position), bound)
@@ -181,7 +179,7 @@ class MeasureBinder(ExpressionBinder):
         return expression
 
     def _only(self, variable: str, span: Span, leaf: Expression) -> Expression:
-        least, most = variables.holds(self.scope.pattern, variable)
+        least, most = self.scope.filtered.counts[variable]
         if (least, most) != (1, 1):
             number = "no event" if least == 0 else "several events"
             written = self.context.text[span.start : span.end] or f"{variable}.a"

@@ -19,6 +19,7 @@ from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Pattern
 from cepheid.logical.scopes import Around, Scope, unknown_variable
+from cepheid.logical.variables import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,9 +31,10 @@ NESTED_STRATEGIES = frozenset({Strategy.STRICT, Strategy.NXT, Strategy.LAST, Str
 
 @dataclass(frozen=True, slots=True)
 class Unbound(Expression):
-    """A condition as it was written: stands in a Filter between the two passes."""
+    """A condition as it was written: stands in a Filter between the two passes. alone: the FILTER has no other."""
 
     written: syntax.Expression
+    alone: bool
 
 
 # ----------------------------------------------------------------------------------------------------------- first pass: structure
@@ -146,7 +148,8 @@ class StructureBinder:
 
     def filter(self, node: syntax.Filter, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
         """`p FILTER c`: the conditions as they were written."""
-        unbound = tuple(Unbound(condition, span=condition.span) for condition in conjuncts(node.condition))
+        written = tuple(conjuncts(node.condition))
+        unbound = tuple(Unbound(condition, len(written) == 1, span=condition.span) for condition in written)
         return Filter(below(node.pattern), unbound, span=node.span)
 
     def within(self, node: syntax.Within, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
@@ -206,7 +209,7 @@ def conjuncts(condition: syntax.Expression) -> Iterator[syntax.Expression]:
     """The top-level conjuncts of a condition, also those inside `x[a AND b]`: each is a filter of its own."""
     if isinstance(condition, syntax.BooleanAnd):
         for operand in condition.operands:
-            yield from conjuncts(operand) if not isinstance(operand, syntax.Word) else (condition,)
+            yield from conjuncts(operand)
     elif isinstance(condition, syntax.Local) and isinstance(condition.condition, syntax.BooleanAnd):
         for inner in conjuncts(condition.condition):
             yield dataclasses.replace(condition, condition=inner)
@@ -219,7 +222,7 @@ def conjuncts(condition: syntax.Expression) -> Iterator[syntax.Expression]:
 
 def bind_conditions(context: Context, pattern: Pattern, around: Around) -> Pattern:
     """The pattern with every condition bound; conditions that are TRUE vanish, and FILTERs without any."""
-    scopes = variables.scopes(pattern)
+    scopes = variables.enclosing(pattern)
     match pattern:
         case plan.Event():
             return pattern
@@ -230,17 +233,18 @@ def bind_conditions(context: Context, pattern: Pattern, around: Around) -> Patte
                 links=tuple(_bind_link(context, link, pattern, around) for link in links),
             )
         case plan.Or(operands=operands) | plan.And(operands=operands) | plan.All(operands=operands):
-            return dataclasses.replace(pattern, operands=tuple(bind_conditions(context, inner, around.inside((pattern,))) for inner in operands))
+            bound = (bind_conditions(context, inner, around.inside(scope)) for inner, scope in zip(operands, scopes, strict=True))
+            return dataclasses.replace(pattern, operands=tuple(bound))
         case plan.Select(strategy=strategy, pattern=inner):
             barrier = around.behind(f"the strategy {strategy.value}(..)", pattern)
             return dataclasses.replace(pattern, pattern=bind_conditions(context, inner, barrier))
         case plan.Unless(pattern=inner, negated=negated) | plan.Absence(pattern=inner, negated=negated):
             barrier = around.behind("the right side of UNLESS" if isinstance(pattern, plan.Unless) else "NOT FOLLOWED BY", pattern)
-            inside = bind_conditions(context, inner, around.inside((pattern,)))
+            inside = bind_conditions(context, inner, around.inside(scopes[0]))
             return dataclasses.replace(pattern, pattern=inside, negated=bind_conditions(context, negated, barrier))
         case Filter():
             return _bind_filter(context, pattern, around)
-    return dataclasses.replace(pattern, pattern=bind_conditions(context, pattern.pattern, around.inside((pattern,))))  # type: ignore[attr-defined,call-arg]  # all others have one operand
+    return dataclasses.replace(pattern, pattern=bind_conditions(context, pattern.pattern, around.inside(scopes[0])))  # type: ignore[attr-defined,call-arg]  # all others have one operand
 
 
 def _bind_link(context: Context, link: plan.Link, sequence: plan.Sequence, around: Around) -> plan.Link:
@@ -250,12 +254,13 @@ def _bind_link(context: Context, link: plan.Link, sequence: plan.Sequence, aroun
 
 
 def _bind_filter(context: Context, pattern: Filter, around: Around) -> Pattern:
-    inner = bind_conditions(context, pattern.pattern, around.inside((pattern,)))
-    binder = ExpressionBinder(context, Scope(context, pattern.pattern, around))
+    (scope,) = variables.enclosing(pattern)
+    inner = bind_conditions(context, pattern.pattern, around.inside(scope))
+    binder = ExpressionBinder(context, Scope(context, Summary(pattern.pattern), around))
     conditions: list[Expression] = []
     for unbound in pattern.conditions:
         assert isinstance(unbound, Unbound)
-        condition = binder.operand(unbound.written)
+        condition = binder.condition(unbound.written) if unbound.alone else binder.operand(unbound.written, "AND")
         if isinstance(condition, Literal):
             if condition.value is True:
                 continue

@@ -15,14 +15,14 @@ import pyarrow as pa
 from cepheid.errors import quoted
 from cepheid.logical import variables
 from cepheid.logical.context import suggestion
-from cepheid.logical.plan import Iterate, Pattern
+from cepheid.logical.plan import Iterate
 from cepheid.logical.types import canonical
+from cepheid.logical.variables import Enclosing, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cepheid.errors import BindError, Span
     from cepheid.logical.context import Context
+    from cepheid.logical.plan import Pattern
 
 SHOWN_ATTRIBUTES = 12
 """Most attributes that a message lists."""
@@ -35,17 +35,17 @@ class Around:
     enclosing: as far as conditions inside can see. beyond: what lies outside the nearest barrier. barrier: what that is, "" where there is none.
     """
 
-    enclosing: tuple[Pattern, ...] = ()
-    beyond: tuple[Pattern, ...] = ()
+    enclosing: tuple[Enclosing, ...] = ()
+    beyond: tuple[Enclosing, ...] = ()
     barrier: str = ""
 
-    def inside(self, patterns: Iterable[Pattern]) -> Around:
-        """What encloses an operand of these patterns."""
-        return dataclasses.replace(self, enclosing=(*patterns, *self.enclosing))
+    def inside(self, scope: Enclosing) -> Around:
+        """What encloses an operand, from what encloses its operator."""
+        return dataclasses.replace(self, enclosing=(scope, *self.enclosing))
 
     def behind(self, barrier: str, pattern: Pattern) -> Around:
         """What encloses a pattern that sees nothing around it."""
-        return Around((), (pattern, *self.enclosing, *self.beyond), barrier)
+        return Around((), (Enclosing(Summary(pattern), 0), *self.enclosing, *self.beyond), barrier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +53,23 @@ class Scope:
     """Where a condition looks for its variables: the filtered pattern, and what is around it."""
 
     context: Context
-    pattern: Pattern
+    filtered: Summary
     around: Around
 
-    def supplier(self, variable: str, span: Span, *, previous: bool = False) -> Pattern:
-        """The pattern that supplies a variable, or through prev the body of its iteration; raises BindError where nothing does."""
+    def supplier(self, variable: str, span: Span, *, previous: bool = False) -> Summary:
+        """What supplies a variable (through prev: its iteration); raises BindError where nothing does."""
         if previous:
-            return self._iteration(variable, span).pattern
-        if variable in variables.defined(self.pattern):
-            return self.pattern
-        found = next((pattern for pattern in self.around.enclosing if variable in variables.bound(pattern)), None)
+            return self._iteration(variable, span)
+        if variable in self.filtered.defined:
+            return self.filtered
+        found = next((found for scope in self.around.enclosing if (found := scope.binder(variable)) is not None), None)
         if found is None:
             raise self._not_supplied(variable, span)
         return found
 
-    def _iteration(self, variable: str, span: Span) -> Iterate:
-        iterations = (pattern for pattern in self.around.enclosing if isinstance(pattern, Iterate))
-        found = next((pattern for pattern in iterations if variable in variables.defined(pattern.pattern)), None)
+    def _iteration(self, variable: str, span: Span) -> Summary:
+        iterations = (scope.summary for scope in self.around.enclosing if isinstance(scope.pattern, Iterate))
+        found = next((summary for summary in iterations if variable in summary.defined), None)
         if found is None:
             if variable not in self._everything():
                 raise self._not_supplied(variable, span)
@@ -81,20 +81,19 @@ class Scope:
         return found
 
     def _everything(self) -> frozenset[str]:
-        patterns = (self.pattern, *self.around.enclosing, *self.around.beyond)
-        return variables.NOTHING.union(*map(variables.all_defined, patterns))
+        outer = (scope.pattern for scope in (*self.around.enclosing, *self.around.beyond))
+        return variables.NOTHING.union(*map(variables.all_defined, (self.filtered.pattern, *outer)))
 
     def _not_supplied(self, variable: str, span: Span) -> BindError:
         """Why nothing supplies a variable, most specific reason first."""
         error, around = self.context.error, self.around
         place = self.context.word(span, variable)
-        if variable in variables.all_defined(self.pattern):
+        if variable in variables.all_defined(self.filtered.pattern):
             return self._hidden(variable, place)
-        if any(variable in variables.defined(pattern) for pattern in around.beyond):
+        if any(variable in scope.summary.defined for scope in around.beyond):
             fact = f"the variable `{variable}` stands outside {around.barrier}, which sees no variable from outside"
             return error(fact, place, "put the FILTER outside, after the variable's pattern")
-        holder = next((pattern for pattern in around.enclosing if variable in variables.defined(pattern)), None)
-        if holder is not None:
+        if any(variable in scope.summary.defined for scope in around.enclosing):
             fact = f"the variable `{variable}` is not bound here: it stands inside an iteration, an optional item or one branch of OR"
             return error(fact, place, f"put the FILTER around a pattern that has `{variable}` in it")
         if variable in self._everything():
@@ -128,14 +127,14 @@ def unknown_variable(context: Context, variable: str, place: Span, known: frozen
 
 
 def attribute(
-    context: Context, supplier: Pattern, variable: str, path: tuple[str, ...], span: Span
+    context: Context, supplier: Summary, variable: str, path: tuple[str, ...], span: Span
 ) -> tuple[pa.DataType | None, pa.DataType]:
     """The canonical type (None: has no comparisons) and the Arrow type of an attribute of the events that a variable can hold.
 
     An attribute that only some of these events' types have is NULL on the others. Raises BindError for a name that none has, and for a path
     into something that has no such field.
     """
-    types = sorted(variables.types_of(supplier, variable), key=str)
+    types = sorted(supplier.types[variable], key=str)
     known = frozenset().union(*map(context.schema.attributes_of, types))
     name, *fields = path
     if name not in known:

@@ -9,6 +9,7 @@ semantics of queries, section 2.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -141,16 +142,20 @@ def event_types(pattern: Pattern) -> frozenset[str | None]:
     return frozenset(itertools.chain.from_iterable(map(event_types, operands(pattern))))
 
 
-def types_of(pattern: Pattern, variable: str) -> frozenset[str | None]:
-    """The event types (None: any) of the events that a visible variable of the pattern can hold."""
+def types_by_variable(pattern: Pattern) -> dict[str, frozenset[str | None]]:
+    """For each visible variable the event types (None: any) of the events that it can hold."""
     match pattern:
         case Event(type=event_type):
-            return frozenset({event_type}) if pattern.variable == variable else frozenset()
-        case Named(variable=name) if name == variable:
-            return event_types(pattern.pattern)
-        case Project(variables=variables) if variable not in variables:
-            return frozenset()
-    return frozenset(itertools.chain.from_iterable(types_of(operand, variable) for operand in operands(pattern)))
+            return {pattern.variable: frozenset({event_type})}
+        case Named(variable=variable):
+            return {**types_by_variable(pattern.pattern), variable: event_types(pattern.pattern)}
+        case Project(variables=variables):
+            return {name: types for name, types in types_by_variable(pattern.pattern).items() if name in variables}
+    found: dict[str, frozenset[str | None]] = {}
+    for operand in operands(pattern):
+        for name, types in types_by_variable(operand).items():
+            found[name] = found.get(name, frozenset()) | types
+    return found
 
 
 Count = tuple[int, int | None]
@@ -162,31 +167,37 @@ def support_size(pattern: Pattern) -> Count:
     if isinstance(pattern, Event):
         return 1, 1
     if isinstance(pattern, Project):
-        counts = [holds(pattern.pattern, variable) for variable in pattern.variables]
-        return max((least for least, _ in counts), default=0), _sum(most for _, most in counts)
+        found = counts(pattern)
+        return max((least for least, _ in found.values()), default=0), _sum(most for _, most in found.values())
     return _combined(pattern, [support_size(operand) for operand in operands(pattern)])
 
 
-def holds(pattern: Pattern, variable: str) -> Count:
-    """How many events a variable can hold in a match of the pattern: bounds that hold for every match, not always tight."""
+def counts(pattern: Pattern) -> dict[str, Count]:
+    """For each visible variable how many events it can hold in a match: bounds that hold for every match, not always tight."""
     match pattern:
         case Event():
-            return (1, 1) if pattern.variable == variable else (0, 0)
-        case Named(variable=name) if name == variable:
-            return support_size(pattern.pattern)
-        case Project(variables=variables) if variable not in variables:
-            return 0, 0
-    return _combined(pattern, [holds(operand, variable) for operand in operands(pattern)])
+            return {pattern.variable: (1, 1)}
+        case Named(variable=variable):
+            return {**counts(pattern.pattern), variable: support_size(pattern.pattern)}
+        case Project(variables=variables):
+            return {name: count for name, count in counts(pattern.pattern).items() if name in variables}
+    below = operands(pattern)
+    gathered: dict[str, list[Count]] = {}
+    for operand in below:
+        for name, count in counts(operand).items():
+            gathered.setdefault(name, []).append(count)
+    missing: list[Count] = [(0, 0)]
+    return {name: _combined(pattern, found if len(found) == len(below) else found + missing) for name, found in gathered.items()}
 
 
-def _sum(counts: Iterable[int | None]) -> int | None:
-    found = list(counts)
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    found = list(numbers)
     return None if None in found else sum(count for count in found if count is not None)
 
 
-def _combined(pattern: Pattern, counts: list[Count]) -> Count:
-    """The numbers of events of an operator's match from those of its operands' matches."""
-    least, most = [low for low, _ in counts], [high for _, high in counts]
+def _combined(pattern: Pattern, below: list[Count]) -> Count:
+    """The numbers of events of an operator's match from those of its operands' matches (all operands without any may be one (0, 0))."""
+    least, most = [low for low, _ in below], [high for _, high in below]
     bounded_most = [high for high in most if high is not None]
     match pattern:
         case Sequence():
@@ -194,7 +205,8 @@ def _combined(pattern: Pattern, counts: list[Count]) -> Count:
         case All():
             return max(least), _sum(most)
         case And():
-            return max(least), min(bounded_most, default=None)
+            high = min(bounded_most, default=None)
+            return max(least) if high is None else min(max(least), high), high
         case Or():
             return min(least), None if None in most else max(bounded_most)
         case Optional():
@@ -202,7 +214,7 @@ def _combined(pattern: Pattern, counts: list[Count]) -> Count:
         case Iterate(minimum=minimum, maximum=maximum):
             high = most[0]
             return least[0] * minimum, 0 if high == 0 else None if high is None or maximum is None else high * maximum
-    return counts[0]
+    return below[0]
 
 
 # ----------------------------------------------------------------------------------------------------------------- what is bound
@@ -240,12 +252,64 @@ def prefix(sequence: Sequence, count: int) -> Pattern:
     return Sequence(items, links, span=items[0].span.to(items[-1].span))
 
 
-def scopes(pattern: Pattern) -> list[tuple[Pattern, ...]]:
-    """For each operand of a pattern the patterns around it, nearest first: the prefixes of a sequence that hold it, then the pattern."""
-    if not isinstance(pattern, Sequence):
-        return [(pattern,)] * len(operands(pattern))
-    prefixes = tuple(prefix(pattern, count) for count in range(2, len(pattern.items) + 1))
-    return [prefixes[max(position - 1, 0) :] for position in range(len(pattern.items))]
+class Summary:
+    """What is known of one pattern, each part computed when it is first asked for."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+
+    @functools.cached_property
+    def defined(self) -> frozenset[str]:
+        """The visible variables."""
+        return defined(self.pattern)
+
+    @functools.cached_property
+    def types(self) -> dict[str, frozenset[str | None]]:
+        """The event types of each visible variable."""
+        return types_by_variable(self.pattern)
+
+    @functools.cached_property
+    def counts(self) -> dict[str, Count]:
+        """The numbers of events of each visible variable."""
+        return counts(self.pattern)
+
+    @functools.cached_property
+    def first_binding(self) -> dict[str, int]:
+        """For each bound variable the first item of the sequence that binds it; 0 where the pattern is no sequence."""
+        if not isinstance(self.pattern, Sequence):
+            return dict.fromkeys(bound(self.pattern), 0)
+        found: dict[str, int] = {}
+        for position, item in enumerate(self.pattern.items):
+            for variable in bound(item):
+                found.setdefault(variable, position)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosing:
+    """A pattern around another: all its prefixes that hold the operand at `position`, where it is a sequence, and then itself."""
+
+    summary: Summary
+    position: int
+
+    @property
+    def pattern(self) -> Pattern:
+        """The enclosing pattern."""
+        return self.summary.pattern
+
+    def binder(self, variable: str) -> Summary | None:
+        """The smallest of these patterns that binds a variable, or None."""
+        first = self.summary.first_binding.get(variable)
+        if first is None or not isinstance(self.pattern, Sequence):
+            return None if first is None else self.summary
+        count = max(first + 1, self.position + 1, 2)
+        return self.summary if count == len(self.pattern.items) else Summary(prefix(self.pattern, count))
+
+
+def enclosing(pattern: Pattern) -> list[Enclosing]:
+    """For each operand of a pattern what the pattern is around it."""
+    summary = Summary(pattern)
+    return [Enclosing(summary, position) for position in range(len(operands(pattern)))]
 
 
 # ------------------------------------------------------------------------------------------------------------- where filters look
@@ -255,28 +319,32 @@ def scopes(pattern: Pattern) -> list[tuple[Pattern, ...]]:
 class Scoped:
     """A condition of a FILTER with what encloses it.
 
-    filter: the Filter that holds it. enclosing: the patterns around that Filter, nearest first, as far as the condition can see: up to the
+    filtered: the pattern under the FILTER. around: the patterns around the FILTER, nearest first, as far as the condition can see: up to the
     nearest strategy or negation, or the pattern asked about.
     """
 
     condition: Expression
-    filter: Filter
-    enclosing: tuple[Pattern, ...]
+    filtered: Summary
+    around: tuple[Enclosing, ...]
 
     def free(self) -> frozenset[str]:
         """The variables of the condition that its own FILTER does not supply (those of prev alone are not counted)."""
-        return current_variables(self.condition) - defined(self.filter.pattern)
+        return current_variables(self.condition) - self.filtered.defined
+
+    def supplier(self, variable: str) -> Summary | None:
+        """What supplies a variable (semantics, section 2, rules 1 and 2), or None where the query is not well-formed."""
+        if variable in self.filtered.defined:
+            return self.filtered
+        return next((found for scope in self.around if (found := scope.binder(variable)) is not None), None)
 
     def binder(self, variable: str) -> Pattern | None:
-        """The pattern that supplies a variable (semantics, section 2, rules 1 and 2), or None where the query is not well-formed."""
-        if variable in defined(self.filter.pattern):
-            return self.filter.pattern
-        return next((pattern for pattern in self.enclosing if variable in bound(pattern)), None)
+        """The pattern that supplies a variable; see `supplier`."""
+        found = self.supplier(variable)
+        return None if found is None else found.pattern
 
     def iteration(self, variable: str) -> Iterate | None:
         """The iteration that `prev(variable)` speaks of: the innermost around the condition whose body defines the variable."""
-        iterations = (pattern for pattern in self.enclosing if isinstance(pattern, Iterate))
-        return next((pattern for pattern in iterations if variable in defined(pattern.pattern)), None)
+        return next((scope.pattern for scope in self.around if isinstance(scope.pattern, Iterate) and variable in scope.summary.defined), None)
 
 
 def current_variables(condition: Expression) -> frozenset[str]:
@@ -291,16 +359,17 @@ def previous_variables(condition: Expression) -> frozenset[str]:
     return frozenset(leaf.variable for leaf in leaves if leaf.previous)
 
 
-def scoped_conditions(pattern: Pattern, enclosing: tuple[Pattern, ...] = ()) -> Iterator[Scoped]:
+def scoped_conditions(pattern: Pattern, *, around: tuple[Enclosing, ...] = ()) -> Iterator[Scoped]:
     """Every condition in a pattern with its scopes, in the order written; strategies and negated patterns see nothing around them."""
     if isinstance(pattern, Filter):
+        filtered = Summary(pattern.pattern)
         for condition in pattern.conditions:
-            yield Scoped(condition, pattern, enclosing)
+            yield Scoped(condition, filtered, around)
     if isinstance(pattern, Select):
         yield from scoped_conditions(pattern.pattern)
         return
-    for operand, around in zip(operands(pattern), scopes(pattern), strict=True):
-        yield from scoped_conditions(operand, (*around, *enclosing))
+    for operand, scope in zip(operands(pattern), enclosing(pattern), strict=True):
+        yield from scoped_conditions(operand, around=(scope, *around))
     for operand in negated(pattern):
         yield from scoped_conditions(operand)
 
