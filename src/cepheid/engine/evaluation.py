@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.pools import Pool, power_of_two, ragged
+from cepheid.engine.pools import POOL_NUMBERS, Pool, power_of_two, ragged
 from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError
 from cepheid.kernel import kernel
@@ -101,14 +101,14 @@ class Evaluation:
         self.field = {name: place for place, name in enumerate(self.kernel.fields)}
         self.column = {name: place for place, name in enumerate(self.kernel.record)}
         self.table = TransitionTable(program, entries=sizes.table)
-        self.cells = Pool(sizes.cells, ((np.int32, 4), (np.uint16, 1)))
-        self.starts = Pool(sizes.starts, ((np.int32, 1), (np.int64, 1)))
-        self.packed = Pool(sizes.packed, ((np.int32, 1),))
+        self._pools: Array = np.zeros((3, POOL_NUMBERS), np.int64)
+        self.cells = Pool(self._pools[0], sizes.cells, ((np.int32, 4), (np.uint16, 1)))
+        self.starts = Pool(self._pools[1], sizes.starts, ((np.int32, 1), (np.int64, 1)))
+        self.packed = Pool(self._pools[2], sizes.packed, ((np.int32, 1),))
         self.records: Array = np.zeros((0, len(self.column)), np.int64)
         self.marked: Array = np.zeros(0, np.uint8)
         self.events = 0
         self._most_chunk = sizes.most_chunk
-        self._free: Array = np.zeros((3, 16), np.int64)
         self._vector: Array = np.zeros(len(self.field), np.int64)
         self._outputs(sizes.chunk, sizes.chunk_positions)
         self._stack: Array = np.zeros(sizes.stack, np.int32)
@@ -137,9 +137,6 @@ class Evaluation:
         self._set("count_window", 0 if self.count_window is None else min(self.count_window, SPAN_LIMIT + 1))
         self._set("limit", ALL if self.limit is None else self.limit)
         self._set("letter_mask", self.table.letter_mask)
-        self._set("least_cells", self.cells.least)
-        self._set("least_starts", self.starts.least)
-        self._set("least_packed", self.packed.least)
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
@@ -214,7 +211,7 @@ class Evaluation:
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
-        own = (self.records, self.marked, self._free, self._vector, self._stack, self._path, self._path_labels, self._list_of, *self._lists)
+        own = (self.records, self.marked, self._vector, self._stack, self._path, self._path_labels, self._list_of, *self._lists)
         outputs = (self._out_offsets, self._out_positions, self._out_labels, self._out_segments)
         arrays = sum(int(array.nbytes) for array in (*own, *outputs))
         return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
@@ -328,7 +325,7 @@ class Evaluation:
             *self.cells.arrays,
             *self.starts.arrays,
             *self.packed.arrays,
-            self._free.reshape(-1),
+            self._pools.reshape(-1),
             *self._lists[:5],
             self._list_of,
             self._lists[5],
@@ -416,82 +413,34 @@ class Evaluation:
 
     # ------------------------------------------------------------------------------------------------ growth
 
-    def _push_free(self, stack: int, offsets: Array) -> None:
-        name = ("free_cells", "free_starts", "free_packed")[stack]
-        height = self._get(name)
-        if height + len(offsets) > self._free.shape[1]:
-            larger = np.zeros((3, power_of_two(height + len(offsets))), np.int64)
-            larger[:, : self._free.shape[1]] = self._free
-            self._free = larger
-        self._free[stack, height : height + len(offsets)] = offsets
-        self._set(name, height + len(offsets))
-
     def _mend_cells(self) -> None:
-        """Give the partition a ring of twice the size, or fill the stack of smallest rings."""
-        mask, need = self._get("cells_mask"), self._get("argument")
-        if mask < 0 and need < self.cells.least:
-            self._push_free(0, self.cells.allocate_smallest())
-            return
-        head, following, offset = self._get("head"), self._get("next"), self._get("cells_offset")
-        wanted = power_of_two(max(following - head + need + 1, 2 * (mask + 1), self.cells.least))
+        """The kernel wants a ring of this size, and the pool is full."""
+        wanted = self._get("argument")
         if wanted > CELL_LIMIT:
             raise LimitError(
                 f"the open matches of one partition need {wanted} cells, and the limit is {CELL_LIMIT}",
                 help="bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
             )
-        self._set("cells_offset", self._move_ring(0, self.cells, (offset, mask), (head, following), wanted))
-        self._set("cells_mask", wanted - 1)
+        self.cells.reserve(wanted)
 
     def _mend_starts(self) -> None:
-        mask = self._get("starts_mask")
-        if mask < 0:
-            self._push_free(1, self.starts.allocate_smallest())
-            return
-        ids = self._get("starts_head"), self._get("starts_tail")
-        self._set("starts_offset", self._move_ring(1, self.starts, (self._get("starts_offset"), mask), ids, 2 * (mask + 1)))
-        self._set("starts_mask", 2 * mask + 1)
+        self.starts.reserve(self._get("argument"))
 
-    def _move_ring(self, stack: int, pool: Pool, ring: tuple[int, int], ids: tuple[int, int], wanted: int) -> int:
-        """Move the live part of a ring (offset, mask) to one of `wanted` places; returns its offset."""
-        offset, mask = ring
-        live = np.arange(*ids, dtype=np.int64)
-        kept = [array.reshape(-1, width)[offset + (live & mask)] for array, width in zip(pool.arrays, pool.widths, strict=True)]
-        moved = pool.enlarge(offset, mask + 1, wanted)
-        for array, width, values in zip(pool.arrays, pool.widths, kept, strict=True):
-            array.reshape(-1, width)[moved + (live & (wanted - 1))] = values
-        if moved != offset and mask >= 0:
-            self._give_back(stack, pool, np.array([offset]), np.array([mask + 1]))
-        return moved
-
-    def _give_back(self, stack: int, pool: Pool, offsets: Array, sizes: Array) -> None:
-        small = sizes == pool.least
-        self._push_free(stack, offsets[small])
-        for offset, size in zip(offsets[~small].tolist(), sizes[~small].tolist(), strict=True):
-            pool.release(offset, size)
+    def _mend_packed(self) -> None:
+        self.packed.reserve(self._get("argument"))
 
     def _empty(self, rows: Array) -> None:
         """Drop the open matches of stored partitions and take back their slabs."""
         record, column = self.records, self.column
-        for stack, (pool, kind) in enumerate(((self.cells, "cells"), (self.starts, "starts"))):
+        for pool, kind in ((self.cells, "cells"), (self.starts, "starts")):
             owners = rows[record[rows, column[f"{kind}_mask"]] >= 0]
-            self._give_back(stack, pool, record[owners, column[f"{kind}_offset"]], record[owners, column[f"{kind}_mask"]] + 1)
+            pool.release(record[owners, column[f"{kind}_offset"]], record[owners, column[f"{kind}_mask"]] + 1)
         owners = rows[record[rows, column["packed_size"]] > 0]
-        self._give_back(2, self.packed, record[owners, column["packed_offset"]], record[owners, column["packed_size"]])
+        self.packed.release(record[owners, column["packed_offset"]], record[owners, column["packed_size"]])
         kept = np.array([column["position"], column["base"], column["last_time"]])
         values = record[rows][:, kept]
         record[rows] = self._blank()
         record[rows[:, None], kept] = values
-
-    def _mend_packed(self) -> None:
-        row, wanted = self.records[self._get("record")], power_of_two(self._get("argument"))
-        size, offset = int(row[self.column["packed_size"]]), int(row[self.column["packed_offset"]])
-        if size == 0 and wanted <= self.packed.least:
-            self._push_free(2, self.packed.allocate_smallest())
-            return
-        moved = self.packed.enlarge(offset, size, wanted)
-        if moved != offset and size:
-            self._give_back(2, self.packed, np.array([offset]), np.array([size]))
-        row[self.column["packed_size"]], row[self.column["packed_offset"]] = wanted, moved
 
     def _mend_stack(self) -> None:
         self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])

@@ -1,7 +1,7 @@
 """Power-of-two slabs inside pooled arrays: the memory of many partitions in a few arrays that a kernel can index.
 
-A slab is `size` consecutive places from an offset on, in each of the pool's parallel arrays. Slabs of the smallest size are given out by the
-kernel itself, from a stack of offsets that is filled here; everything larger is rare and handled here.
+A slab is `size` consecutive places from an offset on, in each of the pool's parallel arrays. The kernel gives slabs to partitions, and larger
+ones when they grow; here the arrays grow, and partitions that have nothing open give their slabs back.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.errors import LimitError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Array = np.ndarray[Any, Any]
 
-MOST_SLABS_AT_ONCE = 4096
-"""How many smallest slabs are made in one go, at most: the number doubles from 1, so one partition alone pays for one."""
+CLASSES = 32
+"""Sizes of slabs: least << 0 .. least << 31."""
+
+PLACE_LIMIT = 1 << 31
+"""Greatest number of places in a pool: offsets of free slabs are kept in 32 bits."""
+
+TOP, CAPACITY, LEAST = CLASSES, CLASSES + 1, CLASSES + 2
+POOL_NUMBERS = CLASSES + 3
 
 
 def power_of_two(least: int) -> int:
@@ -25,68 +33,66 @@ def power_of_two(least: int) -> int:
 
 
 class Pool:
-    """Parallel arrays cut into slabs of power-of-two sizes.
+    """Parallel arrays cut into slabs of power-of-two sizes, by the kernel and by us.
 
-    least: the smallest slab. columns: (dtype, items per place) of each array. Allocation is O(1) amortized; a released slab waits for the next
-    request of its size.
+    numbers: POOL_NUMBERS int64, shared with the kernel (its POOL): the first free slab of each size, the first place never used, the places
+    there are, the smallest slab. A free slab holds the offset of the next free one of its size in its first place: giving out and taking back
+    are O(1), and need no memory. columns: (dtype, items per place) of each array; the first is int32.
     """
 
-    def __init__(self, least: int, columns: Sequence[tuple[type[np.generic], int]]) -> None:
-        self.least = least
+    def __init__(self, numbers: Array, least: int, columns: Sequence[tuple[type[np.generic], int]]) -> None:
+        self.numbers = numbers
         self.widths = [width for _, width in columns]
         self.arrays: list[Array] = [np.zeros(least * width, dtype) for dtype, width in columns]
-        self.top = 0
-        self._free: dict[int, list[int]] = {}
-        self._at_once = 1
+        numbers[:CLASSES] = -1
+        numbers[TOP], numbers[CAPACITY], numbers[LEAST] = 0, least, least
 
     @property
-    def capacity(self) -> int:
-        """How many places the arrays have."""
-        return int(self.arrays[0].size) // self.widths[0]
+    def least(self) -> int:
+        """The smallest slab."""
+        return int(self.numbers[LEAST])
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return sum(int(array.nbytes) for array in self.arrays)
 
-    def allocate(self, size: int) -> int:
-        """The offset of a slab of `size` places (a power of two)."""
-        waiting = self._free.get(size)
-        if waiting:
-            return waiting.pop()
-        return self._take(size)
+    def reserve(self, places: int) -> None:
+        """Make room for so many places behind those in use; doubles the arrays.
 
-    def allocate_smallest(self) -> Array:
-        """Offsets of some fresh smallest slabs, twice as many each time."""
-        count = self._at_once
-        self._at_once = min(2 * count, MOST_SLABS_AT_ONCE)
-        offset = self._take(count * self.least)
-        return offset + self.least * np.arange(count, dtype=np.int64)
-
-    def release(self, offset: int, size: int) -> None:
-        """Take back a slab that is larger than the smallest size."""
-        self._free.setdefault(size, []).append(offset)
-
-    def enlarge(self, offset: int, size: int, wanted: int) -> int:
-        """The offset of a slab of `wanted` places in exchange for the one at `offset`; the content is not moved.
-
-        The last slab of the pool grows where it is: a single partition leaves no holes behind.
+        Raises LimitError past PLACE_LIMIT.
         """
-        if size and offset + size == self.top:
-            self._take(wanted - size)
-            return offset
-        return self.allocate(wanted)
+        top, capacity = int(self.numbers[TOP]), int(self.numbers[CAPACITY])
+        if top + places <= capacity:
+            return
+        capacity = power_of_two(top + places)
+        if capacity > PLACE_LIMIT:
+            raise LimitError(
+                f"the open matches of all partitions need {capacity} places, and the limit is {PLACE_LIMIT}",
+                help=("bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`", "spread the partitions over more evaluations"),
+            )
+        for number, (array, width) in enumerate(zip(self.arrays, self.widths, strict=True)):
+            larger = np.zeros(capacity * width, array.dtype)
+            larger[: array.size] = array
+            self.arrays[number] = larger
+        self.numbers[CAPACITY] = capacity
 
-    def _take(self, places: int) -> int:
-        offset = self.top
-        self.top += places
-        if self.top > self.capacity:
-            capacity = power_of_two(self.top)
-            for number, (array, width) in enumerate(zip(self.arrays, self.widths, strict=True)):
-                larger = np.zeros(capacity * width, array.dtype)
-                larger[: array.size] = array
-                self.arrays[number] = larger
-        return offset
+    def take(self, sizes: Array) -> Array:
+        """Offsets of fresh slabs of these sizes (powers of two, or 0); O(n)."""
+        total = int(sizes.sum())
+        self.reserve(total)
+        offsets: Array = int(self.numbers[TOP]) + np.cumsum(sizes) - sizes
+        self.numbers[TOP] += total
+        return offsets
+
+    def release(self, offsets: Array, sizes: Array) -> None:
+        """Take back slabs; O(n)."""
+        first, width = self.arrays[0], self.widths[0]
+        for size in np.unique(sizes).tolist():
+            chain = offsets[sizes == size]
+            size_class = (size // self.least).bit_length() - 1
+            first[chain * width] = np.append(chain[1:], self.numbers[size_class])
+            self.numbers[size_class] = chain[0]
 
 
 def ragged(starts: Array, counts: Array) -> tuple[Array, Array]:

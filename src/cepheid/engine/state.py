@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.evaluation import Evaluation, Sizes
-from cepheid.engine.pools import Pool, power_of_two, ragged
+from cepheid.engine.pools import Pool, ragged
 from cepheid.errors import SnapshotError
 
 if TYPE_CHECKING:
@@ -320,9 +320,9 @@ def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[
 
 def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
     """(offset, size) of a slab for each count > 0; size 0 where the count is 0."""
-    sizes = np.array([max(pool.least, power_of_two(count)) if count else 0 for count in counts.tolist()], np.int64)
-    offsets = np.array([pool.allocate(size) if size else 0 for size in sizes.tolist()], np.int64)
-    return offsets, sizes
+    exponents = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
+    sizes = np.where(counts > 0, np.maximum(pool.least, np.int64(1) << exponents), 0)
+    return pool.take(sizes), sizes
 
 
 def _restore(run: Evaluation, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:

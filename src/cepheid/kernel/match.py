@@ -77,14 +77,12 @@ FIELDS = (
     "matches",  # 40 matches given
     "skipped",  # 41 events passed by the skip loop
     "unions",  # 42 pure unions made
-    "free_cells",  # 43 height of the stacks of free smallest slabs
-    "free_starts",  # 44
-    "free_packed",  # 45
-    "least_cells",  # 46 ! sizes of those slabs
-    "least_starts",  # 47 !
-    "least_packed",  # 48 !
-    "continued",  # 49 ! 1: the first segment goes on with record 0
+    "continued",  # 43 ! 1: the first segment goes on with record 0
 )
+
+# What `pools` holds for each of the pools of cells, starts and packed lists: 35 numbers. A slab is `least << class` places; a free one holds the
+# offset of the next free one of its class in its first place (of `cells`, `start_positions`, `packed`), -1 ends the chain.
+POOL = (*(f"free slab of class {k}" for k in range(32)), "top", "capacity", "least")
 
 # The state of a partition between its segments: one row of `records`.
 RECORD = (
@@ -123,7 +121,7 @@ def run(
     start_positions: cython.int[::1],
     start_times: cython.longlong[::1],
     packed: cython.int[::1],
-    free: cython.longlong[::1],
+    pools: cython.longlong[::1],
     macro_of: cython.int[::1],
     length_of: cython.int[::1],
     max_of: cython.int[::1],
@@ -147,7 +145,7 @@ def run(
     TABLES: lut (letter -> code, -1 unknown), marked_of[macro * codes + code] (first of a chain in `moves`, -1 none, -2 unknown),
     unmarked_of (macro state, -1 none), known[code] and stirs[code] (macro states as bits: transition known; does more than stay as it is),
     moves (stride 4: target or -1 if nothing leaves it, label, next of the chain or -1, 1 if the target is final).
-    STATE: records; the pools cells, cell_labels, start_positions, start_times, packed with the stacks `free` of smallest slabs;
+    STATE: records; the pools cells, cell_labels, start_positions, start_times, packed, and `pools` (see POOL);
     macro_of, length_of, max_of, entry (two halves: the lists before and after an event), tail, list_of (macro -> list after the event).
     OUT: out_offsets[0..matches], out_positions, out_labels, out_segments; marked[row] = 1 where a cell was made.
     """
@@ -194,7 +192,6 @@ def run(
     argument: cython.longlong = 0
     skipped: cython.longlong = S[41]  # skipped
     unions: cython.longlong = S[42]  # unions
-    free_size: cython.Py_ssize_t = free.shape[0] // 3
     match_room: cython.longlong = out_segments.shape[0]
     position_room: cython.longlong = out_positions.shape[0]
     stack_room: cython.int = stack.shape[0] - 4
@@ -228,8 +225,11 @@ def run(
     now: cython.ulonglong = 0
     then: cython.ulonglong = 0
     size: cython.longlong = 0
+    room: cython.longlong = 0
+    klass: cython.int = 0
     one: cython.longlong = 1
     id_limit: cython.int = 1 << 30
+    cell_limit: cython.longlong = 1 << 28
 
     with cython.nogil:
         while True:
@@ -320,14 +320,29 @@ def run(
                         s = record * 14
                         size = 3 * nl + entries
                         if nl != 0 and size > records[s + 9]:
-                            if records[s + 9] == 0 and size <= S[48] and S[45] > 0:  # least_packed, free_packed
-                                S[45] -= 1  # free_packed
-                                records[s + 8] = free[2 * free_size + S[45]]  # free_packed
-                                records[s + 9] = S[48]  # least_packed
+                            room = pools[104]
+                            klass = 70
+                            while room < size:
+                                room <<= 1
+                                klass += 1
+                            w = pools[klass]
+                            if w >= 0:
+                                pools[klass] = packed[w]
+                            elif pools[102] + room <= pools[103]:
+                                w = pools[102]
+                                pools[102] += room
                             else:
-                                argument = size
+                                argument = room
                                 rc = 8
                                 break
+                            if records[s + 9] != 0:  # the old slab is free
+                                klass = 70
+                                while (pools[104] << (klass - 70)) < records[s + 9]:
+                                    klass += 1
+                                packed[records[s + 8]] = pools[klass]
+                                pools[klass] = records[s + 8]
+                            records[s + 8] = w
+                            records[s + 9] = room
                         w = records[s + 8]
                         cu = parity * list_count
                         s2 = w + 3 * nl
@@ -400,7 +415,7 @@ def run(
                         rc = 9
                         break
                 if slots[segment] < 0:
-                    if segment == 0 and S[49] != 0:  # continued
+                    if segment == 0 and S[43] != 0:  # continued
                         if shift + i > id_limit:
                             rc = 9
                             break
@@ -446,13 +461,35 @@ def run(
                 if sh != st:
                     lo = start_positions[so + (sh & sm)]
                 if st - sh > sm:
-                    if sm < 0 and S[44] > 0:  # free_starts
-                        S[44] -= 1  # free_starts
-                        so = free[free_size + S[44]]  # free_starts
-                        sm = S[47] - 1  # least_starts
+                    # A ring of twice the size, or the first one.
+                    room = 2 * (sm + 1)
+                    if sm < 0:
+                        room = pools[69]
+                    klass = 35
+                    while (pools[69] << (klass - 35)) < room:
+                        klass += 1
+                    w = pools[klass]
+                    if w >= 0:
+                        pools[klass] = start_positions[w]
+                    elif pools[67] + room <= pools[68]:
+                        w = pools[67]
+                        pools[67] += room
                     else:
+                        argument = room
                         rc = 4
                         break
+                    if sm >= 0:
+                        size = sh
+                        while size < st:
+                            s = so + (size & sm)
+                            s2 = w + (size & (room - 1))
+                            start_positions[s2] = start_positions[s]
+                            start_times[s2] = start_times[s]
+                            size += 1
+                        start_positions[so] = pools[klass - 1]
+                        pools[klass - 1] = so
+                    so = w
+                    sm = room - 1
             else:
                 lo = 0
                 if count_window != 0 and p >= count_window:
@@ -472,14 +509,53 @@ def run(
                 if nx > id_limit:
                     rc = 9
                     break
-                if am < 0 and S[43] > 0:  # free_cells
-                    S[43] -= 1  # free_cells
-                    ao = free[S[43]]  # free_cells
-                    am = S[46] - 1  # least_cells
                 if nx - head + need > am:
-                    argument = need
-                    rc = 3
-                    break
+                    room = am + 1
+                    if am < 0:
+                        room = pools[34]
+                    while room <= nx - head + need:
+                        room <<= 1
+                    argument = room
+                    if room > cell_limit:
+                        rc = 3
+                        break
+                    if am >= 0 and ao + am + 1 == pools[32]:  # the last slab grows where it is: one partition alone leaves no holes
+                        if ao + room > pools[33]:
+                            rc = 3
+                            break
+                        pools[32] = ao + room
+                        w = ao
+                    else:
+                        klass = 0
+                        while (pools[34] << klass) < room:
+                            klass += 1
+                        w = pools[klass]
+                        if w >= 0:
+                            pools[klass] = cells[w << 2]
+                        elif pools[32] + room <= pools[33]:
+                            w = pools[32]
+                            pools[32] += room
+                        else:
+                            rc = 3
+                            break
+                    y = room - 1
+                    for e in range(head, nx):
+                        s = ao + (e & am)
+                        s2 = w + (e & y)
+                        if s != s2:
+                            cell_labels[s2] = cell_labels[s]
+                            cells[s2 * 4] = cells[s * 4]
+                            cells[s2 * 4 + 1] = cells[s * 4 + 1]
+                            cells[s2 * 4 + 2] = cells[s * 4 + 2]
+                            cells[s2 * 4 + 3] = cells[s * 4 + 3]
+                    if am >= 0 and w != ao:
+                        klass = 0
+                        while (pools[34] << klass) <= am:
+                            klass += 1
+                        cells[ao << 2] = pools[klass]
+                        pools[klass] = ao
+                    ao = w
+                    am = y
             if nl > most_lists or longest + nl >= list_length:
                 rc = 7
                 break
