@@ -182,7 +182,7 @@ def table_of(text: str, types: Mapping[str, str]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for name in rows[0] if rows else ("type", "ts"):
         values = [row[name] for row in rows]
-        kind = TYPES.get(types.get(name, ""), pa.string() if name == "type" else None)
+        kind = TYPES.get(types.get(name, {"type": "text", "ts": "int"}.get(name, "")))
         if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
             columns[name] = pa.array(values, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
         elif kind is not None and pa.types.is_decimal(kind):
