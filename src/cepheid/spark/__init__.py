@@ -6,3 +6,29 @@ one call around it, never a second engine. Only the public DataFrame interface i
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cepheid.spark.batch import Recognition, on, translated
+    from cepheid.spark.session import find_java, local_session
+    from cepheid.spark.source import merge
+
+__all__ = ["Recognition", "find_java", "local_session", "merge", "on", "translated"]
+
+_HOMES = {
+    "Recognition": "batch",
+    "on": "batch",
+    "translated": "batch",
+    "find_java": "session",
+    "local_session": "session",
+    "merge": "source",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Late: finding a Java, and a task on a worker, need neither pyspark's sessions nor each other.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cepheid.spark' has no attribute {name!r}")
+    return getattr(import_module(f"cepheid.spark.{_HOMES[name]}"), name)

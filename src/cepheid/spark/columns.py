@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.functions import arrow_udf
 
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
 from cepheid.schema import NANOSECONDS
@@ -42,6 +43,7 @@ EXACT_DOUBLE_DIGITS = 15
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 EPOCH_TEXT = "1970-01-01 00:00:00"
+EPOCH_DAY = dt.date(1970, 1, 1)
 
 
 class ColumnPrinter:
@@ -154,6 +156,8 @@ def _literal(node: Literal) -> Column:
         return F.lit(format(Decimal(str(value)), "f")).cast(decimal_type(kind))
     if pa.types.is_integer(kind) or is_steps(kind):
         return F.lit(value).cast("long")
+    if pa.types.is_date32(kind):
+        return F.date_from_unix_date(F.lit((cast("dt.date", value) - EPOCH_DAY).days))
     return F.lit(float(cast("float", value))) if pa.types.is_floating(kind) else F.lit(value)
 
 
@@ -313,10 +317,44 @@ def _arithmetic(
         left, right = printer.values(node)
         if pa.types.is_floating(node.type):
             return _finite_result(on_doubles(left, right), left, right)
-        result = on_exact(left, right)
-        return result.try_cast(decimal_type(node.type)) if pa.types.is_decimal(node.type) else result
+        if not pa.types.is_decimal(node.type):
+            return on_exact(left, right)
+        if not _is_exact(node):
+            return _in_python(node, left, right)
+        return on_exact(left, right).try_cast(decimal_type(node.type))
 
     return value
+
+
+def _is_exact(node: Apply) -> bool:
+    """Whether Spark computes a decimal result with all its digits, so that it is rounded once, to the node's type."""
+    left, right = (cast("Apply", argument).type for argument in node.arguments)
+    scale = max(left.scale, right.scale)
+    digits = {
+        "+": max(left.precision - left.scale, right.precision - right.scale) + scale + 1,
+        "-": max(left.precision - left.scale, right.precision - right.scale) + scale + 1,
+        "*": left.precision + right.precision + 1,
+        "%": max(left.precision - left.scale + right.scale + 1, left.precision - left.scale + scale),
+    }
+    return bool(digits.get(node.operator, NEVER) <= MAX_DECIMAL_DIGITS)
+
+
+NEVER = MAX_DECIMAL_DIGITS + 1
+"""Digits of a quotient: Spark rounds it to a scale of its own first."""
+
+
+def _in_python(node: Apply, left: Column, right: Column) -> Column:
+    """Decimal arithmetic by the engine's own operator, for types whose exact result Spark cannot hold; some microseconds per row."""
+    name, precision, scale = node.operator, node.type.precision, node.type.scale
+
+    def exact_decimals(first: pa.Array, second: pa.Array) -> pa.Array:
+        # Only plain values in the closure: it travels to the workers.
+        from cepheid.engine.values import OPERATIONS
+
+        return OPERATIONS[name]([first, second], Apply(name, (), pa.decimal128(precision, scale)))
+
+    decorate = arrow_udf(decimal_type(node.type))  # type: ignore[call-overload]  # the stubs forget that annotations say which kind it is
+    return cast("Column", decorate(exact_decimals)(left, right))
 
 
 def _negate(printer: ColumnPrinter, node: Apply) -> Column:

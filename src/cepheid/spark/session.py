@@ -164,7 +164,7 @@ def prepare_environment() -> Java | None:
 
 
 def local_session(
-    *, cores: int | None = None, memory: str = "2g", name: str = "cepheid", settings: Mapping[str, str] | None = None
+    *, cores: int | None = None, memory: str = "2g", app_name: str = "cepheid", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A classic Spark session in this process, for a small machine: tests, examples, `cepheid run --engine spark`.
 
@@ -177,7 +177,7 @@ def local_session(
         raise SetupError("pyspark is not installed", help="pip install 'cepheid[spark]'") from error
     prepare_environment()
     threads = cores or os.cpu_count() or 1
-    builder = SparkSession.builder.master(f"local[{threads}]").appName(name)
+    builder = SparkSession.builder.master(f"local[{threads}]").appName(app_name)
     wanted = {**SMALL_MACHINE, "spark.sql.shuffle.partitions": str(threads), "spark.driver.memory": memory, **(settings or {})}
     for key, value in wanted.items():
         builder = builder.config(key, value)

@@ -1,0 +1,426 @@
+"""`q.on(..)`: a query as a function from a DataFrame of events to a DataFrame of matches.
+
+Comes in: a `Query` and options, then a DataFrame. Goes out: a DataFrame, lazily: predicates as columns, what can change nothing left out
+before the shuffle, events brought to their keys and sorted, `worker.recognize` over the sorted batches. Query, schema and types are checked
+here, before any job; what only the data can tell (NULL times, ties) a task raises, and `translated` gives that its class back.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+from pyspark.sql import types as spark_types
+
+from cepheid import errors
+from cepheid.engine.inputs import STREAM_COLUMN
+from cepheid.errors import CepheidError, InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.schema import DEFAULT_TIME
+from cepheid.spark.columns import ColumnPrinter, binary_text, column_named
+from cepheid.spark.source import source_of
+from cepheid.spark.worker import INDEX, LETTER, TIME, Task, pack_schema, recognize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from cepheid.engine.planner import Compiled
+    from cepheid.query import Query
+    from cepheid.spark.source import Source
+
+ANY_ORDER = "any"
+"""`order="any"`: events of one key, time and tie-breakers come in any order."""
+
+INT_BITS = 31
+"""Letters of so many bits travel as Spark's int, longer ones as long."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `on`, checked."""
+
+    type: str | Column | None
+    time: str
+    order: tuple[str, ...]
+    any_order: bool
+    null_keys: str
+    null_time: str
+    positions: bool
+    columns: tuple[str, ...] | None
+    buckets: int | None
+
+
+def on(
+    query: Query,
+    *,
+    type: str | Column | None = None,  # noqa: A002 - public word
+    time: str = DEFAULT_TIME,
+    order: str | Sequence[str] = (),
+    lateness: object = None,
+    null_keys: str = "drop",
+    null_time: str = "error",
+    positions: bool = False,
+    columns: Sequence[str] | None = None,
+    buckets: int | None = None,
+) -> Recognition:
+    """A function for `DataFrame.transform` that gives one row per match of the query.
+
+    type: the column of the event type, or a Column that computes it (default: `type`, or the stream's name, as in `Query.run`). time: the
+    column of event time (timestamp, date or integer). order: columns that decide between events of one key and time; "any" (alone or last):
+    what is equal then comes in any order, otherwise it is an error. lateness: for streams; a DataFrame is sorted. null_keys: "drop" events with
+    a NULL in their PARTITION BY key, or "group" them. null_time: "error" or "drop". positions: also give each match its `start` and `end`
+    and each event its `$index`, counted in the key's events; then nothing is left out before the shuffle. columns: the attributes that the
+    events of the output have (default: all). buckets: the number of tasks of the shuffle (default: Spark's).
+
+    The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order; the same as
+    ``q.run(..).to_arrow(events=True)``. Raises InputError for unknown option values; the function raises SchemaError, BindError,
+    NotSupportedError and LimitError, all before any job.
+    """
+    _choice("null_keys", null_keys, ("drop", "group"))
+    _choice("null_time", null_time, ("error", "drop"))
+    given = (order,) if isinstance(order, str) else tuple(order)
+    any_order = bool(given) and given[-1] == ANY_ORDER
+    shown = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+    if shown is not None and not shown:
+        raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
+    if buckets is not None and buckets < 1:
+        raise InputError(f"buckets={buckets} is not a number of tasks", help="give a number from 1 on, or leave it out")
+    tie_breakers = given[:-1] if any_order else given
+    options = Options(type, time, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets)
+    return Recognition(query, options, lateness=lateness)
+
+
+class Recognition:
+    """What `on` gives: call it with a DataFrame, or hand it to `DataFrame.transform`."""
+
+    def __init__(self, query: Query, options: Options, *, lateness: object = None) -> None:
+        self.query = query
+        self.options = options
+        self.lateness = lateness
+        self._observation: Observation | None = None
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        """The matches in a DataFrame of events, lazily."""
+        if frame.isStreaming:
+            raise NotSupportedError(
+                "q.on reads batch DataFrames; this one is streaming", help="use it in foreachBatch, on one micro-batch at a time"
+            )
+        plan = Plan.of(self.query, self.options, frame)
+        matches, self._observation = plan.run()
+        return matches
+
+    def explain(self, frame: DataFrame) -> str:
+        """What runs where for a DataFrame, as text; runs nothing."""
+        return Plan.of(self.query, self.options, frame).describe()
+
+    def counts(self) -> dict[str, int]:
+        """After an action on the last result: how many events were dropped for a NULL key (`null_keys`) or a NULL time (`null_times`).
+
+        Of events that could be left out because they can change nothing, none is counted. Waits for the first action to end.
+        """
+        return {} if self._observation is None else dict(self._observation.get)
+
+    def __repr__(self) -> str:
+        return f"{self.query!r}.on({self.options!r})"
+
+
+def _choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        near = nearest(str(value), known)
+        help_ = ([f"did you mean {near!r}?"] if near else []) + [f"it may be {', '.join(map(repr, known))}"]
+        raise InputError(f"{name}={value!r} is not known", help=help_)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One query over one DataFrame: everything decided, nothing run."""
+
+    query: Query
+    options: Options
+    source: Source
+    compiled: Compiled
+    case_sensitive: bool
+
+    @classmethod
+    def of(cls, query: Query, options: Options, frame: DataFrame) -> Plan:
+        """Bind and compile the query for the frame, and check the options against its columns."""
+        source = source_of(frame, query.tree, type=options.type, time=options.time)
+        compiled = query.compiled(source.schema)
+        case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+        plan = cls(query, options, source, compiled, case_sensitive)
+        plan.check()
+        return plan
+
+    def check(self) -> None:
+        """Raise SchemaError for options that name no column, keys that cannot be shuffled by, and output columns of one name."""
+        for option, names in (("order", self.options.order), ("columns", self.options.columns or ())):
+            for name in names:
+                if name not in self.source.names:
+                    near = nearest(name, self.source.names)
+                    raise SchemaError(
+                        f"the input has no column `{name}`, which {option}= names",
+                        help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(self.attributes)}"],
+                    )
+        for name in self.compiled.keys:
+            kind = self.source.fields[name]
+            if isinstance(kind, spark_types.ArrayType | spark_types.MapType | spark_types.StructType):
+                fact = f"`{name}` is {kind.simpleString()}, and a PARTITION BY attribute holds one value"
+                raise SchemaError(fact, help="partition by one of its fields")
+        if self.options.positions and self.compiled.derived:
+            raise NotSupportedError(
+                "positions=True asks for positions in the whole stream, and its events are spread over the keys of the query's equalities",
+                help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
+            )
+        self._check_names()
+
+    def _check_names(self) -> None:
+        seen: dict[str, str] = {}
+        for field in self.output().fields:
+            name = field.name if self.case_sensitive else field.name.lower()
+            if name in seen:
+                raise SchemaError(
+                    f"the output would have two columns named `{seen[name]}` and `{field.name}`, which are one to Spark",
+                    help=f"give another name in the query: `AS {field.name}_`",
+                )
+            seen[name] = field.name
+
+    # ---------------------------------------------------------------------------------------------------------------- what is decided
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that events of the output may have: the input columns."""
+        return tuple(name for name in self.source.schema.attributes if name != STREAM_COLUMN)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The attributes that events of the output have."""
+        return self.attributes if self.options.columns is None else tuple(dict.fromkeys(self.options.columns))
+
+    @property
+    def dropping(self) -> bool:
+        """Whether events that can change nothing are left out before the shuffle."""
+        program = self.compiled.program
+        return program.droppable and not self.options.positions and 0 not in program.relevant_masks
+
+    @property
+    def null_keys(self) -> str:
+        """What happens to NULL keys; keys from equalities of the query match nothing when they are NULL."""
+        return "drop" if self.compiled.derived else self.options.null_keys
+
+    def output(self) -> spark_types.StructType:
+        """The columns of the output, in Spark's types."""
+        fields, layout = self.source.fields, self.compiled.layout
+        time = fields[layout.time or ""]
+        event = [spark_types.StructField(name, fields[name]) for name in self.shown]
+        columns = [(name, fields[name]) for name in layout.keys]
+        if self.options.positions:
+            event.append(spark_types.StructField(INDEX, spark_types.LongType()))
+            columns += [("start", spark_types.LongType()), ("end", spark_types.LongType())]
+        columns += [("start_time", time), ("end_time", time)]
+        columns += [(variable, spark_types.ArrayType(spark_types.StructType(event))) for variable in layout.variables]
+        return spark_types.StructType([spark_types.StructField(name, kind) for name, kind in columns])
+
+    # ---------------------------------------------------------------------------------------------------------------- what is run
+
+    def run(self) -> tuple[DataFrame, Observation | None]:
+        """The DataFrame of matches, and where the dropped events are counted."""
+        prepared, observation = self.prepared()
+        task = {name: getattr(self.task(), name) for name in Task.__slots__}
+        matches = self.distributed(prepared).mapInArrow(functools.partial(recognize, task), self.output())
+        return matches, observation
+
+    def task(self) -> Task:
+        """What the tasks have to know."""
+        keys = tuple(self.key_columns())
+        return Task(
+            text=self.query.text,
+            args=tuple(self.query.args.items()),
+            schema=pack_schema(self.source.schema),
+            fingerprint=self.compiled.program.fingerprint,
+            keys=keys,
+            key_names=self.compiled.keys,
+            payload=tuple((name, self.payload_column(name)) for name in self.needed()),
+            shown=self.shown,
+            ties=None if self.options.any_order else tuple(self.tie_columns()),
+            index=self.options.positions,
+            time_name=self.compiled.layout.time or "",
+        )
+
+    def needed(self) -> tuple[str, ...]:
+        """The attributes that the output needs: those shown, the keys and the time."""
+        return tuple(dict.fromkeys([*self.shown, *self.compiled.layout.keys, self.compiled.layout.time or ""]))
+
+    def payload_column(self, name: str) -> str:
+        """The column of the prepared frame that holds an attribute: for a key the one that was normalized, so that nothing travels twice."""
+        return f"k{self.compiled.keys.index(name)}" if name in self.compiled.layout.keys else self.source.names[name]
+
+    def key_columns(self) -> dict[str, Column]:
+        """The key, as values that are equal exactly where the keys are: no NaN, no -0.0, no collation."""
+        columns = {}
+        for index, name in enumerate(self.compiled.keys):
+            kind = self.source.fields[name]
+            column = binary_text(column_named(self.source.names[name]), kind)
+            if isinstance(kind, spark_types.FloatType | spark_types.DoubleType):
+                column = F.when(~F.isnan(column), column + F.lit(0.0).cast(kind))
+            columns[f"k{index}"] = column
+        return columns
+
+    def tie_columns(self) -> dict[str, Column]:
+        """What orders events of one key and time."""
+        columns = {} if self.source.rank is None else {self.source.rank: column_named(self.source.rank)}
+        for name in self.options.order:
+            column = self.source.names[name]
+            columns[column] = column_named(column)
+        return columns
+
+    def letter(self, printer: ColumnPrinter) -> Column:
+        """The letter: bit i is predicate i."""
+        conditions = self.compiled.predicates.conditions
+        wide = len(conditions) > INT_BITS
+        letter = F.lit(0).cast("long") if wide else F.lit(0)
+        for index, condition in enumerate(conditions):
+            value = 1 << index if index < LONG_SIGN else -(1 << index)
+            bit = F.lit(value).cast("long") if wide else F.lit(value)
+            letter = letter.bitwiseOR(F.when(printer.condition(condition), bit).otherwise(bit.bitwiseXOR(bit)))
+        return letter
+
+    def relevant(self, printer: ColumnPrinter) -> Column:
+        """Where an event can change anything: the letter has all bits of one of the program's masks; sources understand this form."""
+        conditions = self.compiled.predicates.conditions
+        cubes = [
+            functools.reduce(operator.and_, [printer.condition(each) for bit, each in enumerate(conditions) if mask >> bit & 1])
+            for mask in self.compiled.program.relevant_masks
+        ]
+        return functools.reduce(operator.or_, cubes)
+
+    def prepared(self) -> tuple[DataFrame, Observation | None]:
+        """The events as they travel: keys, time, letter, tie-breakers, payload; without those that can change nothing."""
+        source, frame = self.source, self.source.frame
+        time = column_named(source.names[self.compiled.layout.time or ""])
+        printer = ColumnPrinter(frame.schema, names=source.names, time=self.compiled.layout.time)
+        if self.dropping:
+            kept = self.relevant(printer)
+            frame = frame.where(kept | time.isNull() if self.options.null_time == "error" else kept)
+        frame, observation = self._without_nulls(frame, time)
+        columns = self.key_columns()
+        columns[TIME] = time
+        columns[LETTER] = self.letter(printer)
+        columns |= self.tie_columns()
+        for name in self.needed():
+            column = self.payload_column(name)
+            columns.setdefault(column, column_named(column))
+        return frame.select(*(column.alias(name) for name, column in columns.items())), observation
+
+    def _without_nulls(self, frame: DataFrame, time: Column) -> tuple[DataFrame, Observation | None]:
+        """The events that have a key and a time, where the others are dropped; they are counted on the way."""
+        counted: dict[str, Column] = {}
+        if self.null_keys == "drop" and self.compiled.keys:
+            null = functools.reduce(operator.or_, (column.isNull() for column in self.key_columns().values()))
+            nullable = any(self._nullable(name) for name in self.compiled.keys)
+            counted |= {"null_keys": null} if nullable else {}
+        if self.options.null_time == "drop" and self._nullable(self.compiled.layout.time or ""):
+            counted["null_times"] = time.isNull()
+        if not counted:
+            return frame, None
+        observation = Observation()
+        frame = frame.observe(observation, *(F.count(F.when(null, 1)).alias(name) for name, null in counted.items()))
+        return frame.where(~functools.reduce(operator.or_, counted.values())), observation
+
+    def _nullable(self, name: str) -> bool:
+        """Whether an attribute may be NULL (or NaN, which is)."""
+        field = self.source.frame.schema[self.source.names[name]]
+        return field.nullable or isinstance(field.dataType, spark_types.FloatType | spark_types.DoubleType)
+
+    def distributed(self, frame: DataFrame) -> DataFrame:
+        """Every key in one task, its events in order."""
+        keys = list(self.key_columns())
+        if keys:
+            numbers: list[Any] = [] if self.options.buckets is None else [self.options.buckets]
+            frame = frame.repartition(*numbers, *map(column_named, keys))
+        else:
+            frame = frame.repartition(1)
+        return frame.sortWithinPartitions(*map(column_named, [*keys, TIME, *self.tie_columns()]))
+
+    # ---------------------------------------------------------------------------------------------------------------- what is said
+
+    def describe(self) -> str:
+        """The plan as text."""
+        compiled, options = self.compiled, self.options
+        if compiled.keys:
+            where = "one key in one task: PARTITION BY " + ", ".join(compiled.keys) + (" (from equalities)" if compiled.derived else "")
+        else:
+            where = "one task reads all events: the query has no PARTITION BY"
+        dropped = "events that can change nothing, before the shuffle" if self.dropping else f"none ({self._why_all()})"
+        ties = [*(["the stream's place in FROM"] if self.source.rank else []), *(f"`{name}`" for name in options.order)]
+        rest = "then in any order" if options.any_order else "what is equal then is an error"
+        guarantee = compiled.guarantee
+        lines = {
+            "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
+            "tasks": where,
+            "left out": dropped,
+            "letters": f"{compiled.program.bits} predicates, by Spark's columns",
+            "order": ", ".join(["time", *ties, rest]),
+            "update": guarantee.update,
+            "state": guarantee.state,
+            "delay": guarantee.delay,
+            "output": self.output().simpleString(),
+        }
+        width = max(map(len, lines))
+        return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+
+    def _why_all(self) -> str:
+        if self.options.positions:
+            return "positions=True counts every event"
+        return "the pattern looks at the very next event" if not self.compiled.program.droppable else "every event may matter"
+
+
+LONG_SIGN = 63
+
+
+# ----------------------------------------------------------------------------------------------------------------------------- errors
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Around an action: an error that a task raised comes back as the CepheidError it was.
+
+        with cepheid.spark.translated():
+            matches.write.parquet("matches")
+
+    Spark's own exception stays as its cause; every other exception passes.
+    """
+    try:
+        yield
+    except CepheidError:
+        raise
+    except Exception as error:
+        ours = cepheid_error(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def cepheid_error(error: BaseException) -> CepheidError | None:
+    """The error of ours that a task raised and Spark wrapped in its own, or None where there is none."""
+    found = _RAISED.search(str(error))
+    kind = getattr(errors, found.group(1), None) if found else None
+    if found is None or kind is None:
+        return None
+    fact, *lines = found.group(2).splitlines()
+    helps = []
+    for line in lines:
+        if not line.startswith("help: "):
+            break
+        helps.append(line.removeprefix("help: "))
+    ours: CepheidError = kind(fact, help=helps)
+    return ours
+
+
+_RAISED = re.compile(r"cepheid\.errors\.(\w+): error: (.*)", re.DOTALL)

@@ -1,0 +1,241 @@
+"""A DataFrame as a stream of events: its schema in Arrow's terms, its columns under names of our own, several streams as one.
+
+Comes in: DataFrames. Goes out: what binding needs (an `EventSchema`) and what columns need (`Source`: one DataFrame whose columns have names
+without dots, backticks or letter case to trip over, and for each attribute of the query its column).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+
+from cepheid.engine.inputs import STREAM_COLUMN, used_types
+from cepheid.errors import InputError, SchemaError, nearest, quoted
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, schema_of
+from cepheid.spark.columns import arrow_type, column_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql import types as spark_types
+
+    from cepheid.language.syntax import Query as Tree
+
+STREAMS_METADATA = "cepheid.streams"
+"""Metadata of the column `STREAM_COLUMN` of merged streams: JSON, [[stream, its columns, whether it has a type column], ..], in order."""
+
+RANK_COLUMN = "$rank"
+"""Where an event of merged streams stands in FROM; never an attribute."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One DataFrame, ready to be read by a query.
+
+    frame: columns c0, c1, ..; names: attribute -> its column there. schema: for binding. fields: attribute -> its type in Spark. rank: the
+    column that orders equal times of merged streams, or None.
+    """
+
+    frame: DataFrame
+    names: dict[str, str]
+    schema: EventSchema
+    fields: dict[str, spark_types.DataType]
+    rank: str | None = None
+
+
+def arrow_schema(fields: spark_types.StructType) -> pa.Schema:
+    """The schema of a DataFrame as Arrow shows it; raises SchemaError for types that Spark has no Arrow form of."""
+    kinds = [(field.name, arrow_type(field.dataType)) for field in fields.fields]
+    for name, kind in kinds:
+        if kind is None:
+            shown = fields[name].dataType.simpleString()
+            raise SchemaError(f"the column `{name}` is {shown}, which Spark cannot hand to Python", help="cast it, or drop it before")
+    return pa.schema(kinds)
+
+
+def source_of(frame: DataFrame, tree: Tree, *, type: str | Column | None, time: str | None) -> Source:  # noqa: A002 - public word
+    """A DataFrame as a query reads it.
+
+    type: a column name, or a Column of the frame that gives each event's type. time: the time column. Raises SchemaError where a column is
+    missing, twice there or of a wrong type.
+    """
+    merged = STREAM_COLUMN in frame.columns
+    if merged and not isinstance(type, Column):
+        return _merged_source(frame, tree, type=type, time=time)
+    typed: str | None = type if isinstance(type, str) else None
+    if isinstance(type, Column):
+        frame = frame.select("*", type.cast("string").alias(STREAM_COLUMN))
+        typed = STREAM_COLUMN
+    arrow = arrow_schema(frame.schema)
+    schema = schema_of(arrow, type=typed, time=time, streams=tree.streams, used=used_types(tree))
+    return _plainly_named(frame, schema)
+
+
+def _plainly_named(frame: DataFrame, schema: EventSchema) -> Source:
+    names = {name: f"c{index}" for index, name in enumerate(frame.columns)}
+    fields = {field.name: field.dataType for field in frame.schema.fields}
+    return Source(frame.toDF(*names.values()), names, schema, fields, names.get(RANK_COLUMN))
+
+
+# ------------------------------------------------------------------------------------------------------------------ merged streams
+
+
+def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataFrame) -> DataFrame:  # noqa: A002 - public word
+    """Several streams as one DataFrame that `q.on` takes: `merge(weather=df1, flights=df2, time="ts")`.
+
+    An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column
+    (`type`, or another name with type=). Attributes that a stream lacks are NULL. Ties of time go by FROM, without FROM by the order given
+    here, then by `order`. The result has the columns of all streams, the type column, and `$stream` with the stream's name.
+    Raises SchemaError where the time column is missing or a column has types that do not go together.
+    """
+    if not streams:
+        raise InputError("there are no streams to merge", help="pass each with its name: merge(flights=df1, weather=df2)")
+    type_column = type or DEFAULT_TYPE
+    schemas = {name: arrow_schema(frame.schema) for name, frame in streams.items()}
+    for name, schema in schemas.items():
+        _check_stream(name, schema, time)
+    kinds = _common_types(schemas, time)
+    first = next(iter(schemas.values())).names
+    columns = list(dict.fromkeys([*first, type_column, *kinds]))
+    described = [[name, list(schema.names), type_column in schema.names] for name, schema in schemas.items()]
+    metadata = {STREAMS_METADATA: json.dumps(described)}
+    frames = [
+        _aligned(name, frame, columns, kinds, type_column).select("*", F.lit(name).alias(STREAM_COLUMN)) for name, frame in streams.items()
+    ]
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.union(frame)
+    names = whole.columns
+    return whole.select(*(column_named(name) for name in names[:-1]), column_named(STREAM_COLUMN).alias(STREAM_COLUMN, metadata=metadata))
+
+
+def _check_stream(name: str, schema: pa.Schema, time: str) -> None:
+    double = sorted({column for column in schema.names if schema.names.count(column) > 1})
+    if double:
+        raise SchemaError(f"the stream `{name}` has more than one column named {quoted(double)}", help="rename all but one")
+    if time not in schema.names:
+        near = nearest(time, schema.names)
+        raise SchemaError(
+            f"the stream `{name}` has no time column `{time}`",
+            help=([f"did you mean `{near}`?"] if near else []) + [f"`{name}` has {quoted(schema.names)}"],
+        )
+    if STREAM_COLUMN in schema.names:
+        raise SchemaError(f"the stream `{name}` is merged already", help="merge all streams in one call")
+
+
+def _common_types(schemas: dict[str, pa.Schema], time: str) -> dict[str, spark_types.DataType | None]:
+    """The columns of all streams, in the order of their first appearance; a type where the streams differ in it and can agree."""
+    found: dict[str, tuple[str, pa.DataType]] = {}
+    wider: dict[str, spark_types.DataType | None] = {}
+    for stream, schema in schemas.items():
+        for column in schema:
+            other, kind = found.setdefault(column.name, (stream, column.type))
+            wider.setdefault(column.name, None)
+            if kind == column.type:
+                continue
+            common = _promoted(kind, column.type)
+            if common is None:
+                raise SchemaError(
+                    f"`{column.name}` is {kind} in the stream `{other}` and {column.type} in `{stream}`",
+                    help="cast one of them" + ("" if column.name == time else ", or rename it"),
+                )
+            found[column.name] = (other, common)
+            wider[column.name] = _spark_number(common)
+    return wider
+
+
+NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+
+
+def _promoted(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
+    """The number type that holds both, or the one that is not void; None where they do not go together."""
+    if pa.types.is_null(first) or pa.types.is_null(second):
+        return second if pa.types.is_null(first) else first
+    if first not in NUMBERS or second not in NUMBERS:
+        return None
+    wide = max(first, second, key=NUMBERS.index)
+    return pa.float64() if wide == pa.float32() and pa.types.is_integer(min(first, second, key=NUMBERS.index)) else wide
+
+
+def _spark_number(kind: pa.DataType) -> spark_types.DataType | None:
+    from pyspark.sql import types as spark_types
+
+    kinds = (
+        spark_types.ByteType(),
+        spark_types.ShortType(),
+        spark_types.IntegerType(),
+        spark_types.LongType(),
+        spark_types.FloatType(),
+        spark_types.DoubleType(),
+    )
+    return kinds[NUMBERS.index(kind)] if kind in NUMBERS else None
+
+
+def _aligned(
+    stream: str, frame: DataFrame, columns: list[str], kinds: dict[str, spark_types.DataType | None], type_column: str
+) -> DataFrame:
+    """One stream with the columns of all: NULL for those it lacks, its name as type where it has none."""
+    own = set(frame.columns)
+    selected = []
+    for name in columns:
+        if name in own:
+            kind = kinds[name]
+            column = column_named(name) if kind is None else column_named(name).cast(kind)
+        else:
+            column = F.lit(stream) if name == type_column else F.lit(None)
+        selected.append(column.alias(name))
+    return frame.select(*selected)
+
+
+def _merged_source(frame: DataFrame, tree: Tree, *, type: str | None, time: str | None) -> Source:  # noqa: A002 - public word
+    """The source of what `merge` gave: the streams of FROM alone, typed by their names where the query uses these."""
+    streams = json.loads(frame.schema[STREAM_COLUMN].metadata.get(STREAMS_METADATA, "[]"))
+    known = {name: (columns, typed) for name, columns, typed in streams}
+    wanted = tree.streams or tuple(known)
+    for name in wanted:
+        if name not in known:
+            near = nearest(name, known)
+            raise SchemaError(
+                f"the query reads the stream `{name}`, and the input has no such stream",
+                help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(known)}"],
+            )
+    used = used_types(tree)
+    own_type = type or DEFAULT_TYPE
+    typed = [name for name in wanted if known[name][1]]
+    by_name = [name for name in wanted if name in used or name not in typed]
+    schema = _merged_schema(
+        frame, {name: known[name][0] for name in wanted}, own_type, by_stream=set(typed) & set(by_name) != set(), time=time
+    )
+    if len(by_name) < len(wanted):
+        schema = EventSchema(schema.attributes, schema.type_column, None, None, schema.time_column)
+    return _plainly_named(_ranked(frame, wanted, typed, by_name, schema, own_type), schema)
+
+
+def _merged_schema(frame: DataFrame, streams: dict[str, list[str]], own_type: str, *, by_stream: bool, time: str | None) -> EventSchema:
+    """The schema in which every stream's name is a type; by_stream: a stream has an attribute of the type column's name besides."""
+    type_column = STREAM_COLUMN if by_stream else own_type
+    arrow = arrow_schema(frame.schema)
+    base = schema_of(arrow, type=type_column, time=time)
+    attributes = {name: kind for name, kind in base.attributes.items() if by_stream or name != STREAM_COLUMN}
+    types = {name: frozenset([*columns, type_column]) for name, columns in streams.items()}
+    return EventSchema(attributes, type_column, None, types, base.time_column)
+
+
+def _ranked(frame: DataFrame, wanted: Sequence[str], typed: list[str], by_name: list[str], schema: EventSchema, own_type: str) -> DataFrame:
+    """The streams of the query with their place in FROM; where the streams' names are the types beside a type column, these as `$stream`."""
+    stream = column_named(STREAM_COLUMN)
+    place = F.lit(len(wanted))
+    for index, name in enumerate(wanted):
+        place = F.when(stream == name, index).otherwise(place)
+    columns = {name: column_named(name) for name in frame.columns if name != STREAM_COLUMN}
+    if schema.type_column == STREAM_COLUMN:
+        columns[STREAM_COLUMN] = F.when(stream.isin(by_name), stream).otherwise(columns[own_type])
+        columns[own_type] = F.when(stream.isin(typed), columns[own_type])
+    columns[RANK_COLUMN] = place
+    return frame.where(stream.isin(*wanted)).select(*(column.alias(name) for name, column in columns.items()))

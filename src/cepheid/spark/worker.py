@@ -1,0 +1,340 @@
+"""What runs inside a Spark task: sorted events come in as Arrow batches, matches go out.
+
+Comes in: the batches of one partition of a DataFrame, sorted by key, time and tie-breakers, with the letters already computed. Goes out: one
+row per match, exactly the columns that `batch` announced. A key is read through batch borders, and never has to fit in memory: of the open
+key only the marked events are kept, and those of a window only while the window is open. This module imports no Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.matches import Layout, Matches
+from cepheid.engine.values import plain, raw
+from cepheid.errors import InputError
+from cepheid.query import query
+from cepheid.schema import EventSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cepheid.engine.evaluation import Chunk
+    from cepheid.engine.planner import Compiled
+
+Array = np.ndarray[Any, Any]
+
+TIME, LETTER, INDEX = "$time", "$letter", "$index"
+"""Columns that `batch` adds to what a task reads, and the position that it shows in events when asked."""
+
+MARKS_PER_BATCH = 1 << 16
+"""Events in one batch that goes back to Spark: Arrow's 32-bit offsets and Spark's memory want small ones."""
+
+COMPACT_ROWS = 1 << 14
+"""Kept events of the open key are looked through for dead ones each time they have doubled, but not below this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Everything that a task has to know, in plain values: it travels in a closure, and is compiled once per worker process.
+
+    text, args, schema: the query, and the arguments of its `EventSchema` (attributes as (name, serialized Arrow type)). fingerprint: of the
+    driver's program; letters mean the same here and there. keys: input columns of the key, by position of PARTITION BY. payload: (attribute,
+    input column), the events' attributes that the output needs. shown: the attributes of the events in the output. ties: input columns that
+    order equal times; None: ties are in any order. index: whether positions are shown.
+    """
+
+    text: str
+    args: tuple[tuple[str, Any], ...]
+    schema: tuple[Any, ...]
+    fingerprint: bytes
+    keys: tuple[str, ...]
+    key_names: tuple[str, ...]
+    payload: tuple[tuple[str, str], ...]
+    shown: tuple[str, ...]
+    ties: tuple[str, ...] | None
+    index: bool
+    time_name: str
+
+
+def pack_schema(schema: EventSchema) -> tuple[Any, ...]:
+    """An event schema as plain values."""
+    attributes = pa.schema(list(schema.attributes.items())).serialize().to_pybytes()
+    types = None if schema.types is None else tuple((name, tuple(sorted(of))) for name, of in sorted(schema.types.items()))
+    return attributes, schema.type_column, schema.stream, types, schema.time_column
+
+
+def unpack_schema(packed: tuple[Any, ...]) -> EventSchema:
+    """The event schema of `pack_schema`."""
+    attributes, type_column, stream, types, time_column = packed
+    arrow = pa.ipc.read_schema(pa.py_buffer(attributes))
+    known = None if types is None else {name: frozenset(of) for name, of in types}
+    return EventSchema(dict(zip(arrow.names, arrow.types, strict=True)), type_column, stream, known, time_column)
+
+
+_COMPILED: dict[tuple[str, str, tuple[Any, ...]], Compiled] = {}
+COMPILED_QUERIES = 32
+"""Compiled queries that a worker process remembers."""
+
+
+def compiled_here(task: Mapping[str, Any]) -> Compiled:
+    """The task's query, compiled at most once in this process."""
+    key = (task["text"], repr(task["args"]), task["schema"])
+    known = _COMPILED.get(key)
+    if known is None:
+        known = query(task["text"], args=dict(task["args"])).compiled(unpack_schema(task["schema"]))
+        if len(_COMPILED) >= COMPILED_QUERIES:
+            _COMPILED.pop(next(iter(_COMPILED)))
+        _COMPILED[key] = known
+    assert known.program.fingerprint == task["fingerprint"], "the driver and this worker compile the query differently"
+    return known
+
+
+def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls: the matches of one partition's events.
+
+    Raises InputError for NULL times and for events of one key and time that nothing orders. Linear in events and output.
+    """
+    run: Run | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if run is None:
+            run = Run(Task(**task), compiled_here(task), batch.schema)
+        yield from run.read(batch)
+
+
+class Run:
+    """One task's pass over its sorted events."""
+
+    def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema) -> None:
+        self.task = task
+        self.evaluation = Evaluation(compiled.program, window=compiled.window, count_window=compiled.count_window, limit=compiled.limit)
+        self.window = compiled.window
+        self.count_window = compiled.count_window
+        fields = [schema.field(column).with_name(name) for name, column in task.payload]
+        fields += [pa.field(INDEX, pa.int64())] if task.index else []
+        known = compiled.layout
+        self.layout = Layout(known.variables, known.labels, pa.schema(fields), known.keys, task.time_name, known.measures)
+        self.kept = Kept(self.layout.events)
+        self.last: pa.RecordBatch | None = None
+        self.base = 0
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The matches that end in a batch."""
+        times = self._times(batch)
+        changed = self._key_changes(batch)
+        if self.task.ties is not None:
+            self._check_ties(batch, times, changed)
+        cuts = np.flatnonzero(changed)
+        continued = not changed[0]
+        if continued:
+            cuts = np.concatenate([np.zeros(1, np.int64), cuts])
+        chunks: list[Chunk] = []
+        letters = raw(batch.column(LETTER))
+        self.evaluation.feed(letters.view(f"u{letters.itemsize}"), times, cuts=cuts, continued=continued, sink=chunks.append)
+        base = self.base if continued else 0
+        # The position of row i in its partition is i - origins[its segment].
+        origins = cuts.copy()
+        origins[0] -= base
+        events = self._events(batch, origins, cuts)
+        for chunk in chunks:
+            yield from self._output(chunk, batch, events, origins)
+        self._keep(events, times, origins, cuts, continued=continued)
+        self.base = batch.num_rows - int(origins[-1])
+        self.last = batch.slice(batch.num_rows - 1)
+
+    # ------------------------------------------------------------------------------------------------------------------ what comes in
+
+    def _times(self, batch: pa.RecordBatch) -> Array:
+        column = batch.column(TIME)
+        if column.null_count:
+            row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+            raise InputError(
+                f"an event{self._of_key(batch, row)} has no time: `{self.task.time_name}` is NULL",
+                help='leave these events out before, or say q.on(.., null_time="drop")',
+            )
+        times: Array = raw(plain(column)).astype(np.int64, copy=False)
+        return times
+
+    def _key_changes(self, batch: pa.RecordBatch) -> Array:
+        """For each row whether its key differs from the row before it (the batch before, for the first): bool."""
+        changed = np.zeros(batch.num_rows, np.bool_)
+        changed[0] = self.last is None
+        for name in self.task.keys:
+            column = batch.column(name)
+            changed[1:] |= different(column)
+            if self.last is not None:
+                changed[0] |= not same_value(self.last.column(name), column.slice(0, 1))
+        return changed
+
+    def _check_ties(self, batch: pa.RecordBatch, times: Array, changed: Array) -> None:
+        """Raise InputError for neighbours of one key with the same time and the same tie-breakers."""
+        assert self.task.ties is not None
+        tied = ~changed
+        tied[1:] &= times[1:] == times[:-1]
+        tied[0] = tied[0] and self.last is not None and same_value(self.last.column(TIME), batch.column(TIME).slice(0, 1))
+        if not tied.any():
+            return
+        for name in self.task.ties:
+            column = batch.column(name)
+            tied[1:] &= ~different(column)
+            tied[0] = tied[0] and self.last is not None and same_value(self.last.column(name), column.slice(0, 1))
+        if tied.any():
+            row = int(np.argmax(tied))
+            time = batch.column(TIME)[row].as_py()
+            how = f" and the same {', '.join(f'`{name}`' for name in self._tie_names())}" if self.task.ties else ""
+            raise InputError(
+                f"two events{self._of_key(batch, row)} have the same time {time}{how}, and nothing says which comes first",
+                help=(
+                    "name the columns that decide: q.on(.., order=[..])",
+                    'or say that any order will do: q.on(.., order="any")',
+                ),
+            )
+
+    def _tie_names(self) -> Sequence[str]:
+        attributes = {column: name for name, column in self.task.payload}
+        return [attributes.get(column, column) for column in self.task.ties or ()]
+
+    def _of_key(self, batch: pa.RecordBatch, row: int) -> str:
+        values = [f"{name}={batch.column(column)[row].as_py()!r}" for name, column in zip(self.task.key_names, self.task.keys, strict=True)]
+        return f" of {', '.join(values)}" if values else ""
+
+    # ---------------------------------------------------------------------------------------------------------------- what is kept
+
+    def _events(self, batch: pa.RecordBatch, origins: Array, cuts: Array) -> pa.Table:
+        """The batch's events as the output shows them."""
+        arrays = [batch.column(column) for _, column in self.task.payload]
+        if self.task.index:
+            lengths = np.diff(cuts, append=batch.num_rows)
+            arrays.append(pa.array(np.arange(batch.num_rows) - np.repeat(origins, lengths)))
+        return pa.Table.from_arrays(arrays, schema=self.layout.events)
+
+    def _keep(self, events: pa.Table, times: Array, origins: Array, cuts: Array, *, continued: bool) -> None:
+        """Keep the marked events of the key that is still open, for matches that end in later batches."""
+        if not (continued and len(cuts) == 1):
+            self.kept.clear()
+        start = int(cuts[-1])
+        rows = start + np.flatnonzero(self.evaluation.marked[start:])
+        if len(rows):
+            self.kept.add(rows - origins[-1], times[rows], events.take(pa.array(rows)))
+        if self.kept.is_due():
+            position = len(times) - 1 - int(origins[-1])
+            self.kept.drop(
+                time=None if self.window is None else int(times[-1]) - self.window,
+                position=None if self.count_window is None else position - self.count_window + 1,
+            )
+
+    # ------------------------------------------------------------------------------------------------------------------ what goes out
+
+    def _output(self, chunk: Chunk, batch: pa.RecordBatch, events: pa.Table, origins: Array) -> Iterator[pa.RecordBatch]:
+        rows = chunk.positions + np.repeat(origins[chunk.segments], np.diff(chunk.offsets))
+        before = rows < 0
+        if before.any():
+            kept, positions = self.kept.table(), self.kept.positions()
+            rows = np.where(before, np.searchsorted(positions, chunk.positions), rows + len(positions))
+            events = pa.concat_tables([kept, events]).combine_chunks()
+        partitions = keys = None
+        if self.layout.keys:
+            first = np.maximum(origins, 0)
+            named = dict(zip(self.task.key_names, self.task.keys, strict=True))
+            keys = pa.table([batch.column(named[name]).take(pa.array(first)) for name in self.layout.keys], list(self.layout.keys))
+            partitions = chunk.segments.astype(np.int64)
+        matches = Matches(self.layout, chunk.offsets, chunk.positions, chunk.labels, rows, events, partitions, keys)
+        start = 0
+        while start < len(matches):
+            stop = max(start + 1, int(np.searchsorted(chunk.offsets, chunk.offsets[start] + MARKS_PER_BATCH, "right")) - 1)
+            yield from self._columns(matches[start:stop]).to_batches()
+            start = stop
+
+    def _columns(self, matches: Matches) -> pa.Table:
+        table = matches.to_arrow(events=True)
+        names = table.column_names
+        columns = [table.column(index) for index in range(len(names))]
+        if len(self.task.shown) < len(self.layout.events):
+            fixed = len(self.layout.keys) + 2
+            columns[fixed:] = [self._shown(column) for column in columns[fixed:]]
+        if self.task.index:
+            ends = [matches.positions[matches.offsets[:-1]], matches.positions[matches.offsets[1:] - 1]]
+            place = len(self.layout.keys)
+            columns[place:place] = [pa.chunked_array([pa.array(values)]) for values in ends]
+            names = [*names[:place], "start", "end", *names[place:]]
+        return pa.table(columns, names).combine_chunks()
+
+    def _shown(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A variable's lists with only the attributes that the output shows."""
+        lists = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        struct = lists.values
+        fields = [self.layout.events.field(name) for name in self.task.shown]
+        arrays = [struct.field(self.layout.events.get_field_index(name)) for name in self.task.shown]
+        inner = pa.StructArray.from_arrays(arrays, fields=fields)
+        return pa.chunked_array([pa.ListArray.from_arrays(lists.offsets, inner)])
+
+
+class Kept:
+    """The marked events of the key that is open: position in the partition, time, attributes."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.pieces: list[tuple[Array, Array, pa.Table]] = []
+        self.rows = 0
+        self.due = COMPACT_ROWS
+
+    def clear(self) -> None:
+        """Another key begins."""
+        self.pieces, self.rows, self.due = [], 0, COMPACT_ROWS
+
+    def add(self, positions: Array, times: Array, events: pa.Table) -> None:
+        """Events behind those that are kept."""
+        self.pieces.append((positions, times, events))
+        self.rows += len(positions)
+
+    def is_due(self) -> bool:
+        """Whether so much has come that looking for dead events pays."""
+        return self.rows >= self.due
+
+    def drop(self, *, time: int | None, position: int | None) -> None:
+        """Forget events that are earlier than both bounds allow; None is no bound."""
+        positions, times, events = self.positions(), np.concatenate([piece[1] for piece in self.pieces]), self.table()
+        alive = np.ones(len(positions), np.bool_)
+        if time is not None:
+            alive &= times >= time
+        if position is not None:
+            alive &= positions >= position
+        first = int(np.argmax(alive)) if alive.any() else len(alive)
+        rows = np.arange(first, len(alive))
+        self.clear()
+        if len(rows):
+            self.add(positions[first:], times[first:], events.take(pa.array(rows)).combine_chunks())
+        self.due = max(COMPACT_ROWS, 2 * self.rows)
+
+    def positions(self) -> Array:
+        """Their positions, ascending."""
+        return np.concatenate([piece[0] for piece in self.pieces]) if self.pieces else np.zeros(0, np.int64)
+
+    def table(self) -> pa.Table:
+        """Their attributes, in the order of `positions`."""
+        return pa.concat_tables([piece[2] for piece in self.pieces]) if self.pieces else self.schema.empty_table()
+
+
+def different(column: pa.Array) -> Array:
+    """For each row but the first whether its value differs from the one before; NULL is a value (bool, n - 1)."""
+    before, after = column.slice(0, len(column) - 1), column.slice(1)
+    if len(before) == 0:
+        return np.zeros(0, np.bool_)
+    unequal = pc.not_equal(before, after)
+    if column.null_count:
+        null = pc.not_equal(pc.is_null(before), pc.is_null(after))
+        unequal = pc.or_(pc.fill_null(unequal, False), null)
+    changed: Array = unequal.to_numpy(zero_copy_only=False)
+    return changed
+
+
+def same_value(first: pa.Array, second: pa.Array) -> bool:
+    """Whether two arrays of one value hold the same one, NULL counted as a value."""
+    return bool(first.equals(second))

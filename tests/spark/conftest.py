@@ -1,0 +1,50 @@
+"""One Spark session for all tests: classic, or a Connect server of this process where only tests marked `connect` run."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from cepheid.spark.session import SMALL_MACHINE, local_session, prepare_environment
+
+TEST_SETTINGS = {
+    # Small jobs: the plans and their checks cost more than the rows.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.default.parallelism": "2",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "700",
+}
+
+
+@pytest.fixture(scope="session")
+def spark():
+    session = local_session(cores=2, memory="1g", app_name="cepheid-tests", settings=TEST_SETTINGS)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect():
+    """A session of Spark Connect, whose server runs in this process' JVM; it cannot live beside a classic session."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'cepheid[connect]'")
+    prepare_environment()
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote("local[2]")
+    for key, value in {**SMALL_MACHINE, **TEST_SETTINGS}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `connect` are run by a process of their own (`-m connect`); elsewhere they are deselected."""
+    if "connect" in (config.option.markexpr or ""):
+        return
+    apart = [item for item in items if item.get_closest_marker("connect")]
+    if apart:
+        config.hook.pytest_deselected(items=apart)
+        items[:] = [item for item in items if not item.get_closest_marker("connect")]

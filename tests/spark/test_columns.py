@@ -1,0 +1,261 @@
+"""Spark columns, Arrow compute and the reference give the same truth: random expressions over nasty rows, ANSI on and off, two time zones."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from decimal import Context, Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from cepheid.automata.automaton import Predicate
+from cepheid.engine.predicates import Predicates
+from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, walk
+from cepheid.schema import EventSchema
+from cepheid.spark.columns import CONDITIONS, VALUES, ColumnPrinter, arrow_type
+from cepheid.testing.denotation import Event
+from cepheid.testing.evaluate import holds
+
+ROWS = 160
+EXPRESSIONS = 96
+
+BOOL, INT, DOUBLE, TEXT, DATE = pa.bool_(), pa.int64(), pa.float64(), pa.string(), pa.date32()
+ZONED, LOCAL, SPAN = pa.timestamp("us", tz="UTC"), pa.timestamp("us"), pa.duration("us")
+SMALL, WIDE, WIDEST = pa.decimal128(9, 2), pa.decimal128(18, 4), pa.decimal128(38, 18)
+DECIMALS = (SMALL, WIDE, WIDEST)
+INT64 = (-(2**63), 2**63 - 1)
+
+# Around both changes of clocks in New York, the first and the last moments, before 1970.
+MOMENTS = [
+    dt.datetime.fromisoformat(text)
+    for text in (
+        "2024-03-10 01:59:59.999999",
+        "2024-03-10 02:30",
+        "2024-03-10 03:30",
+        "2024-11-03 01:30",
+        "2024-11-03 05:30",
+        "2024-11-03 06:30",
+        "1969-12-31 23:59:59.000001",
+        "1850-05-05",
+        "9999-12-31 12:00",
+    )
+]
+TEXTS = [
+    "",
+    "a",
+    "A",
+    "ab",
+    "aB%",
+    "a_c",
+    "a\\c",
+    "\\",
+    "%",
+    "_",
+    "é",
+    "É",
+    "straße",
+    "STRASSE",
+    "İ",
+    "i",
+    "日本",
+    "\U0001f600x",
+    "\ufffdz",
+    "a\nb",
+    "a ",
+]
+LENGTHS = [0, 1, -1, 3_600_000_000, 86_400_000_000, -86_399_999_999, 40_000_000_000_000]
+DAYS = [dt.date(2024, 3, 10), dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(1, 1, 1), dt.date(9999, 12, 31)]
+STORED = {
+    "flag": (BOOL, [True, False]),
+    "byte": (pa.int8(), [-128, -1, 0, 1, 127]),
+    "count": (pa.int32(), [-(2**31), -7, 0, 3, 2**31 - 1]),
+    "long": (INT, [*INT64, INT64[0] + 1, 2**53 + 1, -(2**53) - 1, -3, -1, 0, 1, 2, 7]),
+    "single": (pa.float32(), [0.1, -0.0, float("nan"), float("inf"), 3.4e38]),
+    "real": (DOUBLE, [0.0, -0.0, 0.5, -0.5, 1.5, 2.0**53, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"), 2.0**63, -2.5]),
+    "price": (SMALL, [Decimal("0.00"), Decimal("-9999999.99"), Decimal("9999999.99"), Decimal("0.05"), Decimal("1.10"), Decimal("-2.50")]),
+    "total": (
+        WIDE,
+        [Decimal("99999999999999.9999"), Decimal("-0.0001"), Decimal("1.1000"), Decimal("90071992547409.9300"), Decimal("0.0000")],
+    ),
+    "huge": (WIDEST, [Decimal(10**38 - 1).scaleb(-18, Context(prec=40)), Decimal("1e-18"), Decimal(-3), Decimal(0), Decimal("0.5")]),
+    "name": (TEXT, TEXTS),
+    "label": (TEXT, TEXTS),
+    "day": (DATE, DAYS),
+    "at": (ZONED, [moment.replace(tzinfo=dt.UTC) for moment in MOMENTS]),
+    "until": (ZONED, [moment.replace(tzinfo=dt.UTC) for moment in MOMENTS]),
+    "wall": (LOCAL, MOMENTS),
+    "took": (SPAN, [dt.timedelta(microseconds=length) for length in LENGTHS]),
+    "in.side`": (pa.struct([("x y", INT), ("n", TEXT)]), [{"x y": 1, "n": "a"}, {"x y": None, "n": "É"}]),
+}
+CANONICAL = {pa.int8(): INT, pa.int32(): INT, pa.float32(): DOUBLE}
+
+
+def steps(moment: dt.datetime) -> int:
+    return (moment - dt.datetime.fromisoformat("1970-01-01")) // dt.timedelta(microseconds=1)
+
+
+def constants(kind: pa.DataType) -> list[object]:
+    if kind in (ZONED, LOCAL):
+        return [*map(steps, MOMENTS[:-1]), 0, -(2**62)]
+    if kind == SPAN:
+        return LENGTHS
+    stored = [values for stored_kind, values in STORED.values() if CANONICAL.get(stored_kind, stored_kind) == kind]
+    return [value for values in stored for value in values if not (isinstance(value, float) and math.isnan(value))]
+
+
+class Maker:
+    """Random typed expressions, each as binding would make them."""
+
+    def __init__(self, random_: random.Random) -> None:
+        self.random = random_
+
+    def leaf(self, kind: pa.DataType):
+        fields = [Field("x", (name,), kind, stored) for name, (stored, _) in STORED.items() if CANONICAL.get(stored, stored) == kind]
+        if kind == INT:
+            fields.append(Field("x", ("in.side`", "x y"), INT, INT))
+        if not fields or self.random.random() < 0.35:
+            return Literal(None if self.random.random() < 0.08 else self.random.choice(constants(kind)), kind)
+        return self.random.choice(fields)
+
+    def value(self, kind: pa.DataType, depth: int):
+        if depth <= 0 or self.random.random() < 0.3:
+            return self.leaf(kind)
+        return self.operation(self.random.choice(self.choices(kind)), kind, depth - 1)
+
+    def choices(self, kind: pa.DataType) -> list[str]:
+        if kind == BOOL:
+            return ["coalesce", *CONDITIONS]
+        if kind == TEXT:
+            return ["coalesce", "lower", "upper"]
+        if kind == DOUBLE:
+            return ["+", "-", "*", "/", "%", "negate", "abs", "floor", "ceil", "coalesce", "cast", "cast"]
+        if kind == INT:
+            return ["+", "-", "*", "%", "negate", "abs", "floor", "coalesce", "length"]
+        if kind in DECIMALS:
+            return ["negate", "abs", "floor", "coalesce", "ceil", "+", "-", "*", "/", "%", "cast"]
+        if kind in (ZONED, LOCAL):
+            return ["+", "-", "coalesce", *(["cast"] if kind == LOCAL else [])]
+        return ["+", "-", "span", "span", "coalesce"] if kind == SPAN else ["coalesce"]
+
+    def operation(self, name: str, kind: pa.DataType, depth: int):
+        def of(*kinds: pa.DataType):
+            return Apply(name, tuple(self.value(each, depth) for each in kinds), kind)
+
+        any_kind = self.random.choice([BOOL, INT, INT, DOUBLE, DOUBLE, SMALL, WIDE, WIDEST, TEXT, TEXT, DATE, ZONED, LOCAL, SPAN])
+        if name == "span":
+            moment = self.random.choice([ZONED, LOCAL])
+            return Apply("-", (self.value(moment, depth), self.value(moment, depth)), SPAN)
+        if name in ("and", "or"):
+            return of(*[BOOL] * self.random.randint(2, 3))
+        if name == "not":
+            return of(BOOL)
+        if name in ("=", "!=", "<", "<=", ">", ">="):
+            return of(any_kind, any_kind)
+        if name == "is_null":
+            return of(any_kind)
+        if name == "in":
+            size = self.random.choice([1, 2, 3, 14])
+            options = tuple(Literal(self.random.choice([*constants(any_kind), None]), any_kind) for _ in range(size))
+            return Apply("in", (self.value(any_kind, depth), *options), BOOL)
+        if name == "like":
+            pattern = "".join(
+                self.random.choice(["%", "_", "a", "\\", "c", "é", ".", "S", "\n", "[", ""]) for _ in range(self.random.randint(0, 4))
+            )
+            return Apply("like", (self.value(TEXT, depth), Literal(pattern, TEXT)), BOOL)
+        if name in ("length", "lower", "upper"):
+            return of(TEXT)
+        if name == "cast":
+            source = {DOUBLE: [INT, *DECIMALS], SMALL: [INT], WIDE: [SMALL, INT], WIDEST: [INT, SMALL, WIDE], LOCAL: [DATE]}[kind]
+            return of(self.random.choice(source))
+        if name == "coalesce":
+            return of(*[kind] * self.random.randint(1, 3))
+        if name in ("negate", "abs", "floor", "ceil"):
+            return of(kind)
+        if kind in (ZONED, LOCAL):
+            return of(kind, SPAN)
+        return of(kind, kind)
+
+
+def rows(random_: random.Random) -> pa.Table:
+    def pick(values):
+        return [None if random_.random() < 0.15 else random_.choice(values) for _ in range(ROWS)]
+
+    columns = {name: pa.array(pick(values), kind) for name, (kind, values) in STORED.items()}
+    columns["label"] = columns["name"]
+    return pa.table({**columns, "row": pa.array(range(ROWS), INT)})
+
+
+@pytest.fixture(scope="module")
+def table(seed):
+    return rows(random.Random(seed))
+
+
+@pytest.fixture(scope="module")
+def expressions(seed):
+    maker = Maker(random.Random(seed + 1))
+    made = [maker.operation(name, BOOL, 3) for name in CONDITIONS for _ in range(EXPRESSIONS // len(CONDITIONS))]
+    return made + [maker.operation(">=", BOOL, 3) for _ in range(EXPRESSIONS // 3)]
+
+
+@pytest.fixture(scope="module")
+def expected(table, expressions):
+    events = [Event("T", None, row) for row in table.to_pylist()]
+    return [[holds(expression, events, {("x", False): position}) for position in range(ROWS)] for expression in expressions]
+
+
+def frame_of(spark, table):
+    """A DataFrame in which times without zone stay so."""
+    return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
+def in_spark(spark, table, expressions):
+    frame = frame_of(spark, table.drop_columns(["label"])).withColumn("label", F.collate(F.col("name"), "UNICODE_CI"))
+    printer = ColumnPrinter(frame.schema)
+    bits = [F.when(printer.condition(each), 1).otherwise(0).cast("byte").alias(f"c{i}") for i, each in enumerate(expressions)]
+    truths = [printer.truth(each).alias(f"t{i}") for i, each in enumerate(expressions)]
+    return frame.select("row", *bits, *truths).toArrow().sort_by("row")
+
+
+def test_every_operator_has_a_printer_and_is_drawn(expressions):
+    assert {*CONDITIONS, *VALUES} == set(OPERATORS)
+    used = {node.operator for expression in expressions for node in walk(expression) if isinstance(node, Apply)}
+    assert used == set(OPERATORS)
+
+
+SESSIONS = [
+    {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "America/New_York", "spark.sql.codegen.wholeStage": "false"},
+    {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kolkata", "spark.sql.codegen.factoryMode": "NO_CODEGEN"},
+]
+"""The plan is so wide that compiling it takes longer than everything else: once by expression, once interpreted."""
+
+
+@pytest.mark.parametrize("settings", SESSIONS, ids=["ansi", "not-ansi"])
+def test_spark_columns_agree_with_the_reference(spark, table, expressions, expected, settings):
+    before = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        found = in_spark(spark, table, expressions)
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+    for number, (expression, truth) in enumerate(zip(expressions, expected, strict=True)):
+        assert [bool(bit) for bit in found[f"c{number}"].to_pylist()] == truth, (number, expression)
+        assert found[f"t{number}"].to_pylist() == truth, (number, expression)
+
+
+def test_arrow_compute_agrees_with_the_reference(table, expressions, expected):
+    schema = EventSchema({name: table.schema.field(name).type for name in table.column_names})
+    for number, (expression, truth) in enumerate(zip(expressions, expected, strict=True)):
+        letters = Predicates([Predicate(condition=expression)], schema).letters(table)
+        assert [bool(letter) for letter in letters] == truth, (number, expression)
+
+
+def test_arrow_types_are_those_that_spark_shows(spark, table):
+    schema = frame_of(spark, table).schema
+    assert [arrow_type(field.dataType) for field in schema.fields] == list(table.schema.types)
+    assert arrow_type(spark.sql("SELECT INTERVAL '1' MONTH AS m").schema["m"].dataType) is None
