@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import random
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.describe import describe
+from cepheid.logical.normal_form import is_normal
 from cepheid.logical.plan import (
     Absence,
     All,
@@ -36,7 +39,10 @@ from cepheid.logical.plan import (
     WithinEvents,
 )
 from cepheid.logical.rewrite import RULES, rewrite
-from cepheid.logical.variables import defined, well_formed
+from cepheid.logical.safe_form import safe_form
+from cepheid.logical.simplify import reaching_out
+from cepheid.logical.tree import is_counted, walk
+from cepheid.logical.variables import defined, safe, well_formed
 from cepheid.schema import EventSchema
 from cepheid.testing import reference
 
@@ -179,17 +185,46 @@ class RandomPlans:
             pattern = Absence(pattern, self.closed(1), 1)
         return QueryPlan(pattern, SCHEMA, tuple(sorted(defined(pattern))))
 
+    def keyed_query(self, depth: int) -> QueryPlan:
+        """A query whose FILTER compares the ids of some, often of all, variables."""
+        pattern = Named(self.well_formed(depth), "z")
+        variables = sorted(defined(pattern))
+        self.rng.shuffle(variables)
+        used = variables[: self.rng.choice((2, 3, len(variables)))]
+        pairs = list(itertools.pairwise(used))
+        conditions = [compare("=", field(left, "id"), field(right, "id")) for left, right in pairs]
+        conditions += [self.local(self.rng.choice(variables))]
+        keyed: Pattern = Filter(pattern, tuple(conditions))
+        if self.rng.random() < 0.3:
+            keyed = Within(keyed, self.interval())
+        return QueryPlan(keyed, SCHEMA, tuple(sorted(defined(keyed))))
+
     def stream(self, length: int) -> list[reference.Event]:
         events, time = [], 0
         for _ in range(length):
             time += self.rng.choice((0, 1, 1, 2))
-            attributes = {"v": self.rng.choice((1, 2, 3, None)), "id": self.rng.choice((1, 2))}
+            attributes = {"v": self.rng.choice((1, 2, 3, None)), "id": self.rng.choice((1, 1, 2, None))}
             events.append(reference.Event(self.rng.choice(TYPES), time, attributes))
         return events
 
 
 def meaning(plan: QueryPlan, events: list[reference.Event]) -> set[reference.Match]:
-    return set(reference.matches(plan, events))
+    """The matches, with positions in the whole stream; PARTITION BY only where a rule has derived it."""
+    if not plan.partition_rewritten:
+        return set(reference.matches(plan, events))
+    found = set()
+    keys = [tuple(event.attributes[name] for name in plan.partition_by) for event in events]
+    for key in set(keys):
+        if None not in key:
+            places = [place for place, other in enumerate(keys) if other == key]
+            own = reference.matches(plan, [events[place] for place in places])
+            found |= {moved(match, places) for match in own}
+    return found
+
+
+def moved(match: reference.Match, places: list[int]) -> reference.Match:
+    mapping = tuple((name, tuple(places[position] for position in positions)) for name, positions in match.mapping)
+    return reference.Match(places[match.start], places[match.end], mapping)
 
 
 def check(plan: QueryPlan, rewritten: QueryPlan, plans: RandomPlans) -> int:
@@ -213,7 +248,8 @@ def test_a_rule_alone_keeps_the_matches(name: str, cases: int, seed: int) -> Non
     plans = RandomPlans(random.Random(f"{name} {seed}"), reach=0.8 if outer else 0.3, local=outer)
     found = changed = 0
     for _ in range(cases):
-        plan = plans.query(plans.rng.choice((2, 3)))
+        depth = plans.rng.choice((2, 3))
+        plan = plans.keyed_query(depth) if name == "partition" else plans.query(depth)
         rewritten = change(plan)
         changed += rewritten is not plan
         found += check(plan, rewritten, plans)
@@ -228,3 +264,41 @@ def test_all_rules_keep_the_matches(cases: int, seed: int) -> None:
         rewritten = rewrite(plan)
         check(plan, rewritten, plans)
         check(plan, rewrite(rewritten), plans)
+
+
+def test_local_conditions_end_on_their_events_and_no_sugar_is_left(cases: int, seed: int) -> None:
+    plans = RandomPlans(random.Random(seed), reach=0.5, local=True)
+    checked = 0
+    for _ in range(cases):
+        pattern = plans.query(3).pattern
+        if any(isinstance(node, Select) and node.strategy is not Strategy.STRICT for node in walk(pattern)):
+            continue
+        rewritten = rewrite(QueryPlan(pattern, SCHEMA, ())).pattern
+        assert is_normal(rewritten), describe(rewritten)
+        assert not any(isinstance(node, Optional) or (isinstance(node, Iterate) and is_counted(node)) for node in walk(rewritten))
+        checked += 1
+    assert checked > cases / 2
+
+
+def test_safe_form_is_safe_and_keeps_the_matches(cases: int, seed: int) -> None:
+    plans = RandomPlans(random.Random(seed), reach=0.05)
+    renamed = 0
+    for _ in range(cases):
+        plan = plans.query(plans.rng.choice((2, 3)))
+        pattern, renaming = safe_form(plan.pattern)
+        renamed += bool(renaming)
+        form = dataclasses.replace(plan, pattern=pattern, variables=tuple(sorted(defined(pattern))))
+        for _ in range(3):
+            events = plans.stream(plans.rng.randint(1, 6))
+            got = {unnamed(match, renaming) for match in meaning(form, events)}
+            assert got == meaning(plan, events), f"{describe(plan.pattern)}\n{describe(pattern)}\n{events}"
+        if not reaching_out(plan.pattern) and not any(isinstance(node, And) for node in walk(plan.pattern)):
+            assert safe(pattern), describe(pattern)
+    assert renamed > cases / 20
+
+
+def unnamed(match: reference.Match, renaming: dict[str, str]) -> reference.Match:
+    positions: dict[str, set[int]] = {}
+    for name, places in match.mapping:
+        positions.setdefault(renaming.get(name, name), set()).update(places)
+    return reference.Match(match.start, match.end, tuple((name, tuple(sorted(places))) for name, places in sorted(positions.items())))

@@ -20,7 +20,7 @@ from cepheid.logical import plan
 from cepheid.logical.plan import Expression, Filter, Iterate, Pattern, Sequence, is_local, variables_of
 from cepheid.logical.simplify import falsified, is_false, is_true
 from cepheid.logical.sugar import readings
-from cepheid.logical.tree import filtered, union, walk
+from cepheid.logical.tree import conditions_of, filtered, union, walk
 from cepheid.logical.variables import bound, current_variables, defined, operands, previous_variables, scoped_conditions
 
 if TYPE_CHECKING:
@@ -52,6 +52,18 @@ def normal_form(pattern: Pattern) -> Pattern:
 def _chooses_next(pattern: Pattern) -> bool:
     """Whether a pattern is a sequence with THEN, whose next match is chosen among all: splitting these would choose anew."""
     return isinstance(pattern, Sequence) and any(link.operator == "THEN" for link in pattern.links)
+
+
+def is_normal(pattern: Pattern) -> bool:
+    """Whether a pattern is in LP-normal form: every local condition stands on an event, and speaks of that event.
+
+    Name in paper: LP-normal form (foundations-cel, section 5.2), with AS outside the FILTER. Conditions under negation count, too.
+    """
+    return all(
+        isinstance(found.pattern, plan.Event) and variables_of(condition) <= {found.pattern.variable}
+        for found, condition in conditions_of(pattern)
+        if is_local(condition)
+    )
 
 
 def _closed(pattern: Pattern) -> Pattern | None:

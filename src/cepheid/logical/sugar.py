@@ -9,19 +9,23 @@ from __future__ import annotations
 import dataclasses
 
 from cepheid.errors import LimitError
-from cepheid.logical.plan import Iterate, Link, Optional, Or, Pattern, Sequence
+from cepheid.logical.plan import Iterate, Link, Optional, Pattern, Sequence
 from cepheid.logical.tree import bottom_up, is_counted, size, union
 from cepheid.logical.variables import bound, defined, free_conditions, previous_variables, scoped_conditions
 
 MAX_EXPANSION = 10_000
 """Operators and atoms that one counted iteration, or one sequence with optional items, may become."""
 
+MAX_NESTED = 16
+"""Depth up to which "one to so many copies" is nested, with two copies for each; wider ranges take more copies and less depth."""
+
 
 def remove_sugar(pattern: Pattern) -> Pattern:
     """The pattern without `?` and without counts.
 
-    `p{n,m}` becomes n - 1 copies of p and then one to m - n + 1 of them, which takes O(n + (m - n) log(m - n)) copies; `p{n,}` ends in `p+`. A
-    sequence with k optional items takes up to 2^k copies of its first items. Raises LimitError past `MAX_EXPANSION`.
+    `p{n,m}` becomes n - 1 copies of p and then one to m - n + 1 of them: about n + 2 (m - n) copies, and a logarithmic factor more beyond
+    `MAX_NESTED`; `p{n,}` ends in `p+`. A sequence with k optional items takes up to 2^k copies of its first items. Raises LimitError
+    past `MAX_EXPANSION`.
 
     Two things stay: an iteration whose body asks for the previous iteration of itself (`prev` counts iterations, copies have none), and
     optional items whose variable a condition in the sequence asks from further outside (an optional item binds nothing, a copy of it would).
@@ -62,14 +66,12 @@ def _counted(iterate: Iterate) -> Pattern:
 
 
 def _up_to(count: int, iterate: Iterate) -> Pattern:
-    """One to `count` copies: by halves, so that the depth is logarithmic."""
+    """One to `count` copies: `p OR p ; (p OR p ; ..)`, and beyond `MAX_NESTED` by halves, so that the depth stays logarithmic."""
     if count == 1:
         return iterate.pattern
-    half = (count + 1) // 2
-    few, many = _up_to(half, iterate), _up_to(count - half, iterate)
-    more = _joined([iterate.pattern] * half, many, iterate)
-    operands = [operand for part in (few, more) for operand in (part.operands if isinstance(part, Or) else (part,))]
-    return union(operands, like=iterate)
+    first = 1 if count <= MAX_NESTED else (count + 1) // 2
+    more = _joined([iterate.pattern] * first, _up_to(count - first, iterate), iterate)
+    return union([_up_to(first, iterate), more], like=iterate)
 
 
 def _joined(copies: list[Pattern], tail: Pattern, iterate: Iterate) -> Pattern:

@@ -59,11 +59,8 @@ def _of_filter(pattern: Filter, empty_names: frozenset[str]) -> Pattern:
         return pattern
     if _branches(choices) > MAX_BRANCHES:
         raise _too_many(pattern.conditions[0])
-    below = filtered(pattern.pattern, tuple(stay))
-    return union(
-        [filtered(below, tuple(itertools.chain.from_iterable(branch))) for branch in itertools.product(*choices)],
-        like=pattern,
-    )
+    branches = [filtered(pattern.pattern, tuple(itertools.chain.from_iterable(branch))) for branch in itertools.product(*choices)]
+    return filtered(union(branches, like=pattern), tuple(stay))
 
 
 def _alternatives(condition: Expression, pattern: Pattern, empty_names: frozenset[str]) -> list[Alternatives] | None:
