@@ -172,10 +172,7 @@ class DurationActions:
     """The rules of durations, intervals and windows."""
 
     def gap(self, children: list[Any]) -> syntax.Interval:
-        interval: syntax.Interval = children[0]
-        return interval
-
-    window_interval = gap
+        return syntax.Interval(*children[1].value, span=whole(children))
 
     def window_up_to(self, children: list[Any]) -> syntax.Interval:
         return syntax.Interval(None, False, children[0], False, span=whole(children))
@@ -183,16 +180,15 @@ class DurationActions:
     def window_events(self, children: list[Any]) -> syntax.EventCount:
         return syntax.EventCount(children[0].value, span=whole(children))
 
-    def interval_ends(self, children: list[Any]) -> syntax.Interval:
+    def ends(self, children: list[Any]) -> Piece:
         lower, upper = nodes(children, syntax.Duration)
-        return syntax.Interval(lower, False, upper, False, span=whole(children))
+        return Piece((lower, False, upper, False), whole(children))
 
-    def interval_bounds(self, children: list[Any]) -> syntax.Interval:
+    def bounds(self, children: list[Any]) -> Piece:
         bounds = [child for child in children if isinstance(child, Piece)]
-        span = whole(children)
         if len(bounds) == 1 and bounds[0].value[0] == "=":
             both = bounds[0].value[1]
-            return syntax.Interval(both, False, both, False, span=span)
+            return Piece((both, False, both, False), whole(children))
         sides: dict[str, tuple[syntax.Duration, bool]] = {}
         for bound in bounds:
             operator, duration = bound.value
@@ -204,9 +200,7 @@ class DurationActions:
                     span=bound.span,
                 )
             sides[side] = (duration, operator == side)
-        lower, lower_strict = sides.get(">", (None, False))
-        upper, upper_strict = sides.get("<", (None, False))
-        return syntax.Interval(lower, lower_strict, upper, upper_strict, span=span)
+        return Piece((*sides.get(">", (None, False)), *sides.get("<", (None, False))), whole(children))
 
     def bound(self, children: list[Any]) -> Piece:
         return Piece((COMPARISONS[children[0]], children[1]), whole(children))

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cepheid.errors import BindError, nearest, quoted
 from cepheid.language import syntax
-from cepheid.language.limits import check_size
 from cepheid.language.parser import parse_condition, parse_pattern, parse_target, parse_window
 from cepheid.language.printer import to_text
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
@@ -214,7 +213,7 @@ class PatternBuilder:
             definitions: EVENT definitions (see `definition`).
 
         Raises:
-            BindError: an unknown strategy, policy or model.
+            BindError: an unknown strategy, policy or model; a first target that has no text behind its strategy.
             LimitError: the query is larger or deeper than a text may be.
         """
         query = syntax.Query(
@@ -228,7 +227,8 @@ class PatternBuilder:
             limit=None if limit is None else _count(limit),
             definitions=tuple(definitions),
         )
-        check_size(query)
+        # What is built has a text: error messages, explain and stored queries show it.
+        to_text(query)
         return query
 
 
@@ -292,7 +292,7 @@ def call(function: str, *arguments: ValueLike) -> ExpressionBuilder:
     """`function(arguments)`: a function or a measure; `call("count", "*")` is `count(*)`."""
     if not is_plain(function) or function.lower() == "not":
         raise BindError(f"`{function}` cannot be the name of a function", help="a function has a plain word as its name")
-    if arguments == ("*",):
+    if len(arguments) == 1 and isinstance(arguments[0], str) and arguments[0] == "*":
         return ExpressionBuilder(syntax.Call(function, (), star=True))
     return ExpressionBuilder(syntax.Call(function, tuple(map(_value, arguments))))
 

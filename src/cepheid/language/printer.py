@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cepheid.errors import BindError
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
 from cepheid.language.syntax import Consumption, Strategy
@@ -79,6 +80,7 @@ def to_text(node: syntax.Node, *, indent: int | None = None) -> str:
 
     Raises:
         LimitError: the tree is larger or deeper than a text may be.
+        BindError: the first target begins with a parenthesis and stands behind a strategy, `SELECT MAX (x.a) * 2`.
 
     Takes time linear in the length of the text.
     """
@@ -99,6 +101,11 @@ def _query(query: syntax.Query, indent: int | None, depth: int) -> str:
     lines = [_definition(definition, indent, depth) for definition in query.definitions]
     strategy = "" if query.strategy is Strategy.ALL else f"{query.strategy.value} "
     targets = "*" if query.targets is None else ", ".join(_target(target) for target in query.targets)
+    if strategy and targets.startswith("("):
+        raise BindError(
+            f"a first target in parentheses has no text behind {query.strategy.value}: it would be read as a function's arguments",
+            help="put another target first, or write the measure so that it does not begin with a parenthesis",
+        )
     lines.append(f"SELECT {strategy}{targets}")
     if query.streams:
         lines.append(f"FROM {_names(query.streams)}")
