@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cepheid.language import parse
-from cepheid.logical.bind import bind
-from cepheid.schema import schema_of
-from cepheid.testing.cases import Given, load
+import cepheid
+from cepheid.errors import NotSupportedError
+from cepheid.testing.cases import ENGINES, Given, load
 from cepheid.testing.harness import events_of
 from cepheid.testing.reference import run
 
@@ -22,16 +21,8 @@ def given(match):
 
 
 def bound(case):
-    query = parse(case.query)
-    types = {item.name for item in walk(query.pattern) if type(item).__name__ == "Type" and item.name}
-    schema = schema_of(case.table.schema, streams=query.streams, used=frozenset(types))
-    return bind(query, schema, args=case.args, text=case.query)
-
-
-def walk(node):
-    yield node
-    for child in node.children():
-        yield from walk(child)
+    query = cepheid.query(case.query, args=case.args)
+    return query.bound(query.schema(case.table.schema))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -53,3 +44,27 @@ def test_on_the_reference(case):
         )
     if case.counts is not None:
         assert [[group.end, group.count] for partition in result.partitions for group in partition.groups] == case.counts
+
+
+def answer_of(case, engine):
+    query = cepheid.query(case.query, args=case.args)
+    found = query.run(case.table, engine=engine, **({} if case.until is None else {"until": case.until}))
+    answer = {}
+    for match in found:
+        answer.setdefault(tuple(match.keys.values()), []).append(Given(match.start, match.end, match.variables))
+    return found, answer
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", CASES)
+def test_on_engine(case, engine):
+    reason = case.skip.get("automata") if engine != "reference" else None
+    if reason is not None:
+        # Not a plain skip: when the engine learns it, the case must say so.
+        with pytest.raises(NotSupportedError):
+            answer_of(case, engine)
+        pytest.skip(reason)
+    found, answer = answer_of(case, engine)
+    if case.rows is None and case.counts is None:
+        assert case.fault(answer) is None
+    assert found.null_keys == case.null_keys

@@ -14,7 +14,7 @@ A file holds tables `[[case]]` with
     counts                      for COUNT(*): [[end, number], ..]
     undecided                   absences that are still open, in the form of matches
     null_keys                   events without partition, because their key has a NULL
-    skip                        { engine = "reason" }: not run on that engine
+    skip                        { automata = "reason" }: not in the fragment of the automata engine
 
 `load` reads and checks a file; `Case.fault` says what is wrong with an answer.
 """
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-ENGINES = ("reference", "local")
-"""The engines that run every case; "local" is what `Query.run` chooses by itself."""
+ENGINES = ("reference", "compiled", "python", "checked")
+"""The engines that run every case, by the names that `Query.run` has for them."""
 
 Key = tuple[object, ...]
 
