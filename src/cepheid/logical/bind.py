@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.errors import NotSupportedError, Span, quoted
+from cepheid.errors import NotSupportedError, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
 from cepheid.language.syntax import TimeModel
@@ -92,29 +92,23 @@ def _has_then(query: syntax.Query) -> bool:
 
 def _check_options(context: Context, query: syntax.Query) -> None:
     if query.model is not None and not _has_then(query):
-        place = _clause(context, query, "TIME")
+        place = context.clause("TIME", query.pattern.span, query.span)
         raise context.error("TIME MODEL without THEN: nothing in the pattern asks for the next match", place, "leave it out, or write THEN for `;`")
     if query.limit is not None and query.limit < 1:
-        raise context.error("LIMIT 0 gives no match", _clause(context, query, "LIMIT"), "LIMIT 1 is the least")
-
-
-def _clause(context: Context, query: syntax.Query, word: str) -> Span:
-    """The place of a clause behind the pattern, which has no node of its own."""
-    start = context.text.upper().rfind(word, query.pattern.span.end)
-    return query.span if start < 0 else Span(start, max(start + len(word), query.span.end))
+        raise context.error("LIMIT 0 gives no match", context.clause("LIMIT", query.pattern.span, query.span), "LIMIT 1 is the least")
 
 
 def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) -> None:
     """The keys exist on every event that the pattern can look at, negated ones too, and are of a type that can be a key."""
     used = sorted(_event_types(pattern), key=str)
     for number, name in enumerate(query.partition_by):
-        place = context.word(_clause(context, query, "PARTITION"), name)
+        place = context.word(context.clause("PARTITION", query.pattern.span, query.span), name)
         if name in query.partition_by[:number]:
             raise context.error(f"`{name}` stands twice in PARTITION BY", place, "leave one out")
         missing = [kind for kind in used if name not in context.schema.attributes_of(kind)]
         if missing:
             owner = "the events have" if missing[0] is None or name not in context.schema.attributes else f"event type `{missing[0]}` has"
-            help_ = suggestion(name, context.schema.attributes_of(missing[0]), what="it has" if missing[0] else "they have")
+            help_ = suggestion(name, context.schema.attributes_of(missing[0]), what="there are")
             raise context.error(f"{owner} no attribute `{name}` to partition by", place, *help_)
         kind = context.schema.attributes[name]
         if canonical(kind) is None or pa.types.is_null(kind):

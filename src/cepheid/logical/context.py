@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -40,20 +41,25 @@ class Context:
             self.lints.append(found)
 
     def word(self, span: Span, name: str) -> Span:
-        """The place of a name inside a larger place: its last occurrence there, or the whole."""
-        start = self.text.rfind(name, span.start, span.end)
-        return Span(start, start + len(name)) if start >= 0 and name else span
+        """The place of a name inside a larger place: its last occurrence there as a word, or the whole."""
+        found = list(re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", self.text[span.start : span.end]))
+        return Span(span.start + found[-1].start(), span.start + found[-1].end()) if found and name else span
+
+    def clause(self, keyword: str, after: Span, whole: Span) -> Span:
+        """The place of a clause that has no node of its own: from the first `keyword` behind `after` to the end of the query."""
+        found = re.compile(rf"\b{keyword}\b", re.IGNORECASE).search(self.text, after.end)
+        return whole if found is None else Span(found.start(), max(found.end(), whole.end))
 
     def is_type(self, name: str) -> bool:
         """Whether a name is an event type: used as one in the pattern, or known to the schema."""
         return name in self.event_types or (self.schema.types is not None and name in self.schema.types)
 
 
-def suggestion(name: str, known: Iterable[str], *, what: str | None = None) -> tuple[str, ...]:
+def suggestion(name: str, known: Iterable[str], *, what: str = "") -> tuple[str, ...]:
     """The help for an unknown name: the nearest one (or the one that differs in case only), and what there is."""
     names = sorted(known)
     near = next((other for other in names if other.lower() == name.lower()), None) or nearest(name, names)
-    lines = [f"did you mean `{near}`?"] if near else []
+    parts = [f"did you mean `{near}`?"] if near else []
     if what and names:
-        lines.append(f"{what}: {quoted(names)}")
-    return tuple(lines)
+        parts.append(f"{what}: {quoted(names)}")
+    return (" ".join(parts),) if parts else ()

@@ -48,7 +48,7 @@ class ExpressionBinder:
         """An expression that must be TRUE or FALSE; raises BindError for any other type."""
         bound = self.value(node)
         if type_of(bound) == NULL:
-            self.context.warn("the condition NULL is never true", node.span, "write FALSE, or a comparison")
+            self.context.warn("the condition NULL is never true", node.span, "write a comparison")
             return types.convert(bound, BOOL)
         if type_of(bound) != BOOL:
             raise self.error(f"a condition is TRUE or FALSE, this is {describe(type_of(bound))}", node.span, "compare it with something")
@@ -191,7 +191,7 @@ class ExpressionBinder:
         return types.compare(node.operator, left, right)
 
     def _warn_of_null(self, span: Span, *sides: Expression) -> None:
-        if any(isinstance(side, Literal) and side.value is None for side in sides):
+        if any(map(_is_null, sides)):
             self.context.warn("a comparison with NULL is always FALSE", span, "write IS NULL or IS NOT NULL")
 
     def is_null(self, node: syntax.IsNull) -> Expression:
@@ -210,7 +210,9 @@ class ExpressionBinder:
     def among(self, node: syntax.In) -> Expression:
         """`e IN (a, b)`: one `in` for the constants that can match, an equality for each other option."""
         operand, options = self.value(node.operand), tuple(map(self.value, node.options))
-        self._warn_of_null(node.span, operand, *options)
+        self._warn_of_null(node.span, operand)
+        if any(map(_is_null, options)):
+            self.context.warn("NULL in a list is never equal to anything", node.span, "leave it out, or add OR .. IS NULL")
         equalities = [fold(types.compare("=", operand, option)) for option in options if not _is_null(option)]
         possible = [equality for equality in equalities if not _is_never(equality)]
         constant = [equality for equality in possible if _constant_option(equality) is not None]

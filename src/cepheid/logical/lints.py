@@ -81,12 +81,12 @@ def around_strategy(context: Context, pattern: Pattern) -> None:
     else:
         return
     if found is not None:
-        what = "a condition" if isinstance(pattern, Filter) else "a window"
+        what = "condition" if isinstance(pattern, Filter) else "window"
         name = found.strategy.value
         context.warn(
-            f"{what} stands around {name}(..): {name} chooses among all matches first, also those that {what} then drops",
+            f"a {what} stands around {name}(..): {name} chooses first, also among the matches that the {what} then drops",
             found.span,
-            f"put {what} inside {name}(..), or write SELECT {name}",
+            f"put the {what} inside {name}(..), or write SELECT {name}",
         )
 
 

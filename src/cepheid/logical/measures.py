@@ -125,19 +125,20 @@ def default_name(expression: syntax.Expression, position: int) -> str:
 
 def _check_names(context: Context, query: syntax.Query, targets: Targets) -> None:
     """No two columns of the output have one name."""
-    taken = {**dict.fromkeys(OUTPUT_COLUMNS, "a column that every result has"), **dict.fromkeys(query.partition_by, "a partition key")}
-    places = [target.span for target in query.targets or ()] or [query.span]
-    measured = {measure.name: measure for measure in targets.measures}
+    taken = {**dict.fromkeys(OUTPUT_COLUMNS, "every result has that column"), **dict.fromkeys(query.partition_by, "a partition key has that name")}
     columns = [*targets.variables, *(measure.name for measure in targets.measures)]
+    time_measures = {measure.name for measure in targets.measures if _is_call_of(measure.expression, measure.name)}
     for name in columns:
-        measure = measured.get(name)
-        if measure is not None and isinstance(measure.expression, Apply) and measure.expression.operator == name and name in OUTPUT_COLUMNS:
-            continue
-        if name in taken:
-            place = _place_of(query, name) or places[0]
-            fact = f"two columns of the output are named `{name}`: a target, and {taken[name]}"
-            raise context.error(fact, place, f"rename the target: AS {_free(name, {*taken, *columns})}")
-        taken[name] = "a target"
+        if name in taken and not (name in OUTPUT_COLUMNS and name in time_measures):
+            place = _place_of(query, name) or query.span
+            fact = f"the output would have two columns named `{name}`: {taken[name]}"
+            raise context.error(fact, place, f"rename this one: AS {_free(name, {*taken, *columns})}")
+        taken[name] = "another target has that name"
+
+
+def _is_call_of(expression: Expression, name: str) -> bool:
+    """Whether a measure is `name()`: start_time() may be called start_time, for it is that column."""
+    return isinstance(expression, Apply) and expression.operator == name
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -162,21 +163,23 @@ class MeasureBinder(ExpressionBinder):
     def attribute(self, node: syntax.Attribute) -> Expression:
         """`x.a`: x must hold exactly one event."""
         self._not_previous(node)
-        return self._only(node.variable, node.span, super().attribute(node))
+        return self._only(node.variable, node.span, self._leaf(node))
+
+    def _leaf(self, node: syntax.Attribute | syntax.System) -> Expression:
+        """The events' own value; a column of NULLs counts as int64."""
+        leaf = ExpressionBinder(self.context, self.scope).value(node)
+        if isinstance(leaf, Index):
+            raise self.error("`$index` cannot be a measure", node.span, "every match has the positions of its events")
+        return types.convert(leaf, INT64) if type_of(leaf) == NULL else leaf
 
     def system(self, node: syntax.System) -> Expression:
         """`x.$time`, as `x.a`."""
         self._not_previous(node)
-        return self._only(node.variable, node.span, self._without_index(super().system(node), node.span))
+        return self._only(node.variable, node.span, self._leaf(node))
 
     def _not_previous(self, node: syntax.Attribute | syntax.System) -> None:
         if node.previous:
             raise self.error("prev(..) stands in conditions only", node.span, f"write first({node.variable}.a) or last({node.variable}.a)")
-
-    def _without_index(self, expression: Expression, span: Span) -> Expression:
-        if isinstance(expression, Index):
-            raise self.error("`$index` cannot be a measure", span, "every match has the positions of its events")
-        return expression
 
     def _only(self, variable: str, span: Span, leaf: Expression) -> Expression:
         least, most = self.scope.filtered.counts[variable]
@@ -234,8 +237,7 @@ class MeasureBinder(ExpressionBinder):
         if not isinstance(node, syntax.Attribute | syntax.System):
             raise self.error(f"`{name}` takes an attribute of a variable", node.span, f"write {name}(x.a), and compute with its value")
         self._not_previous(node)
-        leaf = ExpressionBinder(self.context, self.scope).value(node)
-        leaf = self._without_index(leaf, node.span)
+        leaf = self._leaf(node)
         kind = type_of(leaf)
         allowed, result = _AGGREGATE_TYPES[name]
         if not allowed(kind):

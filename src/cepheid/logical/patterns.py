@@ -264,7 +264,7 @@ def _bind_filter(context: Context, pattern: Filter, around: Around) -> Pattern:
         if isinstance(condition, Literal):
             if condition.value is True:
                 continue
-            context.warn("the condition is FALSE for all events: there is no match", unbound.span, "leave it out, or check its constants")
+            context.warn("the condition is FALSE for all events: its pattern has no match", unbound.span, "check its constants and parameters")
             condition = dataclasses.replace(condition, value=False)
         conditions.append(condition)
     return dataclasses.replace(pattern, pattern=inner, conditions=tuple(conditions)) if conditions else inner

@@ -45,7 +45,7 @@ def steps(context: Context, duration: syntax.Duration, *, what: str) -> Fraction
         fact = f"a duration without a unit, but the time column `{schema.time_column}` is {schema.time_type}"
         raise context.error(fact, span, f"write the unit, as in {duration.value:f}s (us, ms, s, m, h, d, w)")
     if duration.value < 0:
-        raise context.error("a duration is not negative", span, "time goes on: `p ; q` says which comes first")
+        raise context.error("a duration is not negative", span, "leave the minus out: `p ; q` says which comes first")
     length = Fraction(duration.value) if unit is None or duration.unit is None else Fraction(duration.value) * duration.unit.value / unit
     if length > MAX_STEPS:
         raise LimitError(

@@ -361,12 +361,18 @@ def _comparison_help(left: Expression, right: Expression) -> str:
     constant, other = (left, right) if isinstance(left, Literal) else (right, left)
     families = family(type_of(constant)), family(type_of(other))
     if isinstance(constant, Literal):
+        if families == ("text", "number") and not _reads_as_number(str(constant.value)):
+            return "write a number"
         found = _CONSTANT_HELP.get(families)
         if found is not None:
             return found.format(value=constant.value)
     if "nested" in families:
         return "compare a field inside it (x.path.to.field), or use IS NULL"
     return _FAMILY_HELP.get(frozenset(families), "there is no implicit cast: cast one of the columns in the input")
+
+
+def _reads_as_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
 
 
 _CONSTANT_HELP: Mapping[tuple[str, str], str] = MappingProxyType(
