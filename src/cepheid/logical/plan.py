@@ -45,8 +45,8 @@ class Expression:
 class Field(Expression):
     """The attribute of an event of `variable`: `x.a`, `x.path.to.field`; `previous`: of x in the previous iteration (`prev(x).a`).
 
-    type is the canonical type; `source` the input column's own type (integers of any width read as int64, floats as double, with NaN as
-    NULL). After `localize` the variable is "" (the one event that is looked at).
+    type is the canonical type; `source` the input column's own type (integers of any width read as int64, but uint64 as decimal128(20, 0);
+    floats as double, with NaN as NULL). After `localize` the variable is "" (the one event that is looked at).
     """
 
     variable: str
@@ -108,12 +108,13 @@ OPERATORS: dict[str, str] = {
     "like": "LIKE with % and _, no escape, false on NULL (utf8, utf8 literal -> bool)",
     "is_null": "is NULL (t -> bool)",
     "cast": "to the Apply's type, by binding's promotion only: int64 -> double | decimal128, decimal128 -> wider decimal128 | double, "
-    "timestamp -> finer unit, date32 -> timestamp without zone",
+    "timestamp -> finer unit, duration -> finer unit, date32 -> timestamp without zone",
     "+": "sum, NULL on overflow (t, t -> t for int64, double, decimal128; "
     "timestamp, duration -> timestamp; duration, duration -> duration)",
     "-": "difference, NULL on overflow (as +; timestamp, timestamp -> duration)",
-    "*": "product, NULL on overflow (t, t -> t)",
-    "/": "quotient: double, double -> double; decimal128, decimal128 -> decimal128; NULL on division by zero and overflow",
+    "*": "product, NULL on overflow (t, t -> t; two decimal128 of any scales -> decimal128)",
+    "/": "quotient: double, double -> double; two decimal128 of any scales -> decimal128, rounded half up to its scale; "
+    "NULL on division by zero and overflow",
     "%": "remainder with the sign of the dividend, NULL on zero (t, t -> t)",
     "negate": "-x, NULL on overflow (t -> t)",
     "abs": "absolute value, NULL on overflow (t -> t)",
