@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine import batch, definition
-from cepheid.engine.inputs import source_of, used_types
+from cepheid.engine.inputs import plain_schema, source_of, used_types
 from cepheid.engine.matches import Matches, concatenate
 from cepheid.engine.planner import Compiled, compile_plan, layout_of
 from cepheid.engine.recognizer import Recognizer
@@ -104,7 +104,7 @@ class Query:
         """An Arrow schema as the query reads it: where the type and the time stand. Raises SchemaError."""
         if isinstance(schema, EventSchema):
             return schema
-        return schema_of(schema, type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
+        return schema_of(plain_schema(schema), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
 
     def bound(self, schema: EventSchema) -> QueryPlan:
         """The logical plan over a schema; raises BindError with the place in the text."""

@@ -52,6 +52,23 @@ def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
     return _rows(list(events))
 
 
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with string and binary views as large strings and binaries: Arrow's take has no views."""
+    for number, field in enumerate(schema):
+        if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
+            kind = pa.large_string() if pa.types.is_string_view(field.type) else pa.large_binary()
+            schema = schema.set(number, field.with_type(kind))
+    return schema
+
+
+def without_views(events: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
+    """The events in `plain_schema`; a reader stays unread."""
+    schema = plain_schema(events.schema)
+    if schema == events.schema:
+        return events
+    return events.cast(schema)
+
+
 def _pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
@@ -107,7 +124,7 @@ def source_of(events: object, tree: Tree, *, type: str | None, time: str | None,
     """
     if isinstance(events, Mapping):
         return merge(events, tree, type=type, time=time, sort=sort)
-    table = table_of(events)
+    table = without_views(table_of(events))
     return Source(table, schema_of(table.schema, type=type, time=time, streams=tree.streams, used=used_types(tree)))
 
 
@@ -155,7 +172,7 @@ def merge(
 
 
 def _whole(events: object) -> pa.Table:
-    table = table_of(events)
+    table = without_views(table_of(events))
     return table.read_all() if isinstance(table, pa.RecordBatchReader) else table
 
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from cepheid.errors import SchemaError
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -53,20 +51,13 @@ class Layout:
         return [pa.field("start_time", kind), pa.field("end_time", kind)]
 
     def schema(self, *, events: bool = False) -> pa.Schema:
-        """The schema of `Matches.to_arrow`; raises SchemaError for two columns of one name."""
+        """The schema of `Matches.to_arrow`; binding has seen to it that no two columns have one name."""
         fields = [self.events.field(key) for key in self.keys]
         if not events:
             fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
         fields += self.time_fields
-        fixed = {item.name for item in fields}
         struct = pa.list_(pa.struct(list(self.events))) if events else pa.large_list(pa.int64())
         shown = list(self.measures) or [pa.field(variable, struct) for variable in self.variables]
-        for item in shown:
-            if item.name in fixed:
-                raise SchemaError(
-                    f"the output would have two columns named `{item.name}`",
-                    help=f"give another name in the query: `AS {item.name}_`",
-                )
         return pa.schema(fields + shown)
 
     def visible(self, variable: str) -> Array:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
+NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
 
 STRATEGIES = frozenset({Strategy.ALL, Strategy.ANY, Strategy.STRICT})
 """The strategies that this evaluation has."""
@@ -109,22 +110,20 @@ class Compiled:
 
 
 def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, derived: bool = False) -> Layout:
-    """The layout of a query's matches; raises SchemaError for colliding output names."""
+    """The layout of a query's matches, with these labels."""
     schema = plan.schema
     events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != STREAM_COLUMN])
     measures = tuple(pa.field(measure.name, measure.expression.type) for measure in plan.measures)  # type: ignore[attr-defined]
     if plan.count:
         measures = (pa.field("count", pa.int64()),)
-    layout = Layout(plan.variables, labels, events, () if derived else plan.partition_by, schema.time_column, measures)
-    layout.schema()
-    return layout
+    return Layout(plan.variables, labels, events, () if derived else plan.partition_by, schema.time_column, measures)
 
 
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
     Raises NotSupportedError outside the fragment (local filters, one window over the whole pattern, PARTITION BY, ALL, ANY, STRICT, LIMIT),
-    LimitError past a limit of rewriting or construction, SchemaError for colliding output names.
+    LimitError past a limit of rewriting or construction.
     """
     try:
         check_supported(plan)
@@ -134,9 +133,7 @@ def compile_plan(plan: QueryPlan) -> Compiled:
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY else None) if limit is not None]
-    compiled = Compiled(plan, rewritten, program, bounds.window, bounds.count, min(limits, default=None))
-    _ = compiled.layout
-    return compiled
+    return Compiled(plan, rewritten, program, bounds.window, bounds.count, min(limits, default=None))
 
 
 # ------------------------------------------------------------------------------------------------------------------------- windows
@@ -200,23 +197,26 @@ def _upper(interval: Interval, pattern: Pattern) -> int | None:
 
 def check_supported(plan: QueryPlan) -> None:
     """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
+    if plan.strategy is Strategy.RESTRICTED:
+        raise _unsupported(plan, "the strategy RESTRICTED", _found(plan, r"\bSELECT\s+(\w+)"), help_=NOWHERE_HELP)
     if plan.strategy not in STRATEGIES:
-        raise _unsupported(plan, f"the strategy {plan.strategy.value}", r"\bSELECT\s+(\w+)")
+        raise _unsupported(plan, f"the strategy {plan.strategy.value}", _found(plan, r"\bSELECT\s+(\w+)"))
     if plan.count:
-        raise _unsupported(plan, "COUNT(*)", r"\bCOUNT\s*\(\s*\*\s*\)")
+        raise _unsupported(plan, "COUNT(*)", _found(plan, r"\bCOUNT\s*\(\s*\*\s*\)"))
     if plan.measures:
-        first = plan.measures[0]
-        raise NotSupportedError(
-            "measures in SELECT are not supported by the automaton engine", text=plan.text or None, span=first.expression.span, help=REFERENCE_HELP
-        )
+        raise _unsupported(plan, "a measure in SELECT", plan.measures[0].expression.span)
     if plan.consume is not Consumption.NONE:
-        raise _unsupported(plan, f"CONSUME BY {plan.consume.value}", r"\bCONSUME\s+BY\s+\w+")
+        raise _unsupported(plan, f"CONSUME BY {plan.consume.value}", _found(plan, r"\bCONSUME\s+BY\s+\w+"))
     if plan.model is not None:
-        raise _unsupported(plan, f"TIME MODEL {plan.model.value}", r"\bTIME\s+MODEL\s+\w+")
+        raise _unsupported(plan, "THEN", _found(plan, r"\bTHEN\b"), help_=NOWHERE_HELP)
 
 
-def _unsupported(plan: QueryPlan, what: str, place: str) -> NotSupportedError:
-    found = re.search(place, plan.text, re.IGNORECASE)
-    group = 1 if found and found.lastindex else 0
-    span = Span(*found.span(group)) if found else None
-    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=REFERENCE_HELP)
+def _found(plan: QueryPlan, place: str) -> Span | None:
+    """Where a clause stands in the text, outside of comments and quoted names and strings."""
+    blank = re.sub(r"--[^\n]*|/\*.*?\*/|'[^']*'|`[^`]*`", lambda quoted: " " * len(quoted[0]), plan.text, flags=re.DOTALL)
+    found = re.search(place, blank, re.IGNORECASE)
+    return None if found is None else Span(*found.span(found.lastindex or 0))
+
+
+def _unsupported(plan: QueryPlan, what: str, span: Span | None, *, help_: str = REFERENCE_HELP) -> NotSupportedError:
+    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=help_)

@@ -1,0 +1,358 @@
+"""Inputs that are wrong, empty or unusual: each has one exact behaviour."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SchemaError
+
+QUERY = cepheid.query("SELECT * WHERE A ; B WITHIN 10")
+
+
+def rows(text="A1 B2 A3 B4"):
+    return [{"type": word[0], "ts": int(word[1:])} for word in text.split()]
+
+
+def ends(matches):
+    return [(match.start, match.end) for match in matches]
+
+
+def message(error):
+    return str(error.value).splitlines()
+
+
+def test_missing_type_column():
+    with pytest.raises(SchemaError) as error:
+        QUERY.run(pa.table({"ts": [1, 2]}))
+    assert message(error) == [
+        "error: the input has no column for the event type",
+        "help: name it with type=: the input has `ts`",
+        "help: or write FROM with the stream's name, and use that name as the type",
+    ]
+    with pytest.raises(SchemaError, match="the input has no type column `kind`"):
+        QUERY.run(rows(), type="kind")
+
+
+def test_missing_time_column():
+    with pytest.raises(SchemaError) as error:
+        QUERY.run(rows(), time="tx")
+    assert message(error) == ["error: the input has no time column `tx`", "help: the input has `type`, `ts`"]
+    with pytest.raises(BindError, match="time window needs a time column"):
+        QUERY.run([{"type": "A"}])
+
+
+def test_without_time_column_positions_are_enough():
+    matches = cepheid.query("SELECT * WHERE A ; B WITHIN 2 EVENTS").run([{"type": "A"}, {"type": "B"}])
+    assert ends(matches) == [(0, 1)]
+    assert matches[0].start_time is None
+    assert matches.to_arrow().column_names == ["start", "end", "A", "B"]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.string(), pa.decimal128(10, 2), pa.bool_(), pa.uint64()])
+def test_time_of_a_wrong_type(kind):
+    with pytest.raises(SchemaError, match="cannot be event time"):
+        QUERY.run(pa.table({"type": ["A"], "ts": pa.array([None], kind)}))
+
+
+def test_type_of_a_wrong_type():
+    with pytest.raises(SchemaError, match="the type column `type` is int64, not text"):
+        QUERY.run(pa.table({"type": [1], "ts": [1]}))
+
+
+def test_null_times_name_the_first_row():
+    with pytest.raises(InputError) as error:
+        QUERY.run(pa.table({"type": ["A", "B", "A"], "ts": [1, None, None]}))
+    assert message(error) == [
+        "error: row 1 has no time: `ts` is NULL (2 of 3 rows)",
+        "help: leave these rows out before, or give them a time",
+    ]
+
+
+def test_unsorted_input_is_an_error_unless_sorting_is_asked_for():
+    events = rows("A1 B5 A3 B4")
+    with pytest.raises(InputError) as error:
+        QUERY.run(events)
+    assert message(error) == [
+        "error: the events are not in the order of their times: row 2 (3) is earlier than row 1 (5)",
+        "help: q.run(.., sort=True) sorts them, stably",
+    ]
+    matches = QUERY.run(events, sort=True)
+    assert ends(matches) == [(1, 2), (0, 2), (1, 3), (0, 3)]
+    assert matches[0]["B"] == [{"type": "B", "ts": 4}]
+    assert ends(QUERY.run(events, sort=True, engine="reference")) == [(0, 2), (1, 2), (0, 3), (1, 3)]
+
+
+def test_sorting_is_stable_also_in_partitions():
+    events = [{"type": kind, "ts": time, "k": key} for kind, time, key in [("B", 2, 1), ("A", 1, 1), ("A", 2, 2), ("B", 2, 2), ("A", 2, 1)]]
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")
+    matches = query.run(events, sort=True)
+    assert [(match.keys, match.start, match.end) for match in matches] == [({"k": 1}, 0, 1), ({"k": 2}, 0, 1)]
+    assert [match["B"][0]["k"] for match in matches] == [1, 2]
+
+
+def test_order_decides_ties():
+    events = [{"type": "B", "ts": 1, "n": 2}, {"type": "A", "ts": 1, "n": 1}, {"type": "B", "ts": 1, "n": 3}]
+    assert ends(QUERY.run(events)) == [(1, 2)]
+    assert ends(QUERY.run(events, order="n")) == [(0, 1), (0, 2)]
+    with pytest.raises(SchemaError, match="no column `m` to order by"):
+        QUERY.run(events, order=("m",))
+
+
+def test_empty_tables_and_no_matches():
+    schema = pa.schema([("type", pa.string()), ("ts", pa.int64())])
+    for events in (schema.empty_table(), pa.table({"type": ["A", "A"], "ts": [1, 2]}), pa.RecordBatchReader.from_batches(schema, [])):
+        matches = QUERY.run(events)
+        assert len(matches) == 0
+        assert list(matches) == []
+        assert matches.to_arrow().schema == QUERY.output_schema(schema)
+        assert matches.to_arrow(events=True).schema == QUERY.output_schema(schema, events=True)
+        assert repr(matches) == "0 matches"
+    by_key = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")
+    empty = pa.schema([*schema, ("k", pa.string())]).empty_table()
+    assert by_key.run(empty).to_arrow().schema == by_key.output_schema(empty.schema)
+    assert len(by_key.run(empty, engine="reference")) == 0
+
+
+def test_empty_list_has_no_schema():
+    with pytest.raises(SchemaError, match="an empty list says nothing about its attributes"):
+        QUERY.run([])
+
+
+def test_lists_of_something_else():
+    with pytest.raises(InputError, match="event 1 of the list is a int, not a dict"):
+        QUERY.run([{"type": "A", "ts": 1}, 2])
+    with pytest.raises(InputError, match="events cannot be a str"):
+        QUERY.run("events.csv")
+    with pytest.raises(InputError, match="events cannot be a NoneType"):
+        QUERY.run(None)
+    with pytest.raises(SchemaError, match="the values of `ts` are not of one type"):
+        QUERY.run([{"type": "A", "ts": 1}, {"type": "A", "ts": "late"}])
+
+
+def test_missing_attributes_of_dicts_are_null():
+    query = cepheid.query("SELECT * WHERE A AS x FILTER x.v IS NULL")
+    assert ends(query.run([{"type": "A", "ts": 1}, {"type": "A", "ts": 2, "v": 1}])) == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda t: t,
+        lambda t: pa.concat_tables([t.slice(0, 1), t.slice(1, 0), t.slice(1)]),
+        lambda t: t.set_column(0, "type", t["type"].dictionary_encode()),
+        lambda t: pa.concat_tables([t.slice(0, 3), t.slice(3)]).set_column(
+            0, "type", pa.chunked_array([t["type"].slice(0, 3).combine_chunks().dictionary_encode(), t["type"].slice(3).combine_chunks().dictionary_encode()])
+        ),
+        lambda t: t.cast(pa.schema([("type", pa.large_string()), ("ts", pa.int32()), ("k", pa.dictionary(pa.int8(), pa.large_string()))])),
+        lambda t: t.cast(pa.schema([("type", pa.string_view()), ("ts", pa.uint32()), ("k", pa.string())])),
+        lambda t: t.to_batches()[0],
+        lambda t: t.to_reader(max_chunksize=2),
+        lambda t: t.to_pandas(),
+        lambda t: t.to_pylist(),
+        lambda t: type("Stream", (), {"__arrow_c_stream__": staticmethod(lambda requested_schema=None: t.__arrow_c_stream__(requested_schema))})(),
+        lambda t: {"one": t},
+    ],
+)
+def test_every_encoding_and_container_gives_the_same(encode):
+    events = pa.table({"type": list("AABBAB"), "ts": range(6), "k": ["u", "v", "u", "v", None, "u"]})
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k WITHIN 10")
+    matches = query.run(encode(events))
+    assert [(match.keys["k"], match.start, match.end) for match in matches] == [("u", 0, 1), ("v", 0, 1), ("u", 0, 2)]
+    assert matches.null_keys == 1
+    assert matches[1]["B"][0]["ts"] == 3
+    assert matches.to_arrow(events=True)["A"][2].as_py()[0]["ts"] == 0
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_timestamps_of_any_unit_and_zone(unit, zone):
+    kind = pa.timestamp(unit, zone)
+    times = [dt.datetime(2013, 3, 10, 6, 59, 55, tzinfo=dt.UTC), dt.datetime(2013, 3, 10, 7, 0, 4, tzinfo=dt.UTC)]
+    times = times if zone else [time.replace(tzinfo=None) for time in times]
+    events = pa.table({"type": ["A", "B"], "ts": pa.array(times, kind)})
+    assert len(cepheid.query("SELECT * WHERE A ; B WITHIN 8 seconds").run(events)) == 0
+    (match,) = cepheid.query("SELECT * WHERE A ; B WITHIN 9 seconds").run(events)
+    assert match.start_time == times[0]
+    assert (match.start_time.tzinfo is not None) is (zone is not None)
+    assert cepheid.query("SELECT * WHERE A ; B").run(events).to_arrow()["start_time"].type == kind
+
+
+def test_dates_as_event_time():
+    events = pa.table({"type": ["A", "B"], "ts": pa.array([dt.date(2024, 2, 28), dt.date(2024, 3, 1)])})
+    assert len(cepheid.query("SELECT * WHERE A ; B WITHIN 1 day").run(events)) == 0
+    (match,) = cepheid.query("SELECT * WHERE A ; B WITHIN 2 days").run(events)
+    assert (match.start_time, match.end_time) == (dt.date(2024, 2, 28), dt.date(2024, 3, 1))
+
+
+def test_pandas_index_is_no_attribute():
+    frame = pd.DataFrame(rows()).set_index(pd.Index([7, 7, 7, 7]))
+    assert set(QUERY.run(frame)[0]["A"][0]) == {"type", "ts"}
+
+
+def test_doubled_columns():
+    with pytest.raises(SchemaError, match="more than one column named `ts`"):
+        QUERY.run(pa.table([["A"], [1], [2]], names=["type", "ts", "ts"]))
+
+
+def test_colliding_output_names_say_the_rename():
+    with pytest.raises(BindError, match="two columns named `start`") as error:
+        cepheid.query("SELECT * WHERE A AS start ; B").run(rows())
+    assert message(error)[-1] == "help: rename this one: AS start_2"
+
+
+def test_options_that_are_not_known():
+    with pytest.raises(InputError, match="engine='refrence' is not known"):
+        QUERY.run(rows(), engine="refrence")
+    with pytest.raises(InputError, match="null_keys='keep' is not known"):
+        QUERY.run(rows(), null_keys="keep")
+    with pytest.raises(NotSupportedError, match="matters for NOT FOLLOWED BY"):
+        QUERY.run(rows(), until="end")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int8(), pa.float64(), pa.bool_(), pa.date32(), pa.decimal128(5, 2), pa.timestamp("ms")])
+def test_keys_of_any_flat_type(kind):
+    values = pa.array([1, 0, 1, 0, None, 1], pa.int8())
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        values = values.cast(pa.int32() if pa.types.is_date(kind) else pa.int64())
+    keys = values.cast(kind)
+    events = pa.table({"type": list("AABBAB"), "ts": range(6), "k": keys})
+    for encoded in (events, events.set_column(2, "k", keys.dictionary_encode())):
+        matches = cepheid.query("SELECT * WHERE A ; B PARTITION BY k").run(encoded)
+        assert ends(matches) == [(0, 1), (0, 1), (0, 2)]
+        assert [match.keys["k"] for match in matches] == [keys[row].as_py() for row in (2, 3, 5)]
+
+
+def test_null_and_nan_keys():
+    events = pa.table({"type": list("AABBAB"), "ts": range(6), "k": pa.array([0.0, float("nan"), -0.0, None, float("nan"), 1.0])})
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")
+    matches = query.run(events)
+    assert [match.keys for match in matches] == [{"k": 0.0}]
+    assert matches.null_keys == 3
+    assert repr(matches).startswith("1 match (events without a key: 3)\n")
+    grouped = query.run(events, null_keys="group")
+    assert [(match.start, match.end) for match in grouped] == [(0, 1), (0, 1)]
+    assert grouped.null_keys == 0
+    assert ends(query.run(events.to_reader(max_chunksize=1), null_keys="group")) == [(0, 1), (0, 1)]
+
+
+def test_two_keys():
+    events = pa.table({"type": list("AABBB"), "ts": range(5), "k": [1, 1, 1, 2, 1], "j": ["a", "b", "b", "a", "a"]})
+    matches = cepheid.query("SELECT * WHERE A ; B PARTITION BY k, j").run(events)
+    assert [match.keys for match in matches] == [{"k": 1, "j": "b"}, {"k": 1, "j": "a"}]
+
+
+# --------------------------------------------------------------------------------------------------------------- several streams
+
+FLIGHTS = pa.table({"ts": [2, 4, 9], "tail": ["x", "y", None]})
+WEATHER = pa.table({"ts": [2, 9], "gust": [50.0, None]})
+MERGED = cepheid.query("SELECT * FROM weather, flights WHERE weather ; flights")
+
+
+def test_streams_merge_by_time_and_ties_follow_from():
+    matches = MERGED.run({"flights": FLIGHTS, "weather": WEATHER})
+    assert [(match.start_time, match.end_time) for match in matches] == [(2, 2), (2, 4), (9, 9), (2, 9)]
+    assert matches[0]["flights"] == [{"ts": 2, "gust": None, "type": "flights", "tail": "x"}]
+    by_definition = MERGED.run({"flights": FLIGHTS, "weather": WEATHER}, engine="reference")
+    assert sorted(map(repr, by_definition)) == sorted(map(repr, matches))
+
+
+def test_streams_without_from_keep_the_order_of_the_mapping():
+    query = cepheid.query("SELECT * WHERE flights ; weather")
+    assert len(query.run({"flights": FLIGHTS, "weather": WEATHER})) == 4
+    assert len(query.run({"weather": WEATHER, "flights": FLIGHTS})) == 2
+
+
+def test_streams_keep_types_of_their_own():
+    one = pa.table({"ts": [1], "type": ["A"]})
+    two = pa.table({"ts": [2], "type": ["B"]})
+    assert len(QUERY.run({"one": one, "two": two})) == 1
+    # The name of a stream is the type of its events where the query uses it; its own column `type` is an attribute then.
+    query = cepheid.query("SELECT * FROM one, two WHERE one AS x ; two FILTER x.type = 'A'")
+    (match,) = query.run({"one": one, "two": two})
+    assert match["x"] == [{"ts": 1, "type": "A"}]
+
+
+def test_bad_streams():
+    with pytest.raises(SchemaError, match="the query reads the stream `weather`, and the input has no such stream"):
+        MERGED.run({"flights": FLIGHTS, "wether": WEATHER})
+    with pytest.raises(SchemaError) as error:
+        MERGED.run({"flights": FLIGHTS, "weather": WEATHER.append_column("tail", pa.array([1, 2]))})
+    assert message(error)[0] == "error: `tail` is int64 in the stream `weather` and string in `flights`"
+    with pytest.raises(SchemaError, match="the stream `weather` has no time column `ts`"):
+        MERGED.run({"flights": FLIGHTS, "weather": WEATHER.rename_columns(["when", "gust"])})
+    with pytest.raises(InputError, match="row 2 of the stream `flights`"):
+        MERGED.run({"flights": FLIGHTS.set_column(0, "ts", pa.array([2, 4, 3])), "weather": WEATHER})
+    assert len(MERGED.run({"flights": FLIGHTS.set_column(0, "ts", pa.array([2, 4, 3])), "weather": WEATHER}, sort=True)) == 3
+    with pytest.raises(InputError, match="row 1 of the stream `weather` has no time"):
+        MERGED.run({"flights": FLIGHTS, "weather": WEATHER.set_column(0, "ts", pa.array([2, None]))})
+    with pytest.raises(SchemaError, match="the input has no streams"):
+        QUERY.run({})
+
+
+def test_times_of_different_units_meet_in_the_finer_one():
+    flights = FLIGHTS.set_column(0, "ts", FLIGHTS["ts"].cast(pa.timestamp("s")))
+    weather = WEATHER.set_column(0, "ts", pa.array([2000, 3500], pa.timestamp("ms")))
+    assert len(MERGED.run({"flights": flights, "weather": weather})) == 5
+    with pytest.raises(SchemaError, match="`ts` is"):
+        MERGED.run({"flights": flights, "weather": WEATHER.set_column(0, "ts", pa.array([2, 9], pa.timestamp("s", "UTC")))})
+
+
+# ---------------------------------------------------------------------------------------------------------- outside the fragment
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "under"),
+    [
+        ("SELECT NXT * WHERE A ; B", "the strategy NXT", "NXT"),
+        ("SELECT LAST * WHERE A ; B", "the strategy LAST", "LAST"),
+        ("SELECT MAX * WHERE A ; B", "the strategy MAX", "MAX"),
+        ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
+        ("SELECT COUNT(*) WHERE A ; B", "COUNT(*)", "COUNT(*)"),
+        ("SELECT count(A) AS n WHERE A ; B", "a measure in SELECT", "count(A)"),
+        ("SELECT * WHERE A ; B CONSUME BY ANY", "CONSUME BY ANY", "CONSUME BY ANY"),
+        ("SELECT * WHERE A ;[<= 5] B", "a time gap", None),
+        ("SELECT * WHERE A+[<= 5]", "a time gap in an iteration", None),
+        ("SELECT * WHERE A ; NOT C ; B", "NOT between two items of a sequence", "C"),
+        ("SELECT * WHERE A THEN B", "THEN", "THEN"),
+        ("SELECT * WHERE A ALL B", "ALL between patterns", None),
+        ("SELECT * WHERE (A ; B) UNLESS C", "UNLESS", None),
+        ("SELECT * WHERE A NOT FOLLOWED BY B FOR 5", "NOT FOLLOWED BY", None),
+        ("SELECT * WHERE ((A ; B) WITHIN 5) ; C", "a time window on a sub-pattern", None),
+        ("SELECT * WHERE (A ; B) WITHIN [2, 5]", "a window with a lower bound", None),
+        ("SELECT * WHERE NXT(A ; B)", "the nested strategy NXT", None),
+        ("SELECT * WHERE A AS x ; B AS y FILTER x.ts < y.ts", "a condition that correlates events", "x.ts < y.ts"),
+    ],
+)
+def test_outside_the_fragment_names_operator_place_and_way_out(text, what, under):
+    with pytest.raises(NotSupportedError) as error:
+        cepheid.query(text).run(rows())
+    lines = message(error)
+    assert lines[0] == f"error: {what} is not supported by the automaton engine"
+    assert lines[1].endswith(text)
+    assert set(lines[2].strip(" |")) == {"^"}
+    if under is not None:
+        column = lines[2].index("^")
+        assert lines[1][column : column + lines[2].count("^")] == under
+    assert ("no engine evaluates it yet" if what in {"THEN", "the strategy RESTRICTED"} else 'engine="reference"') in lines[-1]
+
+
+def test_reference_engine_has_the_rest():
+    events = rows("A1 A2 B3 A4 B9")
+    assert ends(cepheid.query("SELECT LAST * WHERE A ; B").run(events, engine="reference")) == [(1, 2), (3, 4)]
+    counted = cepheid.query("SELECT COUNT(*) WHERE A ; B").run(events, engine="reference")
+    assert counted.to_arrow()["count"].to_pylist() == [2, 3]
+    measured = cepheid.query("SELECT count(x) AS n, duration() AS d WHERE A AS x ; B").run(events, engine="reference")
+    assert measured.to_arrow().select(["n", "d"]).to_pylist()[0] == {"n": 1, "d": 2}
+    assert measured[0].measures == {"n": 1, "d": 2}
+    absent = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 3").run(events, engine="reference", until=20)
+    assert ends(absent) == [(3, 3)]
+
+
+def test_reference_engine_has_a_limit():
+    with pytest.raises(LimitError, match="10001 events are more than 10000"):
+        QUERY.run(pa.table({"type": ["A"] * 10_001, "ts": range(10_001)}), engine="reference")
