@@ -135,9 +135,8 @@ class QueryActions:
         found = known.get(written.upper())
         if found is None:
             near = nearest(written.upper(), known)
-            guess = f"did you mean {near}? " if near else ""
-            help_text = f"{guess}The time models are {quoted(known)}"
-            raise QuerySyntaxError(f"unknown time model `{written}`", help=help_text, span=span_of(written))
+            help_lines = [*([f"did you mean {near}?"] if near else []), f"the time models are {quoted(known)}"]
+            raise QuerySyntaxError(f"unknown time model `{written}`", help=help_lines, span=span_of(written))
         return Piece({"model": found}, whole(children))
 
     def limit(self, children: list[Any]) -> Piece:

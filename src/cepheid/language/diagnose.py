@@ -88,7 +88,10 @@ UNCLOSED: tuple[tuple[str, re.Pattern[str], str, str], ...] = (
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 
-NO_BRACKETS = re.compile(r"'(?:[^']|'')*+'|`(?:[^`]|``)++`|--[^\n]*+|/\*.*?\*/|[()\[\]{}]", re.DOTALL)
+BEHIND_BRACKETS = {"FROM", "WHERE", "PARTITION", "CONSUME", "TIME", "LIMIT"}
+"""Words that a query has only outside of brackets: a bracket that is open there was forgotten."""
+
+WITH_BRACKETS = re.compile(r"'(?:[^']|'')*+'|`(?:[^`]|``)++`|--[^\n]*+|/\*.*?\*/|[()\[\]{}]", re.DOTALL)
 
 
 def check_characters(text: str) -> None:
@@ -167,7 +170,7 @@ def _bracket_help(failure: Failure) -> str | None:
         if not opened:
             return f"no `{BRACKETS[failure.word]}` is open here"
         return f"the bracket that is open here is the {_place(failure.text, opened[-1])}"
-    if not failure.word and opened:
+    if opened and (not failure.word or failure.word.upper() in BEHIND_BRACKETS):
         return f"not closed: the {_place(failure.text, opened[-1])}"
     return None
 
@@ -181,7 +184,7 @@ def _place(text: str, position: int) -> str:
 def open_brackets(text: str, end: int) -> list[int]:
     """The positions of the brackets that are open before `end`, outermost first. Linear in `end`."""
     opened: list[int] = []
-    for found in NO_BRACKETS.finditer(text, 0, end):
+    for found in WITH_BRACKETS.finditer(text, 0, end):
         if found[0] in BRACKETS.values():
             opened.append(found.start())
         elif found[0] in BRACKETS and opened:

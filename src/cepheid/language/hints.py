@@ -88,18 +88,27 @@ HINTS: tuple[Hint, ...] = (
     ),
     _hint("every attribute has brackets of its own, or none: PARTITION BY [a], [b]", at=",", before=rf"\[\s*{_NAME}", accepts="RSQB"),
     # the language's own traps
+    _hint("a query does not end with `;`, which means `followed by`", at=r";\s*\Z", accepts="$END"),
+    _hint(
+        "the order is: pattern and its clauses, PARTITION BY, CONSUME BY, TIME MODEL, LIMIT",
+        at=r"(?:FILTER|WITHIN|UNLESS|NOT|PARTITION|CONSUME|TIME|LIMIT)\b",
+        accepts="$END",
+        refuses="NOT_FOLLOWED_BY",
+    ),
+    _hint("FROM stands without a stream: name one, or leave FROM out", before=r"\bFROM\s+WHERE", accepts="COMMA WHERE"),
+    _hint("a target is missing before FROM", before=r",\s*FROM", accepts="COMMA FROM"),
     _hint(
         f"{_CLAUSE}: put the part before it into parentheses, (A FILTER ..) ; B",
         at=r";|:|THEN\b|ALL\b|AND\b|OR\b|\+|\?|\{",
         accepts="FILTER",
         refuses="SEMICOLON",
     ),
-    _hint("`;` means `followed by`: a query does not end with it", before=";", at=r"\Z", accepts="PROJECT"),
+    _hint("a query does not end with `;`, which means `followed by`", before=";", at=r"\Z", accepts="PROJECT"),
     _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL|FOLLOW", accepts=_IN_PATTERN),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="PROJECT"),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
     _hint(f"NOT stands between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
-    _hint("comparisons do not chain: write a < b AND b < c", at=r"[<>=!]", accepts="AND", refuses="COMPARE"),
+    _hint("comparisons do not chain: write a < b AND b < c", at=r"[<>=!]", accepts="AND", refuses="COMPARE SEMICOLON"),
     _hint("a gap or window with one bound says which: [<= 5s], [>= 5s] or [= 5s]", at=r"\]", before=rf"\[\s*[0-9.]+\s*(?:{_UNIT})?"),
     _hint("IS tests only for NULL; a boolean attribute is a condition by itself: x.active, NOT x.active", before=r"\bIS(?:\s+NOT)?"),
     _hint("conditions stand behind FILTER: T AS x FILTER x[temp > 40]", at=r"\[|\.|[<>=!]", before=_NAME, accepts=_IN_PATTERN),
@@ -159,12 +168,12 @@ def _guess(failure: Failure, before: str) -> str | None:
     if re.search(r"[0-9]\s*\Z", before) and "EVENTS" in failure.accepted:
         near = nearest(failure.word.lower(), [*UNITS, "events"])
         return f"did you mean `{near}`?" if near else "the units are us, ms, s, m, h, d and w, and EVENTS"
-    first = re.search(r"\bSELECT\s+(\w+)\s+\S+(?:\s+FROM)?\s*\Z", before, re.IGNORECASE)
+    if len(failure.word) >= SHORTEST_GUESS and failure.word.isidentifier():
+        words = {TERMINAL_WORDS.get(terminal, terminal) for terminal in failure.accepted}
+        near = nearest(failure.word.upper(), sorted(word for word in words if word.split()[0] in KEYWORDS))
+        if near:
+            return f"did you mean {near}?"
+    # A misspelt strategy was read as a target; the failure is at one of the words behind it.
+    first = re.search(r"\bSELECT\s+(\w+)\s+(?:\S+\s+(?:FROM\s+)?)?\Z", before, re.IGNORECASE)
     strategy = nearest(first[1].upper(), STRATEGIES) if first else None
-    if strategy:
-        return f"did you mean SELECT {strategy} ..?"
-    if len(failure.word) < SHORTEST_GUESS or not failure.word.isidentifier():
-        return None
-    words = {TERMINAL_WORDS.get(terminal, terminal) for terminal in failure.accepted}
-    near = nearest(failure.word.upper(), sorted(word for word in words if word.split()[0] in KEYWORDS))
-    return f"did you mean {near}?" if near else None
+    return f"did you mean SELECT {strategy} ..?" if strategy else None

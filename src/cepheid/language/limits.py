@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 1_000_000
 """Characters of a query text."""
 
-MAX_SYMBOLS = 40_000
+MAX_SYMBOLS = 20_000
 """Words, numbers and signs of a query text."""
 
 MAX_NODES = 10_000

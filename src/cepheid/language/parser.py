@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cepheid.errors import CepheidError, QuerySyntaxError, Span
+from cepheid.errors import CepheidError, LimitError, QuerySyntaxError, Span
 from cepheid.language import limits
 from cepheid.language.actions import Actions
 from cepheid.language.diagnose import check_characters, syntax_error
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from cepheid.language.syntax import EventCount, Expression, Interval, Pattern, Query, Target
 
 STARTS = ("query_start", "pattern_start", "condition_start", "window_start", "target_start")
+
+LONGEST_FILE = 4 * limits.MAX_TEXT + 3
+"""Bytes of the longest file that can be a query: four for each character, and a byte order mark."""
 
 
 def parse(text: str) -> Query:
@@ -74,13 +77,15 @@ def read_query(path: str | os.PathLike[str]) -> str:
         OSError: the file cannot be read.
     """
     with Path(path).open("rb") as file:
-        # A code point takes at most four bytes, so longer files need not be read to the end.
-        content = file.read(4 * limits.MAX_TEXT + 4)
+        content = file.read(LONGEST_FILE + 1)
+    if len(content) > LONGEST_FILE:
+        raise LimitError(
+            f"{path} has more than {LONGEST_FILE:,} bytes; a query text has at most {limits.MAX_TEXT:,} characters (MAX_TEXT)",
+            help="is it the file of the query? Values belong into parameters (`:name`), and long lists into the data",
+        )
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        if len(content) > 4 * limits.MAX_TEXT:
-            raise limits.text_limit(len(content)) from None
         raise QuerySyntaxError(
             f"{path} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}",
             help="save the file as UTF-8",
