@@ -95,11 +95,11 @@ def _value(text: str) -> object:
 def events_of(rows: pa.Table | Sequence[Row], schema: EventSchema) -> list[Event]:
     """Rows as events of the reference: type and time from the columns that `schema` names, times in steps of the time column's type.
 
-    A table's timestamps and durations are read as their numbers, exactly. Raises InputError for a row without type or time.
+    A table's timestamps and durations are read as their numbers, exactly. Raises InputError for a row without a time.
     """
     if isinstance(rows, pa.Table):
         rows = [dict(zip(rows.column_names, values, strict=True)) for values in zip(*map(_exact, rows.columns), strict=True)]
-    return [Event(_type(row, number, schema), _time(row, number, schema), row) for number, row in enumerate(rows)]
+    return [Event(_type(row, schema), _time(row, number, schema), row) for number, row in enumerate(rows)]
 
 
 def _exact(column: pa.ChunkedArray) -> list[object]:
@@ -108,13 +108,10 @@ def _exact(column: pa.ChunkedArray) -> list[object]:
     return values
 
 
-def _type(row: Row, number: int, schema: EventSchema) -> str:
+def _type(row: Row, schema: EventSchema) -> str:
+    """The type of an event; one without a type has the empty one, which no query names."""
     value = schema.stream if schema.type_column is None else row[schema.type_column]
-    if value is None and schema.type_column is None:
-        return ""
-    if not isinstance(value, str):
-        raise InputError(f"event {number} has no type", help="leave it out, or give it a type that no query names")
-    return value
+    return "" if value is None else str(value)
 
 
 def _time(row: Row, number: int, schema: EventSchema) -> int | None:
