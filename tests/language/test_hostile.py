@@ -201,7 +201,7 @@ pieces = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(pieces, max_size=30).map(" ".join))
 def test_any_words(text):
     for read in (parse, parse_pattern, parse_condition):
@@ -216,7 +216,7 @@ def test_any_words(text):
 QUERY = "SELECT MAX x, count(y) AS n FROM a, b WHERE (T AS x ;[<= 5s] H+ AS y) FILTER x[t > 1.5 AND s = 'it''s'] UNLESS D WITHIN 5 m PARTITION BY `k` LIMIT 3"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, len(QUERY)), st.integers(0, 5), pieces)
 def test_a_damaged_query(position, removed, inserted):
     try:

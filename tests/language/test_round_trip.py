@@ -35,7 +35,7 @@ from cepheid.language import (
 from cepheid.language.limits import MAX_NESTING
 from cepheid.language.words import FORBIDDEN, KEYWORDS, STRATEGIES, UNITS
 
-quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 # ------------------------------------------------------------------------------------------------------------------ strategies
 
