@@ -207,7 +207,8 @@ class Plan:
     def dropping(self) -> bool:
         """Whether events that can change nothing are left out before the shuffle."""
         program = self.compiled.program
-        return program.droppable and not self.options.positions and 0 not in program.relevant_masks
+        positions_matter = self.options.positions or self.compiled.count_window is not None
+        return program.droppable and not positions_matter and 0 not in program.relevant_masks
 
     @property
     def null_keys(self) -> str:
@@ -298,7 +299,8 @@ class Plan:
             functools.reduce(operator.and_, [printer.condition(each) for bit, each in enumerate(conditions) if mask >> bit & 1])
             for mask in self.compiled.program.relevant_masks
         ]
-        return functools.reduce(operator.or_, cubes)
+        # A pattern that nothing can match has no cubes.
+        return functools.reduce(operator.or_, cubes) if cubes else F.lit(False)
 
     def prepared(self) -> tuple[DataFrame, Observation | None]:
         """The events as they travel: keys, time, letter, tie-breakers, payload; without those that can change nothing."""
@@ -378,6 +380,8 @@ class Plan:
     def _why_all(self) -> str:
         if self.options.positions:
             return "positions=True counts every event"
+        if self.compiled.count_window is not None:
+            return "the window counts every event"
         return "the pattern looks at the very next event" if not self.compiled.program.droppable else "every event may matter"
 
 

@@ -1,0 +1,136 @@
+"""Random queries on random streams, many patterns in one Spark job: the same matches as `q.run`.
+
+The pattern's number is a key column in front of the query's own; letters, filter and tasks are those that `q.on` would use, and the sorted
+events go through the worker's own code. Rows come in any partitioning, in batches of a few hundred.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+import cepheid
+from cepheid.spark.batch import Plan, on
+from cepheid.spark.columns import ColumnPrinter, column_named
+from cepheid.spark.source import source_of
+from cepheid.spark.worker import TIME, Run, Task, compiled_here
+from cepheid.testing.generators import SCHEMA, random_query, random_stream
+
+PATTERN = "pattern"
+
+
+def evaluate_many(spark, cases):
+    """The matches of many (query, table) in one job per tuple of key attributes: for each case a sorted list of rows as text.
+
+    All tables have one schema, with a column `row` that orders equal times.
+    """
+    groups: dict[tuple[str, ...], list[int]] = {}
+    frame = spark.createDataFrame(stacked([table for _, table in cases]))
+    source = source_of(frame.drop(PATTERN), cases[0][0].tree, type="type", time="ts")
+    # Output names that differ in case alone (`b` and `B`) matter to writers, not to this test.
+    plans = [Plan(query, on(query, order="row").options, source, query.compiled(source.schema), case_sensitive=True) for query, _ in cases]
+    for number, plan in enumerate(plans):
+        groups.setdefault(plan.compiled.keys, []).append(number)
+    found = [[] for _ in cases]
+    for members in groups.values():
+        for number, text in one_job(frame, {number: plans[number] for number in members}):
+            found[number].append(text)
+    return [sorted(rows) for rows in found]
+
+
+def stacked(tables):
+    """All tables as one, with the number of each as a column, in random order."""
+    whole = pa.concat_tables(
+        [table.append_column(PATTERN, pa.array([number] * len(table), pa.int32())) for number, table in enumerate(tables)]
+    )
+    return whole.take(pa.array(np.random.default_rng(len(whole)).permutation(len(whole))))
+
+
+def one_job(frame, plans):
+    first = next(iter(plans.values()))
+    names = first.source.names
+    frame = frame.where(column_named(PATTERN).isin(list(plans))).toDF(*names.values(), PATTERN)
+    printer = ColumnPrinter(frame.schema, names=names, time="ts")
+    pattern = column_named(PATTERN)
+    relevant = [(number, plan.relevant(printer) if plan.dropping else F.lit(True)) for number, plan in plans.items()]
+    letters = [(number, plan.letter(printer).cast("int")) for number, plan in plans.items()]
+    frame = frame.where(one_of(pattern, relevant))
+    frame, _ = first._without_nulls(frame, column_named(names["ts"]))
+    columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}
+    columns |= {name: column_named(name) for name in names.values()}
+    keys = [PATTERN, *first.key_columns()]
+    prepared = frame.select(*(column.alias(name) for name, column in columns.items()))
+    sorted_ = prepared.repartition(3, *keys).sortWithinPartitions(*(column_named(name) for name in [*keys, TIME, *first.tie_columns()]))
+    tasks = {number: {name: getattr(plan.task(), name) for name in Task.__slots__} for number, plan in plans.items()}
+    return [(row.pattern, row.match) for row in sorted_.mapInArrow(runner(tasks), "pattern int, match string").collect()]
+
+
+def one_of(pattern, branches):
+    """The column that belongs to each row's pattern."""
+    number, column = branches[0]
+    chosen = F.when(pattern == number, column)
+    for number, column in branches[1:]:
+        chosen = chosen.when(pattern == number, column)
+    return chosen
+
+
+def runner(tasks):
+    # Nested, so that it travels by value: workers cannot import a test module.
+    def recognize_many(batches):
+        run, current = None, None
+        for batch in batches:
+            numbers = batch.column("pattern").to_numpy()
+            starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+            for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
+                number = int(numbers[start])
+                if number != current:
+                    run, current = Run(Task(**tasks[number]), compiled_here(tasks[number]), batch.schema), number
+                for output in run.read(batch.slice(start, stop - start)):
+                    texts = [shown(row) for row in output.to_pylist()]
+                    yield pa.record_batch([pa.array([number] * len(texts), pa.int32()), pa.array(texts)], ["pattern", "match"])
+
+    def shown(row):
+        return repr({name: [event["row"] for event in value] if isinstance(value, list) else value for name, value in row.items()})
+
+    return recognize_many
+
+
+def expected(query, table):
+    rows = query.run(table, order="row").to_arrow(events=True).to_pylist()
+    return sorted(
+        repr({name: [event["row"] for event in value] if isinstance(value, list) else value for name, value in row.items()}) for row in rows
+    )
+
+
+def random_case(seed):
+    source = random.Random(seed)
+    query = cepheid.query(random_query(source))
+    rows = random_stream(source, most=14)
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    return query, table.append_column("row", pa.array(range(len(table)), pa.int64()))
+
+
+@pytest.fixture
+def interpreted(spark):
+    """Compiling a hundred patterns' predicates takes longer than evaluating them on a few thousand rows."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.slow
+def test_many_patterns_in_one_job(interpreted, cases, seed):
+    spark = interpreted
+    made = [random_case(seed * 10_000 + number) for number in range(cases)]
+    for position in range(0, len(made), 100):
+        piece = made[position : position + 100]
+        for (query, table), found in zip(piece, evaluate_many(spark, piece), strict=True):
+            assert found == expected(query, table), (query.text, table.to_pylist())
