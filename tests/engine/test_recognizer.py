@@ -1,0 +1,224 @@
+"""The incremental recognizer: batches, late events, snapshots, memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine import payload as payload_module
+from cepheid.errors import InputError, QuerySyntaxError, SchemaError, SnapshotError
+
+SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int64())])
+QUERY = cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 10")
+KEYED = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 10")
+
+
+def batch(text, key=1):
+    words = text.split()
+    return pa.table([[word[0] for word in words], [int(word[1:]) for word in words], [key] * len(words)], schema=SCHEMA)
+
+
+def ends(matches):
+    return [(match.start, match.end) for match in matches]
+
+
+def test_matches_span_batches_and_keep_their_events():
+    recognizer = QUERY.recognizer(SCHEMA)
+    assert len(recognizer.push(batch("A1 C2"))) == 0
+    assert ends(recognizer.push(batch("B3"))) == [(0, 2)]
+    (match,) = recognizer.push(batch("C4 B5"))
+    assert (match.start, match.end, match.start_time, match.end_time) == (0, 4, 1, 5)
+    assert match["x"] == [{"type": "A", "ts": 1, "k": 1}]
+    assert len(recognizer.push(batch("B12"))) == 0
+    assert recognizer.push(batch("")).to_arrow().schema == QUERY.output_schema(SCHEMA)
+    assert len(recognizer.flush()) == 0
+
+
+def test_partitions_interleave_in_the_order_of_the_stream():
+    recognizer = KEYED.recognizer(SCHEMA)
+    recognizer.push(pa.concat_tables([batch("A1", 7), batch("A2", 5)]))
+    matches = recognizer.push(pa.concat_tables([batch("B3", 5), batch("B4", 7), batch("B5", 5)]))
+    assert [(match.keys, match.start, match.end, match.end_time) for match in matches] == [
+        ({"k": 5}, 0, 1, 3),
+        ({"k": 7}, 0, 1, 4),
+        ({"k": 5}, 0, 2, 5),
+    ]
+    recognizer.push(pa.table([["A"], [6], [None]], schema=SCHEMA))
+    assert recognizer.null_keys == 1
+
+
+def test_a_batch_that_is_wrong_changes_nothing():
+    recognizer = QUERY.recognizer(SCHEMA)
+    recognizer.push(batch("A1 C5"))
+    before = recognizer.snapshot()
+    with pytest.raises(InputError) as error:
+        recognizer.push(batch("B6 B2"))
+    assert "row 1 (2) is earlier than row 0 (6)" in str(error.value)
+    with pytest.raises(InputError) as error:
+        recognizer.push(batch("B3 B4"))
+    assert str(error.value).splitlines() == [
+        "error: the events are not in the order of their times: row 0 (3) is earlier than an event that came before (5)",
+        "help: q.recognizer(.., lateness=..) accepts late events",
+    ]
+    with pytest.raises(InputError, match="row 0 has no time"):
+        recognizer.push(pa.table([["A"], [None], [1]], schema=SCHEMA))
+    with pytest.raises(SchemaError) as schema_error:
+        recognizer.push(batch("B6").rename_columns(["typ", "ts", "k"]))
+    assert str(schema_error.value).splitlines()[:2] == ["error: the batch has no column `type`", "help: did you mean `typ`?"]
+    with pytest.raises(SchemaError, match="`k` is string in the batch and int64 in the schema"):
+        recognizer.push(batch("B6").set_column(2, "k", pa.array(["one"])))
+    assert recognizer.snapshot() == before
+    assert ends(recognizer.push([{"k": 1, "ts": 6, "type": "B", "more": 0}])) == [(0, 2)]
+
+
+def test_late_events_are_counted_and_kept():
+    recognizer = QUERY.recognizer(SCHEMA, lateness=3)
+    assert ends(recognizer.push(batch("B5 A3 A1"))) == []
+    assert recognizer.late.to_pylist() == [{"type": "A", "ts": 1, "k": 1}]
+    assert ends(recognizer.push(batch("C9"))) == [(0, 1)]
+    recognizer.push(batch("A5 B7"))
+    assert [row["ts"] for row in recognizer.late.to_pylist()] == [1, 5]
+    assert ends(recognizer.flush()) == [(0, 2)]
+    recognizer.push(batch("A8"))
+    assert recognizer.late.num_rows == 3
+
+
+def test_late_means_the_same_however_batches_are_cut():
+    events = batch("A10 B4 A7 B8 A20 B16 B17 B30")
+    for size in range(1, 9):
+        recognizer = QUERY.recognizer(SCHEMA, lateness=4)
+        found = []
+        for start in range(0, 8, size):
+            found += recognizer.push(events.slice(start, size))
+        found += recognizer.flush()
+        assert recognizer.late["ts"].to_pylist() == [4]
+        assert [(match.start_time, match.end_time) for match in found] == [(7, 8), (10, 16), (7, 16), (10, 17), (7, 17), (20, 30)]
+
+
+@pytest.mark.parametrize(("lateness", "steps"), [("2s", 2_000_000), ("1.5 ms", 1500), (dt.timedelta(seconds=3), 3_000_000), (7, 7), ("0s", 0)])
+def test_lateness_in_any_form(lateness, steps):
+    schema = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", "UTC")))
+    query = cepheid.query("SELECT * WHERE A ; B WITHIN 10s")
+    assert query.recognizer(schema, lateness=lateness)._lateness == steps
+
+
+def test_wrong_lateness():
+    with pytest.raises(InputError, match="lateness='2s' has a unit, and the time column `ts` has none"):
+        QUERY.recognizer(SCHEMA, lateness="2s")
+    with pytest.raises(InputError, match="lateness=-1 is negative"):
+        QUERY.recognizer(SCHEMA, lateness=-1)
+    with pytest.raises(InputError, match=r"lateness=1\.5 is not a duration"):
+        QUERY.recognizer(SCHEMA, lateness=1.5)
+    with pytest.raises(QuerySyntaxError):
+        QUERY.recognizer(SCHEMA, lateness="soon")
+    untimed = pa.schema([("type", pa.string())])
+    with pytest.raises(InputError, match="lateness needs a time column"):
+        cepheid.query("SELECT * WHERE A ; B").recognizer(untimed, lateness=1)
+
+
+def test_advancing_time():
+    recognizer = QUERY.recognizer(SCHEMA, lateness=100)
+    recognizer.push(batch("B5 A3"))
+    assert ends(recognizer.advance_time(5)) == []
+    assert ends(recognizer.advance_time(6)) == [(0, 1)]
+    recognizer.push(batch("A5"))
+    assert recognizer.late.num_rows == 1
+    strict = QUERY.recognizer(SCHEMA)
+    strict.advance_time(10)
+    with pytest.raises(InputError, match="earlier than an event that came before"):
+        strict.push(batch("A9"))
+    with pytest.raises(InputError, match="'noon' is not a time of the column `ts`"):
+        strict.advance_time("noon")
+    zoned = cepheid.query("SELECT * WHERE A ; B WITHIN 10s").recognizer(SCHEMA.set(1, pa.field("ts", pa.timestamp("ms", "UTC"))))
+    zoned.advance_time(dt.datetime(2024, 1, 1, tzinfo=dt.UTC))
+    assert zoned._latest == 1_704_067_200_000
+    with pytest.raises(InputError, match="no time to advance"):
+        cepheid.query("SELECT * WHERE A ; B").recognizer(pa.schema([("type", pa.string())])).advance_time(1)
+
+
+def test_snapshots_go_on_exactly():
+    recognizer = KEYED.recognizer(SCHEMA, lateness=2)
+    recognizer.push(pa.concat_tables([batch("A1 A2", 1), batch("A3 B4", 2), batch("A1", 3)]))
+    data = recognizer.snapshot()
+    other = KEYED.recognizer(SCHEMA, lateness=2, snapshot=data)
+    assert other.snapshot() == data
+    assert other.late == recognizer.late
+    again = KEYED.recognizer(SCHEMA, lateness=2)
+    again.push(batch("A0"))
+    assert again.restore(data) is again
+    expected = list(recognizer.push(batch("B5 C9")))
+    assert [match.variables for match in expected] == [{"x": (0,), "y": (1,)}, {"x": (1,), "y": (2,)}, {"x": (0,), "y": (2,)}]
+    assert list(other.push(batch("B5 C9"))) == expected == list(again.push(batch("B5 C9")))
+
+
+def test_snapshots_of_something_else_are_refused():
+    recognizer = KEYED.recognizer(SCHEMA)
+    recognizer.push(batch("A1 A2"))
+    data = recognizer.snapshot()
+    others = [
+        cepheid.query("SELECT * WHERE A AS x ; C AS y PARTITION BY k WITHIN 10").recognizer(SCHEMA),
+        cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 11").recognizer(SCHEMA),
+        cepheid.query("SELECT ANY * WHERE A AS x ; B AS y PARTITION BY k WITHIN 10").recognizer(SCHEMA),
+        QUERY.recognizer(SCHEMA),
+        KEYED.recognizer(SCHEMA.append(pa.field("more", pa.int8()))),
+        KEYED.recognizer(SCHEMA, lateness=1),
+        KEYED.recognizer(SCHEMA, null_keys="group"),
+    ]
+    for other in others:
+        before = other.snapshot()
+        with pytest.raises(SnapshotError, match="another query, or over another schema"):
+            other.restore(data)
+        assert other.snapshot() == before
+    for wrong in (b"", b"CEPHEID", data[:-1], data[:50] + b"!" + data[51:], data + b"x"):
+        with pytest.raises(SnapshotError):
+            KEYED.recognizer(SCHEMA, snapshot=wrong)
+
+
+def stream(count, keys):
+    rng = np.random.default_rng(3)
+    for start in range(0, 100 * count, count):
+        types = pa.array(np.array(["A", "B", "C"])[rng.integers(0, 3, count)])
+        yield pa.table([types, np.arange(start, start + count), rng.integers(0, keys, count)], schema=SCHEMA)
+
+
+@pytest.mark.parametrize("text", ["SELECT ANY * WHERE A AS x ; B AS y {} WITHIN 50", "SELECT ANY * WHERE A AS x ; B AS y {} WITHIN 50 EVENTS"])
+@pytest.mark.parametrize("keys", [0, 3])
+def test_memory_does_not_grow_with_the_stream(text, keys, monkeypatch):
+    monkeypatch.setattr(payload_module, "LEAST_COMPACTION", 64)
+    recognizer = cepheid.query(text.format("PARTITION BY k" if keys else "")).recognizer(SCHEMA)
+    usage = []
+    for table in stream(500, keys or 1):
+        assert len(recognizer.push(table)) > 50
+        usage.append(recognizer.memory_usage())
+    assert max(usage[50:]) <= 1.2 * max(usage[:50])
+    assert recognizer._payload.events.num_rows < 3000
+
+
+def test_compaction_changes_no_match(monkeypatch):
+    monkeypatch.setattr(payload_module, "LEAST_COMPACTION", 8)
+    monkeypatch.setattr(payload_module, "MANY_CHUNKS", 3)
+    for query in (QUERY, KEYED, cepheid.query("SELECT * WHERE A+ AS x ; B AS y PARTITION BY k WITHIN 8 EVENTS")):
+        tables = list(stream(20, 4))
+        recognizer = query.recognizer(SCHEMA)
+        found = [match for table in tables for match in recognizer.push(table)]
+        whole = query.run(pa.concat_tables(tables))
+        assert found == list(whole)
+        assert [match["x"] for match in found] == [match["x"] for match in whole]
+
+
+def test_derived_partitions_keep_the_positions_of_the_stream():
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.k = y.k WITHIN 10")
+    events = pa.concat_tables([batch("A1", 1), batch("A1", 2), batch("A2 B3", 1), batch("B4", 2)])
+    if not query.compiled(query.schema(SCHEMA)).derived:
+        pytest.fail("the equality over all variables is not a partition")
+    matches = query.run(events)
+    assert ends(matches) == [(2, 3), (0, 3), (1, 4)]
+    assert matches[0].keys == {}
+    recognizer = query.recognizer(SCHEMA)
+    found = [match for row in range(5) for match in recognizer.push(events.slice(row, 1))]
+    assert found == list(matches)
+    assert [match["y"][0]["ts"] for match in found] == [3, 3, 4]
