@@ -20,7 +20,7 @@ from cepheid.logical.scopes import attribute
 from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cepheid.errors import BindError, Span
     from cepheid.logical.context import Context
@@ -104,6 +104,9 @@ class ExpressionBinder:
         """A name alone: an attribute inside `x[..]`, an error anywhere else."""
         if self.local is not None:
             return self.field(self.local.variable, (node.name,), node.span, self.local.supplier)
+        if self.context.is_type(node.name):
+            fact = f"`{node.name}` is an event type, not a condition"
+            raise self.error(fact, node.span, f"write a condition on its events, as in {node.name}.a > 0")
         help_ = f"write the variable before it, as in x.{node.name} or x[{node.name} > 0]"
         raise self.error(f"`{node.name}` stands alone: an attribute of which variable?", node.span, help_)
 
@@ -153,7 +156,18 @@ class ExpressionBinder:
             raise self._not_local(f"{node.variable}[..]", node.span, self.local)
         place = dataclasses.replace(node.span, end=node.span.start + len(node.variable))
         supplier = self.scope.supplier(node.variable, place)
-        return type(self)(self.context, self.scope, local=Local(node.variable, supplier)).condition(node.condition)
+        bound = type(self)(self.context, self.scope, local=Local(node.variable, supplier)).condition(node.condition)
+        return self._about(Local(node.variable, supplier), bound, node.span) if isinstance(bound, Literal) and not bound.value else bound
+
+    def _about(self, local: Local, constant: Literal, span: Span) -> Expression:
+        """`x[FALSE]`: still a condition on x, which holds where x is empty."""
+        self.context.warn("the condition is FALSE for all events of its variable", span, "check its constants and parameters")
+        known = frozenset().union(*map(self.context.schema.attributes_of, local.supplier.types[local.variable]))
+        name = next((name for name in self.context.schema.attributes if name in known), None)
+        if name is None:
+            return constant
+        any_attribute = self.field(local.variable, (name,), span, local.supplier)
+        return Apply("and", (Literal(False, BOOL, span=span), Apply("is_null", (any_attribute,), BOOL, span=span)), BOOL)
 
     # ------------------------------------------------------------------------------------------------------------------- operators
 
@@ -242,21 +256,23 @@ class ExpressionBinder:
 
     def conjunction(self, node: syntax.BooleanAnd) -> Expression:
         """`a AND b`."""
-        return Apply("and", tuple(self.operand(operand, "AND") for operand in node.operands), BOOL)
+        self.no_pattern_among(node.operands, "AND")
+        return Apply("and", tuple(map(self.condition, node.operands)), BOOL)
 
     def disjunction(self, node: syntax.BooleanOr) -> Expression:
         """`a OR b`."""
-        return Apply("or", tuple(self.operand(operand, "OR") for operand in node.operands), BOOL)
+        self.no_pattern_among(node.operands, "OR")
+        return Apply("or", tuple(map(self.condition, node.operands)), BOOL)
 
-    def operand(self, node: syntax.Expression, operator: str) -> Expression:
-        """An operand of AND or OR; a bare word there may be a pattern that was meant to stand outside the FILTER."""
-        if self.local is None and isinstance(node, syntax.Word) and not self._looks_like_attribute(node.name):
-            raise self.error(
-                f"`{node.name}` is no condition: FILTER takes everything up to the end of the {operator}",
-                node.span,
-                f"put parentheses around the pattern: (p FILTER c) {operator} {node.name}",
-            )
-        return self.condition(node)
+    def no_pattern_among(self, operands: Iterable[syntax.Expression], operator: str) -> None:
+        """Raise BindError for a bare word among the operands of AND or OR: a pattern that was meant to stand outside the FILTER."""
+        for node in operands:
+            if self.local is None and isinstance(node, syntax.Word) and not self._looks_like_attribute(node.name):
+                raise self.error(
+                    f"`{node.name}` is no condition: FILTER takes everything up to the end of the {operator}",
+                    node.span,
+                    f"put parentheses around the pattern: (p FILTER c) {operator} {node.name}",
+                )
 
     def _looks_like_attribute(self, name: str) -> bool:
         return name in self.context.schema.attributes and not self.context.is_type(name)

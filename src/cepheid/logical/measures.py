@@ -47,6 +47,7 @@ def bind_targets(context: Context, query: syntax.Query, pattern: Pattern) -> Tar
         targets = _count(context, query, query.targets)
     else:
         targets = _listed(context, query.targets, pattern)
+    _check_keys(context, query)
     _check_names(context, query, targets)
     return targets
 
@@ -97,6 +98,10 @@ def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Patte
             raise context.error(f"the variable `{name}` cannot be renamed in SELECT", target.span, "rename it in the pattern, with AS there")
         scope.supplier(name, target.expression.span)
         names.append(name)
+    if names and found:
+        first = next(target for target in targets if isinstance(target.expression, syntax.Word))
+        fact = f"the variable `{names[0]}` stands beside measures: these give one row per match, variables give one per projection"
+        raise context.error(fact, first.span, f"write measures alone, as in first({names[0]}.a), or variables alone")
     return Targets(tuple(names), tuple(found))
 
 
@@ -123,6 +128,15 @@ def default_name(expression: syntax.Expression, position: int) -> str:
     return f"measure_{position + 1}" if position >= 0 else ""
 
 
+def _check_keys(context: Context, query: syntax.Query) -> None:
+    """No partition key has the name of a column that every result has."""
+    for key in query.partition_by:
+        if key in OUTPUT_COLUMNS:
+            place = context.word(context.clause("PARTITION", query.pattern.span, query.span), key)
+            fact = f"the output would have two columns named `{key}`: the partition key, and one that every result has"
+            raise context.error(fact, place, "rename the column in the input")
+
+
 def _check_names(context: Context, query: syntax.Query, targets: Targets) -> None:
     """No two columns of the output have one name."""
     taken = {**dict.fromkeys(OUTPUT_COLUMNS, "every result has that column"), **dict.fromkeys(query.partition_by, "a partition key has that name")}
@@ -146,11 +160,14 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _place_of(query: syntax.Query, name: str) -> Span | None:
-    """The last target that gives a column its name, or the AS in the pattern that does."""
+    """The last target that gives a column its name, or what does in the pattern."""
     for position, target in reversed(list(enumerate(query.targets or ()))):
         if name == (target.name or default_name(target.expression, position)):
             return target.span
-    return next((node.span for node in _nodes(query.pattern) if isinstance(node, syntax.Named) and node.variable == name), None)
+    for node in _nodes(query.pattern):
+        if (isinstance(node, syntax.Named) and node.variable == name) or (isinstance(node, syntax.Type) and node.name == name):
+            return node.span
+    return None
 
 
 def _nodes(node: syntax.Node) -> list[syntax.Node]:
@@ -242,6 +259,8 @@ class MeasureBinder(ExpressionBinder):
         allowed, result = _AGGREGATE_TYPES[name]
         if not allowed(kind):
             raise self.error(f"`{name}` does not take {describe(kind)}", span, f"it takes {_TAKES[name]}")
+        if name == "sum" and pa.types.is_decimal(kind):
+            result = pa.decimal128(types.DECIMAL_DIGITS, kind.scale)
         return Apply(name, (leaf,), kind if result is None else result)
 
 

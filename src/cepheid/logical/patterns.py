@@ -18,7 +18,7 @@ from cepheid.logical import plan, times, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Pattern
-from cepheid.logical.scopes import Around, Scope, unknown_variable
+from cepheid.logical.scopes import Around, Scope, hidden_variable, unknown_variable
 from cepheid.logical.variables import Summary
 
 if TYPE_CHECKING:
@@ -31,10 +31,9 @@ NESTED_STRATEGIES = frozenset({Strategy.STRICT, Strategy.NXT, Strategy.LAST, Str
 
 @dataclass(frozen=True, slots=True)
 class Unbound(Expression):
-    """A condition as it was written: stands in a Filter between the two passes. alone: the FILTER has no other."""
+    """A condition as it was written: stands in a Filter between the two passes."""
 
     written: syntax.Expression
-    alone: bool
 
 
 # ----------------------------------------------------------------------------------------------------------- first pass: structure
@@ -136,7 +135,8 @@ class StructureBinder:
         for name in node.variables:
             if name not in visible:
                 place = self.context.word(dataclasses.replace(node.span, end=max(node.span.start, node.pattern.span.start)), name)
-                raise unknown_variable(self.context, name, place, visible)
+                hidden = name in variables.all_defined(inner)
+                raise hidden_variable(self.context, name, place) if hidden else unknown_variable(self.context, name, place, visible)
         return plan.Project(frozenset(node.variables), inner, span=node.span)
 
     def select(self, node: syntax.Select) -> Pattern:
@@ -148,8 +148,7 @@ class StructureBinder:
 
     def filter(self, node: syntax.Filter, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
         """`p FILTER c`: the conditions as they were written."""
-        written = tuple(conjuncts(node.condition))
-        unbound = tuple(Unbound(condition, len(written) == 1, span=condition.span) for condition in written)
+        unbound = tuple(Unbound(condition, span=condition.span) for condition in conjuncts(node.condition))
         return Filter(below(node.pattern), unbound, span=node.span)
 
     def within(self, node: syntax.Within, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
@@ -258,9 +257,11 @@ def _bind_filter(context: Context, pattern: Filter, around: Around) -> Pattern:
     inner = bind_conditions(context, pattern.pattern, around.inside(scope))
     binder = ExpressionBinder(context, Scope(context, Summary(pattern.pattern), around))
     conditions: list[Expression] = []
-    for unbound in pattern.conditions:
-        assert isinstance(unbound, Unbound)
-        condition = binder.condition(unbound.written) if unbound.alone else binder.operand(unbound.written, "AND")
+    written = [unbound for unbound in pattern.conditions if isinstance(unbound, Unbound)]
+    if len(written) > 1:
+        binder.no_pattern_among((unbound.written for unbound in written), "AND")
+    for unbound in written:
+        condition = binder.condition(unbound.written)
         if isinstance(condition, Literal):
             if condition.value is True:
                 continue

@@ -89,7 +89,7 @@ class Scope:
         error, around = self.context.error, self.around
         place = self.context.word(span, variable)
         if variable in variables.all_defined(self.filtered.pattern):
-            return self._hidden(variable, place)
+            return hidden_variable(self.context, variable, place)
         if any(variable in scope.summary.defined for scope in around.beyond):
             fact = f"the variable `{variable}` stands outside {around.barrier}, which sees no variable from outside"
             return error(fact, place, "put the FILTER outside, after the variable's pattern")
@@ -97,19 +97,18 @@ class Scope:
             fact = f"the variable `{variable}` is not bound here: it stands inside an iteration, an optional item or one branch of OR"
             return error(fact, place, f"put the FILTER around a pattern that has `{variable}` in it")
         if variable in self._everything():
-            return self._hidden(variable, place)
+            return hidden_variable(self.context, variable, place)
         return self._unknown(variable, place)
-
-    def _hidden(self, variable: str, place: Span) -> BindError:
-        return self.context.error(
-            f"the variable `{variable}` is hidden by PROJECT here",
-            place,
-            f"add `{variable}` to the list of PROJECT, or put the FILTER inside its parentheses",
-        )
 
     def _unknown(self, variable: str, place: Span) -> BindError:
         known = self._everything()
         return unknown_variable(self.context, variable, place, known)
+
+
+def hidden_variable(context: Context, variable: str, place: Span) -> BindError:
+    """The error for a variable that a PROJECT hides."""
+    fact = f"the variable `{variable}` is hidden by PROJECT here"
+    return context.error(fact, place, f"add `{variable}` to the list of PROJECT, or speak of it inside its parentheses")
 
 
 def unknown_variable(context: Context, variable: str, place: Span, known: frozenset[str]) -> BindError:
