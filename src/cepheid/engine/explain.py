@@ -172,7 +172,7 @@ def program_text(compiled: Compiled) -> str:
     program = compiled.program
     lines = [f"letter bit {bit}: {predicate_text(predicate)}" for bit, predicate in enumerate(program.predicates)]
     lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]
-    dropped = "can be left out before" if program.droppable else "are kept: neighbourhood counts"
+    dropped = "can be left out before" if compiled.droppable else "stay: the pattern counts or compares positions"
     lines += [f"events with an irrelevant letter {dropped}", f"fingerprint {compiled.fingerprint.hex()[:16]}"]
     return "\n".join(lines)
 

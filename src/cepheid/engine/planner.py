@@ -85,6 +85,11 @@ class Compiled:
         """The attributes that partition the stream, written or derived."""
         return self.rewritten.partition_by
 
+    @property
+    def droppable(self) -> bool:
+        """Whether events with an irrelevant letter can be left out before recognition: no state and no window counts them."""
+        return self.program.droppable and self.count_window is None
+
     @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""

@@ -1,0 +1,79 @@
+"""What `explain()` prints, as text files: tests/explain/cases/NAME.txt; CEPHEID_UPDATE=1 writes them anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine.explain import STAGES
+from cepheid.errors import BindError, InputError
+
+CASES = Path(__file__).with_name("cases")
+
+SENSORS = pa.schema([("type", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("temp", pa.float64()), ("hum", pa.float32())])
+FLIGHTS = pa.schema([("tailnum", pa.string()), ("ts", pa.timestamp("s", "UTC")), ("dep_delay", pa.float64())])
+
+QUERIES = {
+    "heat_then_dry": ("SELECT * WHERE (T AS x ; H AS y) FILTER x[temp > :limit] AND y[hum < 25] WITHIN 5 seconds", SENSORS),
+    "equality": ("SELECT ANY x, y WHERE T AS x ; H AS y FILTER y.id = x.id WITHIN 1 minute", SENSORS),
+    "delay_cascade": (
+        "SELECT * FROM flights WHERE flights AS ok : flights AS late : flights AS worse\n"
+        "FILTER ok[dep_delay <= 15] AND late[dep_delay > 15 AND dep_delay <= 60] AND worse[dep_delay > 60]\n"
+        "PARTITION BY tailnum WITHIN 24 h",
+        FLIGHTS,
+    ),
+    "strict_iteration": ("SELECT STRICT * WHERE (T+ AS hot ; H?) FILTER hot[temp > 40] WITHIN 100 EVENTS LIMIT 3", SENSORS),
+    "not_supported": ("SELECT NXT * WHERE T ; H WITHIN 5s", SENSORS),
+    "guessed": ("SELECT * WHERE (A AS x ; (B OR C)+ AS y) FILTER x[v > 2] AND y.k LIKE 'a%' AND x.flag = TRUE PARTITION BY city WITHIN 10s", None),
+    "not_guessed": ("SELECT * WHERE A AS x FILTER x[v > :limit AND w.u = 2] ; ", None),
+    "lints": ("SELECT * WHERE A AS x ; B AS x", None),
+}
+
+
+def explained(name):
+    text, schema = QUERIES[name]
+    args = {"limit": 40} if ":limit" in text and schema is not None else None
+    return cepheid.query(text.rstrip(" ;"), args=args).explain(schema=schema)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_explanation(name):
+    path = CASES / f"{name}.txt"
+    text = "\n".join(line.rstrip() for line in str(explained(name)).splitlines()) + "\n"
+    text = re.sub(r"(?<=fingerprint )[0-9a-f]{16}", "................", text)
+    if os.environ.get("CEPHEID_UPDATE"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_no_file_without_a_case():
+    assert {path.stem for path in CASES.glob("*.txt")} == set(QUERIES)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_one_stage(stage):
+    text, schema = QUERIES["equality"]
+    explanation = cepheid.query(text).explain(stage, schema=schema)
+    assert [title for title, _ in explanation.sections] == [stage]
+    assert explanation[stage] == explained("equality")[stage]
+
+
+def test_notebook_table_is_escaped():
+    page = explained("heat_then_dry")._repr_html_()
+    assert page.startswith("<table>")
+    assert "x[temp &gt; :limit]" in page
+    assert repr(explained("lints")) == str(explained("lints"))
+
+
+def test_wrong_stage_and_wrong_schema():
+    query = cepheid.query("SELECT * WHERE A AS x FILTER x.v > 1")
+    with pytest.raises(InputError) as error:
+        query.explain("automatn")
+    assert str(error.value).splitlines()[:2] == ["error: there is no stage 'automatn'", "help: did you mean 'automaton'?"]
+    with pytest.raises(BindError, match="unknown attribute"):
+        query.explain(schema=pa.schema([("type", pa.string()), ("w", pa.int64())]))
