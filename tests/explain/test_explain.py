@@ -22,9 +22,9 @@ QUERIES = {
     "heat_then_dry": ("SELECT * WHERE (T AS x ; H AS y) FILTER x[temp > :limit] AND y[hum < 25] WITHIN 5 seconds", SENSORS),
     "equality": ("SELECT ANY x, y WHERE T AS x ; H AS y FILTER y.id = x.id WITHIN 1 minute", SENSORS),
     "delay_cascade": (
-        "SELECT * FROM flights WHERE flights AS ok : flights AS late : flights AS worse\n"
+        ("SELECT * FROM flights WHERE flights AS ok : flights AS late : flights AS worse\n"
         "FILTER ok[dep_delay <= 15] AND late[dep_delay > 15 AND dep_delay <= 60] AND worse[dep_delay > 60]\n"
-        "PARTITION BY tailnum WITHIN 24 h",
+        "PARTITION BY tailnum WITHIN 24 h"),
         FLIGHTS,
     ),
     "strict_iteration": ("SELECT STRICT * WHERE (T+ AS hot ; H?) FILTER hot[temp > 40] WITHIN 100 EVENTS LIMIT 3", SENSORS),

@@ -1,0 +1,59 @@
+"""Whole tables in steps: what a query gives does not depend on how the engine walks through it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine import batch, keys
+from cepheid.engine.keys import group, key_codes, stable_order
+
+EVENTS = pa.table({"type": list("ABCABBCAAB"), "ts": range(10), "k": [1, 2, 1, 1, 2, 1, 3, 3, 2, 3]})
+
+
+@pytest.mark.parametrize("text", ["SELECT * WHERE A+ ; B", "SELECT * WHERE A ; B PARTITION BY k", "SELECT * WHERE A : (B OR C) PARTITION BY k WITHIN 4"])
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_steps_change_nothing_and_report_progress(text, step, monkeypatch):
+    query = cepheid.query(text)
+    whole = query.run(EVENTS)
+    monkeypatch.setattr(batch, "STEP", step)
+    seen = []
+    assert list(query.run(EVENTS, progress=lambda done, rows: seen.append((done, rows)))) == list(whole)
+    assert seen[-1] == (10, 10)
+    assert len(seen) == -(-10 // step)
+
+
+def test_codes_of_many_keys(monkeypatch):
+    rng = np.random.default_rng(1)
+    columns = {name: rng.integers(0, 300, 5000) for name in "abcdef"}
+    table = pa.table(columns)
+    codes, count = key_codes(table, list(columns))
+    rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
+    assert len(set(codes.tolist())) == len(set(rows))
+    assert 0 <= codes.min() <= codes.max() < count
+    groups = group(codes, count)
+    assert sorted(groups.order.tolist()) == list(range(5000))
+    assert np.array_equal(groups.order, np.argsort(codes, kind="stable"))
+
+
+@pytest.mark.parametrize("count", [1, 1 << 16, 1 << 20, 1 << 40, 1 << 60])
+def test_radix_order_is_stable(count):
+    codes = np.random.default_rng(2).integers(0, count, 3000) // 3
+    assert np.array_equal(stable_order(codes, count), np.argsort(codes, kind="stable"))
+
+
+def test_nested_keys_are_refused():
+    with pytest.raises(cepheid.SchemaError, match=r"a PARTITION BY attribute holds one value"):
+        key_codes(pa.table({"k": [[1], [2]]}), ["k"])
+    assert keys.normalized(pa.chunked_array([], pa.int64())).type == pa.int64()
+
+
+def test_events_with_many_predicates():
+    names = [f"T{number}" for number in range(40)]
+    events = pa.table({"type": names, "ts": range(40)})
+    query = cepheid.query(f"SELECT ANY * WHERE {' ; '.join(names)}")
+    (match,) = query.run(events)
+    assert (match.start, match.end) == (0, 39)
+    assert list(query.run(events.to_reader(max_chunksize=7))) == [match]
