@@ -8,6 +8,8 @@ queries have the same matches. Nothing here looks at data, but for that check.
 from __future__ import annotations
 
 from cepheid.logical.describe import describe
+from cepheid.logical.equivalence import Counterexample, equivalent
 from cepheid.logical.rewrite import RULES, rewrite, rewrite_steps
+from cepheid.logical.safe_form import safe_form
 
-__all__ = ["RULES", "describe", "rewrite", "rewrite_steps"]
+__all__ = ["RULES", "Counterexample", "describe", "equivalent", "rewrite", "rewrite_steps", "safe_form"]

@@ -20,7 +20,7 @@ from cepheid.logical import plan
 from cepheid.logical.plan import Expression, Filter, Iterate, Pattern, Sequence, is_local, variables_of
 from cepheid.logical.simplify import falsified, is_false, is_true
 from cepheid.logical.sugar import readings
-from cepheid.logical.tree import conditions_of, filtered, union, walk
+from cepheid.logical.tree import check_expansion, conditions_of, filtered, size, union, walk
 from cepheid.logical.variables import bound, current_variables, defined, operands, previous_variables, scoped_conditions
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def normal_form(pattern: Pattern) -> Pattern:
     """The pattern with every local condition on a variable that is visible under its FILTER; the same matches.
 
     Together with `push_down` this gives LP-normal form. At most exponential in the number of such conditions (Theorem 2): raises LimitError
-    past `MAX_LP_BRANCHES`. Where correlations, too, reach out of their FILTER (or ask for prev), nothing is done: branches that vanish could
-    change what binds their variables. Nor is a pattern with THEN changed.
+    past `MAX_LP_BRANCHES`, and past `MAX_EXPANSION` operators. Where correlations, too, reach out of their FILTER (or ask for prev), nothing
+    is done: branches that vanish could change what binds their variables. Nor is a pattern with THEN changed.
     """
     reaching = [found.condition for found in scoped_conditions(pattern) if found.free() or previous_variables(found.condition)]
     if not reaching or not all(map(is_local, reaching)) or any(map(_chooses_next, walk(pattern))):
@@ -95,7 +95,10 @@ def _unions(parts: dict[Pending, list[Pattern]]) -> Family:
             span=place.span,
             help=("put the conditions beside the variables they are about", "cepheid.logical.normal_form.MAX_LP_BRANCHES is the limit"),
         )
-    return {pending: union(patterns, like=patterns[0]) for pending, patterns in parts.items()}
+    family = {pending: union(patterns, like=patterns[0]) for pending, patterns in parts.items()}
+    for pattern in family.values():
+        check_expansion(size(pattern), "a pattern whose conditions choose by events outside their FILTER", pattern.span)
+    return family
 
 
 # ------------------------------------------------------------------------------------------------------------------- the operators

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
-from cepheid.logical.occurrences import occupied
 from cepheid.logical.plan import Apply, Expression, Field, Filter, Pattern, QueryPlan
+from cepheid.logical.take_apart import occupied
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined, operands
 
@@ -51,7 +51,6 @@ def _asks_for_index(expressions: Iterable[Expression]) -> bool:
 FORBIDDEN_QUERIES: dict[str, Callable[[QueryPlan], bool]] = {
     "SELECT STRICT": lambda plan: plan.strategy is Strategy.STRICT,
     "CONSUME BY": lambda plan: plan.consume is not Consumption.NONE,
-    "$index in SELECT": lambda plan: _asks_for_index(measure.expression for measure in plan.measures),
 }
 """What a query may not have, for events of other keys would matter. CONSUME BY PARTITION is CONSUME BY ANY as long as there is no PARTITION BY."""
 

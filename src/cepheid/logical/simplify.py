@@ -64,8 +64,14 @@ def is_true(condition: Expression) -> bool:
 
 
 def is_false(condition: Expression) -> bool:
-    """Whether a condition is a constant that does not hold: FALSE, or NULL."""
+    """Whether a condition can never hold: FALSE, NULL, or a comparison with NULL."""
+    if isinstance(condition, plan.Apply) and condition.operator in COMPARISONS:
+        return any(isinstance(argument, Literal) and argument.value is None for argument in condition.arguments)
     return isinstance(condition, Literal) and condition.value is not True
+
+
+COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "like"})
+"""The operators that are FALSE when any argument is NULL."""
 
 
 class _Simplification:
@@ -141,12 +147,17 @@ def _sequence(pass_: _Simplification, pattern: Sequence) -> Pattern | None:
             return None
         if position:
             links.append(_without(pass_, pattern.links[position - 1]))
-        if isinstance(found, Sequence) and (not position or _associates(links[-1], found)):
+        if isinstance(found, Sequence) and _is_plain(found) and (not position or _associates(links[-1], found)):
             items += found.items
             links += found.links
         else:
             items.append(found)
     return _unless_same(dataclasses.replace(pattern, items=tuple(items), links=tuple(links)), pattern)
+
+
+def _is_plain(inner: Sequence) -> bool:
+    """Whether no item is optional: one that is left out joins its two links, which parentheses keep apart."""
+    return not any(isinstance(item, plan.Optional) for item in inner.items)
 
 
 def _associates(link: Link, inner: Sequence) -> bool:

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from cepheid.errors import LimitError
 from cepheid.logical.plan import Iterate, Link, Optional, Pattern, Sequence
-from cepheid.logical.tree import bottom_up, is_counted, size, union
+from cepheid.logical.tree import bottom_up, check_expansion, is_counted, size, union
 from cepheid.logical.variables import bound, defined, free_conditions, previous_variables, scoped_conditions
-
-MAX_EXPANSION = 10_000
-"""Operators and atoms that one counted iteration, or one sequence with optional items, may become."""
 
 MAX_NESTED = 16
 """Depth up to which "one to so many copies" is nested, with two copies for each; wider ranges take more copies and less depth."""
@@ -55,13 +51,14 @@ def asks_for_previous(iterate: Iterate) -> bool:
 
 def _counted(iterate: Iterate) -> Pattern:
     longest = iterate.maximum if iterate.maximum is not None else iterate.minimum
-    _check(longest * size(iterate.pattern), iterate, f"`{{{iterate.minimum},{iterate.maximum or ''}}}`")
+    what = f"`{{{iterate.minimum}}}`" if iterate.minimum == iterate.maximum else f"`{{{iterate.minimum},{iterate.maximum or ''}}}`"
+    check_expansion(longest * size(iterate.pattern), what, iterate.span)
     body, mandatory = iterate.pattern, iterate.minimum - 1
     if iterate.maximum is None:
         tail: Pattern = dataclasses.replace(iterate, minimum=1)
     else:
         tail = _up_to(iterate.maximum - mandatory, iterate)
-    _check(mandatory * size(body) + size(tail), iterate, f"`{{{iterate.minimum},{iterate.maximum or ''}}}`")
+    check_expansion(mandatory * size(body) + size(tail), what, iterate.span)
     return _joined([body] * mandatory, tail, iterate)
 
 
@@ -112,7 +109,8 @@ def _with_options(sequence: Sequence) -> Pattern:
         kept = _continued(prefixes, link, item.pattern if isinstance(item, Optional) else item, sequence)
         skipped = [_Prefix(prefix.pattern, adjacent=prefix.adjacent and link.operator == ":") for prefix in prefixes]
         prefixes = [*(skipped if isinstance(item, Optional) else ()), _Prefix(kept)]
-        _check(sum(size(prefix.pattern) for prefix in prefixes if prefix.pattern is not None), sequence, "the sequence with optional items")
+        total = sum(size(prefix.pattern) for prefix in prefixes if prefix.pattern is not None)
+        check_expansion(total, "a sequence with optional items", sequence.span)
     return union([prefix.pattern for prefix in prefixes if prefix.pattern is not None], like=sequence)
 
 
@@ -127,7 +125,7 @@ def readings(sequence: Sequence) -> list[tuple[tuple[Pattern, ...], tuple[Link, 
         ]
         skipped = [(items, links, adjacent and link.operator == ":") for items, links, adjacent in found]
         found = [*longer, *(skipped if isinstance(item, Optional) else ())]
-        _check(len(found) * len(sequence.items), sequence, "the sequence with optional items")
+        check_expansion(len(found) * len(sequence.items), "a sequence with optional items", sequence.span)
     return [(items, links) for items, links, _ in found if items]
 
 
@@ -162,12 +160,3 @@ def _appended(group: list[Pattern], link: Link, item: Pattern, sequence: Sequenc
         # `(A ; B) ; C` is `A ; B ; C`, with the same scopes.
         return dataclasses.replace(first, items=(*first.items, item), links=(*first.links, link))
     return Sequence((first, item), (link,), span=sequence.span)
-
-
-def _check(given: int, pattern: Pattern, what: str) -> None:
-    if given > MAX_EXPANSION:
-        raise LimitError(
-            f"{what} stands for a pattern of {given} operators, and the limit is {MAX_EXPANSION} (MAX_EXPANSION)",
-            span=pattern.span,
-            help=("lower the count, or split the query", "cepheid.logical.sugar.MAX_EXPANSION is the limit"),
-        )

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.errors import LimitError
-from cepheid.logical.occurrences import at_most_one, occupied
 from cepheid.logical.plan import Apply, Expression, Filter, Literal, Named, Pattern, is_local, variables_of
 from cepheid.logical.simplify import FALSE, is_true
-from cepheid.logical.tree import bottom_up, filtered, union, walk
-from cepheid.logical.variables import defined
+from cepheid.logical.tree import bottom_up, check_expansion, filtered, size, union, walk
+from cepheid.logical.variables import counts, defined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,10 +36,21 @@ def take_apart(pattern: Pattern) -> Pattern:
     """The pattern with every condition that is a boolean combination of local ones replaced by OR of local FILTERs.
 
     `p FILTER (x.a > 1 OR y.b < 2)` is `(p FILTER x.a > 1) OR (p FILTER y.b < 2)`. A condition that compares two variables anywhere is a
-    correlation and stays. Exponential in the condition: raises LimitError past `MAX_BRANCHES`.
+    correlation and stays. Exponential in the condition: raises LimitError past `MAX_BRANCHES`, and past
+    `MAX_EXPANSION` operators.
     """
     empty_names = frozenset(node.variable for node in walk(pattern) if isinstance(node, Named) and not occupied(node.pattern))
     return bottom_up(pattern, lambda node: _of_filter(node, empty_names) if isinstance(node, Filter) else node)
+
+
+def occupied(pattern: Pattern) -> frozenset[str]:
+    """The visible variables that have a position in every match."""
+    return frozenset(variable for variable, (least, _) in counts(pattern).items() if least >= 1)
+
+
+def at_most_one(pattern: Pattern) -> frozenset[str]:
+    """The visible variables that never have two positions in a match."""
+    return frozenset(variable for variable, (_, most) in counts(pattern).items() if most is not None and most <= 1)
 
 
 def _of_filter(pattern: Filter, empty_names: frozenset[str]) -> Pattern:
@@ -60,7 +70,9 @@ def _of_filter(pattern: Filter, empty_names: frozenset[str]) -> Pattern:
     if _branches(choices) > MAX_BRANCHES:
         raise _too_many(pattern.conditions[0])
     branches = [filtered(pattern.pattern, tuple(itertools.chain.from_iterable(branch))) for branch in itertools.product(*choices)]
-    return filtered(union(branches, like=pattern), tuple(stay))
+    taken_apart = union(branches, like=pattern)
+    check_expansion(size(taken_apart), "a FILTER that is taken apart", pattern.span)
+    return filtered(taken_apart, tuple(stay))
 
 
 def _alternatives(condition: Expression, pattern: Pattern, empty_names: frozenset[str]) -> list[Alternatives] | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.plan import Filter, Iterate, Or, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cepheid.errors import Span
     from cepheid.logical.plan import Expression
 
 
@@ -55,9 +57,33 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
         todo.extend(reversed(list(node.children())))
 
 
+MAX_EXPANSION = 10_000
+"""Operators and atoms that a rule may make of one pattern."""
+
+
 def size(pattern: Pattern) -> int:
-    """The number of operators and atoms in a pattern, written out as a tree."""
-    return sum(1 for _ in walk(pattern))
+    """The number of operators and atoms in a pattern, written out as a tree; linear in its distinct nodes, which rules share."""
+    sizes: dict[int, int] = {}
+
+    def counted(node: Pattern) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = 1 + sum(map(counted, node.children()))
+        return sizes[id(node)]
+
+    return counted(pattern)
+
+
+def check_expansion(given: int, what: str, span: Span) -> None:
+    """Raises LimitError when `what`, at `span`, would become more than `MAX_EXPANSION` operators and atoms."""
+    if given > MAX_EXPANSION:
+        raise LimitError(
+            f"{what} stands for a pattern of {given} operators, and the limit is {MAX_EXPANSION} (MAX_EXPANSION)",
+            span=span,
+            help=(
+                "split the query, or lower counts and the number of optional items and conditions",
+                "cepheid.logical.tree.MAX_EXPANSION is the limit",
+            ),
+        )
 
 
 def conditions_of(pattern: Pattern) -> Iterator[tuple[Filter, Expression]]:
