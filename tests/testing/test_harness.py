@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+import cepheid
 from cepheid.errors import InputError
 from cepheid.schema import EventSchema, schema_of
 from cepheid.testing import assert_matches, events
@@ -68,6 +69,16 @@ def test_the_message_shows_what_is_missing_and_what_is_too_much():
 def test_a_match_given_twice_is_unexpected():
     with pytest.raises(AssertionError, match="unexpected"):
         assert_matches(Answer({"x": (0,)}, {"x": (0,)}), events("A1"), [{"x": 0}])
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_real_query(engine):
+    query = cepheid.query("SELECT * WHERE T AS x ; T AS y FILTER x.temp > 40 AND y.temp > 40 WITHIN 5")
+    stream = events("T1(temp=41) H2(hum=20) T3(temp=45) T9(temp=50)")
+    assert_matches(query, stream, [{"x": 0, "y": 2}], engine=engine)
+    assert_matches(query, stream, [[0, 2]], engine=engine)
+    with pytest.raises(AssertionError, match="missing"):
+        assert_matches(query, stream, [{"x": 0, "y": 2}, {"x": 0, "y": 3}], engine=engine)
 
 
 def test_choice_among_candidates():

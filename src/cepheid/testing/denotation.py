@@ -23,6 +23,7 @@ which of them are vetoed, given or undecided is settled last, by their ends: CON
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 MAX_MATCHES = 200_000
 """Most matches of any sub-pattern that the reference makes, counted before duplicates go."""
+
+NOT_YET = "THEN, the time models and RESTRICTED are parsed and bound, but not evaluated yet"
 
 Variable = tuple[str, bool]
 """A variable of a condition: its name, and whether it stands under prev."""
@@ -209,7 +212,7 @@ class Denotation:
 
     def _linked(self, left: set[Partial], right: set[Partial], link: logical.Link, pattern: logical.Sequence) -> set[Partial]:
         if link.operator == "THEN":
-            raise NotSupportedError("the reference does not have THEN yet", text=self.text or None, span=pattern.span)
+            raise NotSupportedError("the reference does not have THEN yet", help=NOT_YET, text=self.text or None, span=pattern.span)
         between = self.matches(link.without) if link.without is not None else set()
         return self._counted(
             _joined(first, second)
@@ -224,10 +227,12 @@ class Denotation:
         by_start = defaultdict(list)
         for second in right:
             by_start[second.start].append(second)
+        starts = sorted(by_start)
         for first in left:
-            starts = [first.end + 1] if adjacent else range(first.end + 1, len(self.events))
-            for start in starts:
-                if by_start.get(start) and (gap is None or self._elapsed(first.end, start) in gap):
+            for start in starts[bisect_right(starts, first.end) :]:
+                if adjacent and start > first.end + 1:
+                    break
+                if gap is None or self._elapsed(first.end, start) in gap:
                     for second in by_start[start]:
                         yield first, second
 
@@ -402,7 +407,9 @@ def _one_link(before: logical.Link | None, behind: logical.Link | None) -> logic
 def select(pattern: logical.Select, matches: Iterable[Match], *, text: str = "") -> set[Match]:
     """The matches that a strategy keeps: by comparing the supports of the matches that end together."""
     if pattern.strategy not in KEEPS:
-        raise NotSupportedError(f"the reference does not have {pattern.strategy.value} yet", text=text or None, span=pattern.span)
+        raise NotSupportedError(
+            f"the reference does not have {pattern.strategy.value} yet", help=NOT_YET, text=text or None, span=pattern.span
+        )
     keeps = KEEPS[pattern.strategy]
     by_end: dict[int, set[Match]] = defaultdict(set)
     for match in matches:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cepheid.errors import InputError, LimitError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
-from cepheid.testing.denotation import MAX_MATCHES, Denotation, Event, Match, project, select
+from cepheid.testing.denotation import MAX_MATCHES, NOT_YET, Denotation, Event, Match, project, select
 from cepheid.testing.evaluate import attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def run(
 
 def _check(plan: logical.QueryPlan, events: Sequence[Event], max_events: int) -> None:
     if plan.strategy is Strategy.RESTRICTED:
-        raise NotSupportedError("the reference does not have RESTRICTED yet", text=plan.text or None, span=plan.pattern.span)
+        raise NotSupportedError("the reference does not have RESTRICTED yet", help=NOT_YET, text=plan.text or None, span=plan.pattern.span)
     if plan.model is not None:
         raise NotSupportedError(
-            f"the reference does not have TIME MODEL {plan.model.value} yet", text=plan.text or None, span=plan.pattern.span
+            f"the reference does not have TIME MODEL {plan.model.value} yet", help=NOT_YET, text=plan.text or None, span=plan.pattern.span
         )
     if len(events) > max_events:
         raise LimitError(
@@ -159,10 +159,11 @@ class _Stream:
         self.key = key
         self.positions = positions
         self.events = [events[position] for position in positions]
-        self._denotation = Denotation(self.events, max_matches=limit, text=plan.text)
+        denotation = Denotation(self.events, max_matches=limit, text=plan.text)
         self.by_end: dict[int, list[Match]] = defaultdict(list)
-        for match in self._denotation.matches(plan.pattern):
+        for match in denotation.matches(plan.pattern):
             self.by_end[match.end].append(match)
+        self.absences = [(absence.duration, denotation.matches(absence.negated)) for absence in denotation.absences]
 
     def selected(self, end: int, after: int) -> list[Match]:
         """The matches that the strategy keeps of those that end at `end` and start after the stream's place `after`."""
@@ -196,14 +197,13 @@ class _Stream:
     def _state(self, end: int, until: Until, latest: int | None) -> State:
         """Whether a trigger's matches are given: not where an absence has been broken, not yet where one may still be."""
         state: State = "given"
-        for absence in self._denotation.absences:
+        for duration, breaking in self.absences:
             time = self.events[end].time
             if time is None:
                 raise InputError("NOT FOLLOWED BY needs events with times", help="give each event a time")
-            deadline = time + absence.duration
-            for other in self._denotation.matches(absence.negated):
-                if end < other.start and (self.events[other.end].time or 0) <= deadline:
-                    return "vetoed"
+            deadline = time + duration
+            if any(end < other.start and (self.events[other.end].time or 0) <= deadline for other in breaking):
+                return "vetoed"
             complete = until if until is not None else latest
             if complete != "end" and (complete is None or complete < deadline):
                 state = "undecided"
