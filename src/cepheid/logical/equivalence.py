@@ -108,7 +108,7 @@ def equivalent(
             ),
         )
     for events in _streams(alphabet, steps, max_events, plans[0].schema):
-        left, right = (_result(plan, events) for plan in plans)
+        left, right = (rows_of(plan, events) for plan in plans)
         if left != right:
             return Counterexample(tuple(events), _sorted(left - right), _sorted(right - left))
     return None
@@ -129,7 +129,8 @@ def _sorted(rows: Iterable[Row]) -> tuple[Row, ...]:
     return tuple(sorted(rows, key=lambda row: (row.match.end, row.match.start, repr(row))))
 
 
-def _result(plan: QueryPlan, events: Sequence[Event]) -> set[Row]:
+def rows_of(plan: QueryPlan, events: Sequence[Event]) -> set[Row]:
+    """The result of a query over a stream, by the reference, in the form in which results are compared."""
     from cepheid.testing import reference
 
     rows = set()

@@ -1,0 +1,41 @@
+"""Random query texts, through parser and binder: rewritten, they have the same matches, and those of the engine's fragment are normal."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cepheid.errors import LimitError
+from cepheid.language import parse
+from cepheid.logical import describe, rewrite
+from cepheid.logical.bind import bind
+from cepheid.logical.equivalence import rows_of
+from cepheid.logical.normal_form import is_normal
+from cepheid.schema import schema_of
+from cepheid.testing.generators import ENGINE, SCHEMA, WIDE, Fragment, random_query, random_stream
+from cepheid.testing.reference import Event
+
+EVENT_SCHEMA = schema_of(SCHEMA)
+
+
+@pytest.mark.parametrize("fragment", [ENGINE, WIDE], ids=["engine", "wide"])
+def test_rewritten_queries_have_the_same_matches(fragment: Fragment, cases: int, seed: int) -> None:
+    found = changed = 0
+    for number in range(cases):
+        rng = random.Random(f"{seed} {number}")
+        text = random_query(rng, fragment=fragment)
+        plan = bind(parse(text), EVENT_SCHEMA, text=text)
+        rewritten = rewrite(plan)
+        changed += rewritten is not plan
+        assert fragment is WIDE or is_normal(rewritten.pattern), f"{text}\n{describe(rewritten.pattern)}"
+        for _ in range(2):
+            events = [Event(row["type"], row["ts"], row) for row in random_stream(rng, most=7)]
+            try:
+                expected = rows_of(plan, events)
+            except LimitError:
+                continue
+            found += len(expected)
+            assert rows_of(rewritten, events) == expected, f"{text}\n{describe(rewritten.pattern)}\n{events}"
+    assert found > cases
+    assert changed > cases / 4
