@@ -248,7 +248,7 @@ class Plan:
             keys=keys,
             key_names=self.compiled.keys,
             payload=tuple((name, self.payload_column(name)) for name in self.needed()),
-            shown=self.shown,
+            shown=(*self.shown, INDEX) if self.options.positions else self.shown,
             ties=None if self.options.any_order else tuple(self.tie_columns()),
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",

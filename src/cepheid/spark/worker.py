@@ -45,7 +45,7 @@ class Task:
 
     text, args, schema: the query, and the arguments of its `EventSchema` (attributes as (name, serialized Arrow type)). fingerprint: of the
     driver's program; letters mean the same here and there. keys: input columns of the key, by position of PARTITION BY. payload: (attribute,
-    input column), the events' attributes that the output needs. shown: the attributes of the events in the output. ties: input columns that
+    input column), the events' attributes that the output needs. shown: what the events of the output have, in order. ties: input columns that
     order equal times; None: ties are in any order. index: whether positions are shown.
     """
 

@@ -1,0 +1,246 @@
+"""`q.on`: the same answer as `q.run` whatever the keys, the names, the options and the partitioning."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import cepheid
+from cepheid.spark.batch import cepheid_error, on, translated
+
+CHAIN = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x[v >= 1] PARTITION BY k WITHIN 40"
+
+
+def frame_of(spark, table):
+    return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
+def stream(size, *, seed=7, keys=(1, 2, 3, None)):
+    """Events with times that are all different, so that every partitioning has one answer."""
+    source = random.Random(seed)
+    return pa.table(
+        {
+            "ts": pa.array(sorted(source.sample(range(4 * size), size)), pa.int64()),
+            "type": pa.array([source.choice("ABCD") for _ in range(size)]),
+            "k": pa.array([source.choice(keys) for _ in range(size)], pa.int32()),
+            "v": pa.array([source.choice([0.5, 1.0, 2.5, float("nan"), None]) for _ in range(size)]),
+        }
+    )
+
+
+def rows(table):
+    """The rows of a table of matches, in an order of their own; NaN compares as its name."""
+    return sorted(map(repr, table.to_pylist()))
+
+
+def test_any_partitioning_gives_the_answer_of_run(spark):
+    table = stream(3000)
+    query = cepheid.query(CHAIN)
+    expected = query.run(table)
+    assert len(expected) > 50
+    shuffled = frame_of(spark, table).repartition(5, F.rand(1))
+    recognize = query.on(buckets=3)
+    matches = shuffled.transform(recognize)
+    found = matches.toArrow()
+    assert rows(found) == rows(expected.to_arrow(events=True))
+    assert found.column_names == expected.to_arrow(events=True).column_names
+    # What can change nothing is not counted: a key is NULL for some of the events that can.
+    assert 0 < recognize.counts()["null_keys"] < expected.null_keys
+
+
+def test_one_task_without_keys_and_a_window_across_batches(spark):
+    table = stream(2500, seed=8)
+    query = cepheid.query("SELECT ANY * WHERE A AS x ; B AS y ; C AS z FILTER x[v = 2.5] WITHIN 400")
+    plan = query.on().explain(frame_of(spark, table))
+    assert "one task reads all events: the query has no PARTITION BY" in plan
+    found = frame_of(spark, table).transform(query.on()).toArrow()
+    assert rows(found) == rows(query.run(table).to_arrow(events=True))
+
+
+def test_neighbours_and_positions_keep_every_event(spark):
+    table = stream(800, seed=9, keys=(1, 2))
+    query = cepheid.query("SELECT * WHERE A AS x : B AS y ; C AS z PARTITION BY k WITHIN 60")
+    recognize = query.on(positions=True)
+    assert "none (positions=True counts every event)" in recognize.explain(frame_of(spark, table))
+    found = frame_of(spark, table).transform(recognize).toArrow()
+    assert found.column_names == ["k", "start", "end", "start_time", "end_time", "x", "y", "z"]
+    seen = {
+        (row["k"], row["start"], row["end"], *(tuple(event["$index"] for event in row[name]) for name in "xyz"))
+        for row in found.to_pylist()
+    }
+    assert seen == {(m.keys["k"], m.start, m.end, *(m.variables[name] for name in "xyz")) for m in query.run(table)}
+    assert found.num_rows == len(seen)
+
+
+KEYS = {
+    "flag": (pa.bool_(), [True, False]),
+    "byte": (pa.int8(), [-1, 1]),
+    "real": (pa.float64(), [0.0, -0.0, float("nan"), 1.5]),
+    "single": (pa.float32(), [0.0, -0.0, float("nan"), 0.1]),
+    "money": (pa.decimal128(38, 2), [Decimal("1.10"), Decimal("-1.10")]),
+    "name": (pa.string(), ["", "a", "A", "é", "a "]),
+    "day": (pa.date32(), [dt.date(2024, 3, 10), dt.date(1, 1, 1)]),
+    "at": (pa.timestamp("us", "UTC"), [dt.datetime(2024, 3, 10, 7, tzinfo=dt.UTC), dt.datetime(2024, 3, 10, 8, tzinfo=dt.UTC)]),
+}
+
+
+@pytest.mark.parametrize("null_keys", ["drop", "group"])
+def test_keys_of_all_types(spark, null_keys):
+    """All key types together, then as many jobs as there are ways to treat NULL: two."""
+    source = random.Random(3)
+    size = 1500
+    columns = {name: pa.array([source.choice([*values, None]) for _ in range(size)], kind) for name, (kind, values) in KEYS.items()}
+    events = pa.table({"ts": pa.array(range(size), pa.int64()), "type": pa.array([source.choice("AB") for _ in range(size)]), **columns})
+    # One stream per key type, told apart by another key.
+    tables = [events.append_column("which", pa.array([index] * size, pa.int32())) for index in range(len(KEYS))]
+    queries = [cepheid.query(f"SELECT ANY * WHERE A AS x ; B AS y PARTITION BY {name}, which WITHIN 300") for name in KEYS]
+    whole = None
+    for query, table in zip(queries, tables, strict=True):
+        found = frame_of(spark, table).transform(query.on(null_keys=null_keys, columns=["ts"]))
+        keyed = found.select(F.struct(found.columns[0]).cast("string").alias("key"), "which", "start_time", "end_time", "x", "y")
+        whole = keyed if whole is None else whole.union(keyed)
+    answer = whole.toArrow()
+    for index, (query, table) in enumerate(zip(queries, tables, strict=True)):
+        part = answer.filter(pc.equal(answer["which"], index))
+        expected = query.run(table, null_keys=null_keys).to_arrow(events=True)
+        pairs = sorted((row["x"][0]["ts"], row["y"][0]["ts"]) for row in part.to_pylist())
+        assert pairs == sorted((row["x"][0]["ts"], row["y"][0]["ts"]) for row in expected.to_pylist()), list(KEYS)[index]
+        assert len(part) == len(expected) > 100
+
+
+def test_collated_keys_and_types_compare_by_bytes(spark):
+    table = pa.table({"ts": [1, 2, 3, 4], "type": ["A", "a", "B", "B"], "k": ["x", "X", "X", "x"]})
+    frame = frame_of(spark, table).withColumns({name: F.collate(name, "UNICODE_CI") for name in ("type", "k")})
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")
+    found = frame.transform(query.on()).collect()
+    assert [(row.k, row.start_time, row.end_time) for row in found] == [("x", 1, 4)]
+
+
+def test_strange_names_and_a_column_as_type(spark):
+    table = pa.table(
+        {"t.s": [1, 2, 3], "K`": [1, 1, 1], "k`": [1, 2, 1], "a b.c": [0, 1, 1], "v": [{"in.side": 1}, {"in.side": 2}, {"in.side": 1}]}
+    )
+    frame = frame_of(spark, table)
+    query = cepheid.query("SELECT * WHERE up AS x ; down AS y FILTER x[v.`in.side` = 1] PARTITION BY `k```")
+    kind = F.when(F.col("`a b.c`") == 0, "up").otherwise("down")
+    found = frame.transform(query.on(type=kind, time="t.s")).toArrow()
+    assert found.column_names == ["k`", "start_time", "end_time", "x", "y"]
+    assert found.to_pylist()[0]["y"] == [{"t.s": 3, "K`": 1, "k`": 1, "a b.c": 1, "v": {"in.side": 1}}]
+
+
+def test_times_of_every_type_and_no_matches(spark):
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x[ts IS NOT NULL] WITHIN 1 day")
+    moments = [dt.datetime.fromisoformat(text) for text in ("2024-03-10 01:00", "2024-03-11 00:00")]
+    for kind, times in {
+        pa.timestamp("us"): moments,
+        pa.timestamp("us", "UTC"): [moment.replace(tzinfo=dt.UTC) for moment in moments],
+        pa.date32(): [moment.date() for moment in moments],
+    }.items():
+        table = pa.table({"ts": pa.array(times, kind), "type": ["A", "B"]})
+        (row,) = frame_of(spark, table).transform(query.on()).toArrow().to_pylist()
+        assert [row["start_time"], row["end_time"]] == times
+    none = frame_of(spark, table).where("type = 'C'").transform(query.on())
+    assert none.toArrow().num_rows == 0
+    assert none.schema["x"].dataType == T.ArrayType(
+        T.StructType([T.StructField("ts", T.DateType()), T.StructField("type", T.StringType())])
+    )
+
+
+def test_parameters_and_fewer_columns(spark):
+    table = stream(400, seed=5, keys=(1,))
+    query = cepheid.query("SELECT x, z WHERE A AS x ; C AS z FILTER x[v >= :least] PARTITION BY k WITHIN 30", args={"least": 2})
+    found = frame_of(spark, table).transform(query.on(columns="v")).toArrow()
+    expected = query.run(table).to_arrow(events=True).to_pylist()
+    assert rows(found) == sorted(repr({**row, **{name: [{"v": event["v"]} for event in row[name]] for name in "xz"}}) for row in expected)
+    assert found.num_rows > 20
+
+
+# ------------------------------------------------------------------------------------------------------------------------ bad input
+
+
+def test_ties_are_an_error_with_the_way_out(spark):
+    table = pa.table({"ts": [1, 2, 2, 3], "type": ["A", "B", "B", "C"], "k": [1, 1, 1, 1], "n": [1, 2, 3, 4], "m": [1, 2, 2, 4]})
+    query = cepheid.query("SELECT * WHERE A ; B ; C PARTITION BY k")
+    with pytest.raises(cepheid.InputError) as caught, translated():
+        frame_of(spark, table).transform(query.on(order="m")).collect()
+    assert str(caught.value) == (
+        "error: two events of k=1 have the same time 2 and the same `m`, and nothing says which comes first\n"
+        "help: name the columns that decide: q.on(.., order=[..])\n"
+        'help: or say that any order will do: q.on(.., order="any")'
+    )
+    ordered = frame_of(spark, table).transform(query.on(order=["m", "n"]))
+    assert rows(ordered.toArrow()) == rows(query.run(table).to_arrow(events=True))
+    assert frame_of(spark, table).transform(query.on(order="any")).count() == 2
+
+
+def test_null_times_are_an_error_or_dropped(spark):
+    table = pa.table({"ts": pa.array([1, None, 3], pa.int64()), "type": ["A", "X", "B"], "k": ["a", "b", "a"]})
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")
+    with pytest.raises(cepheid.InputError) as caught, translated():
+        frame_of(spark, table).transform(query.on()).collect()
+    assert str(caught.value) == (
+        "error: an event of k='b' has no time: `ts` is NULL\nhelp: leave these events out before, or say q.on(.., null_time=\"drop\")"
+    )
+    recognize = query.on(null_time="drop")
+    assert frame_of(spark, table.set_column(1, "type", pa.array(["A", "A", "B"]))).transform(recognize).count() == 1
+    assert recognize.counts()["null_times"] == 1
+
+
+SIMPLE = pa.table({"ts": [1, 2], "type": ["A", "B"], "K": [1, 1], "many": [[1], [2]]})
+
+BAD = {
+    "time": ({"time": "tz"}, "A ; B", cepheid.SchemaError, "the input has no time column `tz`"),
+    "no-time": ({}, "A ; B", cepheid.SchemaError, "the input has no time column `ts`"),
+    "order": ({"order": "kk"}, "A ; B", cepheid.SchemaError, "the input has no column `kk`, which order= names"),
+    "columns": ({"columns": ["typ"]}, "A ; B", cepheid.SchemaError, "the input has no column `typ`, which columns= names"),
+    "key-case": ({}, "A AS k ; B PARTITION BY K", cepheid.SchemaError, "two columns named `K` and `k`, which are one to Spark"),
+    "key-list": ({}, "A ; B PARTITION BY many", cepheid.CepheidError, "many"),
+    "attribute": ({}, "A AS x ; B FILTER x[y = 1]", cepheid.BindError, "`y`"),
+    "derived": ({"positions": True}, "A AS x ; B AS y FILTER x.K = y.K", cepheid.NotSupportedError, "write PARTITION BY K"),
+    "gap": ({}, "A ;[<= 3] B", cepheid.NotSupportedError, "reference"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_found_before_any_job(spark, name):
+    options, pattern, kind, words = BAD[name]
+    frame = frame_of(spark, SIMPLE)
+    if name == "no-time":
+        frame = frame.withColumnRenamed("ts", "when")
+    with pytest.raises(kind) as caught:
+        frame.transform(cepheid.query(f"SELECT * WHERE {pattern}").on(**options))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"null_keys": "keep"}, {"null_time": "dropp"}, {"columns": []}, {"buckets": 0}])
+def test_options_are_checked_when_on_is_called(options):
+    with pytest.raises(cepheid.InputError):
+        cepheid.query("SELECT * WHERE A ; B").on(**options)
+
+
+def test_a_type_that_arrow_cannot_show_and_twice_one_name(spark):
+    query = cepheid.query("SELECT * WHERE A ; B")
+    with pytest.raises(cepheid.SchemaError, match="`m` is interval month, which Spark cannot hand to Python"):
+        spark.sql("SELECT 1 AS ts, 'A' AS type, INTERVAL '1' MONTH AS m").transform(query.on())
+    with pytest.raises(cepheid.SchemaError, match="more than one column named `ts`"):
+        spark.sql("SELECT 1 AS ts, 'A' AS type, 2 AS ts").transform(query.on())
+
+
+def test_other_errors_pass_untranslated():
+    with pytest.raises(ZeroDivisionError), translated():
+        raise ZeroDivisionError
+    assert cepheid_error(ValueError("cepheid.errors.Nothing: error: x")) is None
+
+
+def test_on_is_the_function_behind_query_on():
+    query = cepheid.query("SELECT * WHERE A ; B")
+    assert on(query, order=("a", "any")).options == query.on(order=("a", "any")).options
+    assert on(query, order=("a", "any")).options.any_order
