@@ -118,6 +118,10 @@ b OR i = 1
 i IN (1, 2.5, 0)
 i IN (k, 1)
 i IN (0, 1e0)
+1 IN (i, k)
+3 NOT IN (i, k, 2)
+NULL IN (i, 1)
+90s IN (dur, dur)
 p IN (1.25, 0)
 i BETWEEN -7 AND 0.5
 p NOT BETWEEN 0 AND 1.255

@@ -229,8 +229,10 @@ class ExpressionBinder:
             self.context.warn("NULL in a list is never equal to anything", node.span, "leave it out, or add OR .. IS NULL")
         equalities = [fold(types.compare("=", operand, option)) for option in options if not _is_null(option)]
         possible = [equality for equality in equalities if not _is_never(equality)]
-        constant = [equality for equality in possible if _constant_option(equality) is not None]
-        rest = [equality for equality in possible if _constant_option(equality) is None]
+        # A constant operand is the constant of every equality: then there is no list of constants to look in.
+        listed = not isinstance(operand, Literal)
+        constant = [equality for equality in possible if listed and _constant_option(equality) is not None]
+        rest = [equality for equality in possible if not listed or _constant_option(equality) is None]
         parts = [*([_one_in(operand, constant)] if len(constant) > 1 else constant), *rest]
         found = parts[0] if len(parts) == 1 else Apply("or", tuple(parts), BOOL) if parts else types.never(operand)
         found = fold(found)
