@@ -129,7 +129,8 @@ def inside(readme: Path) -> int:
     started, first_match = time.monotonic(), None
     todo = blocks(readme.read_text(encoding="utf-8"))
     for number, block in enumerate(todo, 1):
-        print(f"readme: block {number} of {len(todo)}, {block.language}, line {block.line}", flush=True)
+        seconds = time.monotonic() - started
+        print(f"readme: block {number} of {len(todo)}, {block.language}, line {block.line} ({seconds:.1f} s)", flush=True)
         try:
             if block.language == "bash":
                 run_bash(block)
@@ -144,7 +145,10 @@ def inside(readme: Path) -> int:
     if first_match is None:
         print("readme: no block leaves a match", file=sys.stderr)
         return 1
-    print(f"readme: {len(todo)} blocks; {first_match:.1f} s from an empty environment to the first match (limit {LIMIT_SECONDS} s)")
+    seconds = time.monotonic() - started
+    print(
+        f"readme: {len(todo)} blocks in {seconds:.0f} s; {first_match:.1f} s from an empty environment to the first match (limit {LIMIT_SECONDS} s)"
+    )
     return 0 if first_match <= LIMIT_SECONDS else 1
 
 
