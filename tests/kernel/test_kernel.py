@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import itertools
 import os
 import re
 import subprocess
@@ -28,7 +29,7 @@ def test_every_place_of_the_vector_has_the_name_that_the_driver_uses():
     assert [(place, name) for place, name in uses if "," not in name and fields[int(place)] != name] == []
     # No place of S is touched without its name beside it, in its line or the line before.
     lines = SOURCE.read_text().splitlines()
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in itertools.pairwise(lines):
         for place in re.findall(r"\bS\[(\d+)\]", line):
             assert fields[int(place)] in f"{before} {line}", line
 

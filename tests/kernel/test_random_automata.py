@@ -264,6 +264,30 @@ def depth(cells, row, column, cell):
     return 0 if position >= 0 else 1 + depth(cells, row, column, child)
 
 
+def age(run, rng):
+    """As if each stored partition had seen a thousand million events: relative positions and ids near the limits of 32 bits."""
+    column = run.column
+    cells, positions, packed = run.cells.arrays[0].reshape(-1, 4), run.starts.arrays[0], run.packed.arrays[0]
+    for row in run.records:
+        more = rng.choice([0, (1 << 30) + 5]) if row[column["position"]] < 1 << 20 else 0
+        mask = int(row[column["cells_mask"]])
+        ids = rng.choice([0, 1 << 30]) if mask >= 0 and row[column["next"]] < 1 << 20 else 0
+        place = row[column["cells_offset"]] + (np.arange(row[column["head"]], row[column["next"]]) & mask)
+        moved = cells[place]
+        moved[:, 0] += np.where(moved[:, 0] < 0, -more, more).astype(np.int32)
+        moved[:, 3] += more
+        moved[:, 1:3] = np.where(moved[:, 1:3] > 0, moved[:, 1:3] + ids, 0)
+        cells[place] = moved
+        starts = np.arange(row[column["starts_head"]], row[column["starts_tail"]])
+        positions[row[column["starts_offset"]] + (starts & row[column["starts_mask"]])] += more
+        count, offset = int(row[column["lists"]]), int(row[column["packed_offset"]])
+        entries = int(packed[offset + 2 * count : offset + 3 * count].sum())
+        packed[offset + count : offset + 2 * count] += more
+        packed[offset + 3 * count : offset + 3 * count + entries] += ids
+        for name, add in (("position", more), ("base", -more), ("head", ids), ("next", ids)):
+            row[column[name]] += add
+
+
 def stored(case, rng, variant, limit=None, *, restore=True):
     """Every partition in a slot of its own, events in random batches; state dumped and loaded between some of them."""
     run, found = evaluation(case, rng, variant, limit), [[] for _ in case.streams]
@@ -273,9 +297,10 @@ def stored(case, rng, variant, limit=None, *, restore=True):
         if restore and rng.random() < 0.3:
             data = state.pack(state.dump(run), fingerprint=case.toy.fingerprint)
             sections = state.unpack(data, fingerprint=case.toy.fingerprint)
-            run = state.load(
-                sections, case.toy, window=case.window, count_window=case.count_window, limit=limit, variant=variant, sizes=tiny(rng)
-            )
+            bounds = {"window": case.window, "count_window": case.count_window, "limit": limit}
+            run = state.load(sections, case.toy, **bounds, variant=variant, sizes=tiny(rng))
+        elif restore and rng.random() < 0.3:
+            age(run, rng)
     return found
 
 

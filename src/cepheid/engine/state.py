@@ -290,7 +290,9 @@ _KINDS = {
 
 def _macros(data: bytes) -> list[int]:
     (width,) = struct.unpack_from("<I", data)
-    return [int.from_bytes(data[at : at + width], "little") for at in range(4, len(data), max(1, width))]
+    if width == 0 or (len(data) - 4) % width:
+        raise ValueError("macro states")
+    return [int.from_bytes(data[at : at + width], "little") for at in range(4, len(data), width)]
 
 
 def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
@@ -309,7 +311,8 @@ def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[
         and len(parts["list_entries"]) == parts["list_length"].sum()
         and len(cells) == len(parts["labels"]) == cell_counts.sum()
         and bool(((cells[:, 1:3] >= 0) & (cells[:, 1:3] <= own_count[:, None])).all())
-        and bool(((parts["list_macro"] >= 0) & (parts["list_macro"] < len(macros))).all())
+        and bool((parts["list_macro"] >= 0).all())
+        and int(parts["list_macro"].max(initial=-1)) + 1 == len(macros)
     )
     if right:
         most = cell_counts[np.repeat(list_owner, parts["list_length"])]

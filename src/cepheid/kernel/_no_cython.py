@@ -1,5 +1,26 @@
 """Stands in for the module `cython` where Cython is not installed: what `match.py` evaluates when it runs as plain Python."""
 
-from contextlib import nullcontext
+from __future__ import annotations
 
-compiled, nogil = False, nullcontext()
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Function = TypeVar("Function", bound="Callable[..., object]")
+
+
+class _Unlocked(nullcontext[None]):
+    """`with cython.nogil:` and `@cython.nogil`, neither of which does anything here."""
+
+    def __call__(self, function: Function) -> Function:
+        return function
+
+
+def cfunc(function: Function) -> Function:
+    """The function as it is."""
+    return function
+
+
+compiled, nogil = False, _Unlocked()

@@ -103,6 +103,59 @@ RECORD = (
 )
 
 
+@cython.cfunc  # type: ignore[untyped-decorator]
+@cython.nogil  # type: ignore[untyped-decorator]
+def take_slab(
+    pools: cython.longlong[::1],
+    first: cython.int[::1],
+    pool: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    klass: cython.int,
+) -> cython.longlong:
+    """The offset of a slab of `least << klass` places: a free one, a fresh one, a part of a larger free one; -1 if the pool is full."""
+    k: cython.int = klass
+    w: cython.longlong = pools[pool + klass]
+    part: cython.longlong = pools[pool + 34] << klass
+    if w >= 0:
+        pools[pool + klass] = first[w * width]
+        return w
+    if pools[pool + 32] + part <= pools[pool + 33]:
+        w = pools[pool + 32]
+        pools[pool + 32] += part
+        return w
+    while k < 32 and pools[pool + k] < 0:
+        k += 1
+    if k == 32:
+        return -1
+    w = pools[pool + k]
+    pools[pool + k] = first[w * width]
+    while k > klass:  # of the rest, one slab of each size between
+        k -= 1
+        part = w + (pools[pool + 34] << k)
+        first[part * width] = pools[pool + k]
+        pools[pool + k] = part
+    return w
+
+
+@cython.cfunc  # type: ignore[untyped-decorator]
+@cython.nogil  # type: ignore[untyped-decorator]
+def free_slab(
+    pools: cython.longlong[::1],
+    first: cython.int[::1],
+    pool: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    offset: cython.longlong,
+    size: cython.longlong,
+) -> cython.int:
+    """Give a slab back."""
+    klass: cython.int = 0
+    while (pools[pool + 34] << klass) < size:
+        klass += 1
+    first[offset * width] = pools[pool + klass]
+    pools[pool + klass] = offset
+    return 0
+
+
 def run(
     S: cython.longlong[::1],
     letters: cython.const[cython.uint][::1],
@@ -320,27 +373,17 @@ def run(
                         s = record * 14
                         size = 3 * nl + entries
                         if nl != 0 and size > records[s + 9]:
-                            room = pools[104]
-                            klass = 70
-                            while room < size:
-                                room <<= 1
+                            klass = 0
+                            while (pools[104] << klass) < size:
                                 klass += 1
-                            w = pools[klass]
-                            if w >= 0:
-                                pools[klass] = packed[w]
-                            elif pools[102] + room <= pools[103]:
-                                w = pools[102]
-                                pools[102] += room
-                            else:
+                            room = pools[104] << klass
+                            w = take_slab(pools, packed, 70, 1, klass)
+                            if w < 0:
                                 argument = room
                                 rc = 8
                                 break
-                            if records[s + 9] != 0:  # the old slab is free
-                                klass = 70
-                                while (pools[104] << (klass - 70)) < records[s + 9]:
-                                    klass += 1
-                                packed[records[s + 8]] = pools[klass]
-                                pools[klass] = records[s + 8]
+                            if records[s + 9] != 0:
+                                free_slab(pools, packed, 70, 1, records[s + 8], records[s + 9])
                             records[s + 8] = w
                             records[s + 9] = room
                         w = records[s + 8]
@@ -411,12 +454,12 @@ def run(
                         for j in range(ln):
                             entry[(cu + k) * list_length + j] = packed[s2]
                             s2 += 1
-                    if shift + i > id_limit and slots[segment] >= 0:
+                    if shift + i > id_limit and end > i and slots[segment] >= 0:
                         rc = 9
                         break
                 if slots[segment] < 0:
                     if segment == 0 and S[43] != 0:  # continued
-                        if shift + i > id_limit:
+                        if shift + i > id_limit and end > i:
                             rc = 9
                             break
                     else:  # forget: the ring is empty and ids start again
@@ -465,16 +508,11 @@ def run(
                     room = 2 * (sm + 1)
                     if sm < 0:
                         room = pools[69]
-                    klass = 35
-                    while (pools[69] << (klass - 35)) < room:
+                    klass = 0
+                    while (pools[69] << klass) < room:
                         klass += 1
-                    w = pools[klass]
-                    if w >= 0:
-                        pools[klass] = start_positions[w]
-                    elif pools[67] + room <= pools[68]:
-                        w = pools[67]
-                        pools[67] += room
-                    else:
+                    w = take_slab(pools, start_positions, 35, 1, klass)
+                    if w < 0:
                         argument = room
                         rc = 4
                         break
@@ -486,8 +524,7 @@ def run(
                             start_positions[s2] = start_positions[s]
                             start_times[s2] = start_times[s]
                             size += 1
-                        start_positions[so] = pools[klass - 1]
-                        pools[klass - 1] = so
+                        free_slab(pools, start_positions, 35, 1, so, sm + 1)
                     so = w
                     sm = room - 1
             else:
@@ -529,13 +566,8 @@ def run(
                         klass = 0
                         while (pools[34] << klass) < room:
                             klass += 1
-                        w = pools[klass]
-                        if w >= 0:
-                            pools[klass] = cells[w << 2]
-                        elif pools[32] + room <= pools[33]:
-                            w = pools[32]
-                            pools[32] += room
-                        else:
+                        w = take_slab(pools, cells, 0, 4, klass)
+                        if w < 0:
                             rc = 3
                             break
                     y = room - 1
@@ -549,11 +581,7 @@ def run(
                             cells[s2 * 4 + 2] = cells[s * 4 + 2]
                             cells[s2 * 4 + 3] = cells[s * 4 + 3]
                     if am >= 0 and w != ao:
-                        klass = 0
-                        while (pools[34] << klass) <= am:
-                            klass += 1
-                        cells[ao << 2] = pools[klass]
-                        pools[klass] = ao
+                        free_slab(pools, cells, 0, 4, ao, am + 1)
                     ao = w
                     am = y
             if nl > most_lists or longest + nl >= list_length:

@@ -1,0 +1,126 @@
+"""The container of snapshots, and what damaged ones do."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cepheid.engine import state
+from cepheid.engine.evaluation import Evaluation
+from cepheid.errors import CepheidError, SnapshotError
+
+PRINT = b"p" * 32
+SECTIONS = {"first": b"abc", "empty": b"", "ünï": bytes(range(256))}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A ; B."""
+
+    bits: int = 2
+    initial: int = 1
+    fingerprint: bytes = PRINT
+
+    def successors(self, macro, letter):
+        marked = tuple((s, 1 << s + 1) for s in (0, 1) if macro >> s & 1 and letter >> s & 1)
+        return marked, macro & 3
+
+    def accepts(self, macro):
+        return macro == 4
+
+    def ends(self, macro):
+        return macro == 4
+
+
+def snapshot():
+    run = Evaluation(Pairs(), window=5)
+    letters = np.array([1, 1, 2, 0, 1, 3, 1, 1], np.uint32)
+    run.feed(letters, np.arange(8), cuts=np.array([0, 5]), slots=np.array([3, 0]))
+    return state.dump(run)
+
+
+def test_round_trip():
+    data = state.pack(SECTIONS, fingerprint=PRINT)
+    assert state.unpack(data, fingerprint=PRINT) == SECTIONS
+    assert state.unpack(memoryview(data), fingerprint=PRINT) == SECTIONS
+    assert state.unpack(state.pack({}, fingerprint=b""), fingerprint=b"") == {}
+    assert list(state.unpack(data, fingerprint=PRINT)) == list(SECTIONS)
+
+
+def test_every_cut_and_every_flipped_bit_is_found():
+    data = state.pack(SECTIONS, fingerprint=PRINT)
+    for length in range(len(data)):
+        with pytest.raises(SnapshotError):
+            state.unpack(data[:length], fingerprint=PRINT)
+    for bit in range(0, 8 * len(data), 3):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(SnapshotError):
+            state.unpack(bytes(damaged), fingerprint=PRINT)
+
+
+def resealed(data, place, replacement):
+    body = data[:place] + replacement + data[place + len(replacement) : -4]
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "these bytes are no snapshot of Cepheid"),
+        (b"PAR1 and more", "these bytes are no snapshot of Cepheid"),
+        (b"CEPHEID\0", "the snapshot is damaged: it is cut off"),
+        (resealed(state.pack(SECTIONS, fingerprint=PRINT), 8, b"\x02\x00"), "the snapshot has format version 2, and this version of Cepheid reads version 1"),
+        (state.pack(SECTIONS, fingerprint=b"q" * 32), "the snapshot was made by another query, or over another schema"),
+        (state.pack(SECTIONS, fingerprint=PRINT)[:-1] + b"!", "the snapshot is damaged: its checksum is wrong"),
+        (resealed(state.pack(SECTIONS, fingerprint=PRINT), 12, b"\x04"), "the snapshot is damaged: a section is missing"),
+        (resealed(state.pack(SECTIONS, fingerprint=PRINT), 12, b"\x02"), "the snapshot is damaged: it has bytes after its last section"),
+        (resealed(state.pack(SECTIONS, fingerprint=PRINT), 50, b"\x00\x7f"), "the snapshot is damaged: a section is cut off"),
+    ],
+)
+def test_what_is_wrong_is_said(data, message):
+    with pytest.raises(SnapshotError) as error:
+        state.unpack(data, fingerprint=PRINT)
+    assert error.value.fact == message
+    assert error.value.help
+    assert isinstance(error.value, CepheidError)
+    assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("name", list(snapshot()))
+def test_sections_that_do_not_fit_together_are_refused(name):
+    sections = snapshot()
+    state.load(sections, Pairs(), window=5)
+    without = {key: value for key, value in sections.items() if key != name}
+    wrong = [without, {**sections, name: sections[name][:-1]}, {**sections, name: sections[name] + bytes(8)}]
+    if name not in {"counters", "labels", "starts_time", "macros", "starts_position", "list_max"}:  # numbers of any value
+        wrong.append({**sections, name: b"\x7f" * len(sections[name])})
+    for damaged in wrong:
+        with pytest.raises(SnapshotError, match="do not fit together"):
+            state.load(damaged, Pairs(), window=5)
+
+
+def test_a_dump_leaves_the_evaluation_as_it_was():
+    assert snapshot() == snapshot()
+    run = Evaluation(Pairs(), window=5)
+    run.feed(np.array([1, 1, 1], np.uint32), np.arange(3))
+    assert state.dump(run) == state.dump(run)
+    again = state.dump(state.load(state.dump(run), Pairs(), window=5))
+    assert again == state.dump(run)
+
+
+def test_expired_state_is_not_in_the_bytes():
+    run = Evaluation(Pairs(), window=5)
+    run.feed(np.full(1000, 1, np.uint32), np.arange(1000), continued=True)
+    open_state = state.dump(run)
+    assert len(open_state["starts_time"]) == 8 * 6
+    assert len(open_state["cells"]) == 16 * 6
+    run.feed(np.zeros(1, np.uint32), np.array([5000]), continued=True)
+    closed = state.dump(run)
+    assert not closed["cells"]
+    assert not closed["starts_time"]
+    assert not closed["list_macro"]
