@@ -228,12 +228,13 @@ class ExpressionBinder:
         if any(map(_is_null, options)):
             self.context.warn("NULL in a list is never equal to anything", node.span, "leave it out, or add OR .. IS NULL")
         equalities = [fold(types.compare("=", operand, option)) for option in options if not _is_null(option)]
-        possible = [equality for equality in equalities if not _is_never(equality)]
-        # A constant operand is the constant of every equality: then there is no list of constants to look in.
-        listed = not isinstance(operand, Literal)
-        constant = [equality for equality in possible if listed and _constant_option(equality) is not None]
-        rest = [equality for equality in possible if not listed or _constant_option(equality) is None]
-        parts = [*([_one_in(operand, constant)] if len(constant) > 1 else constant), *rest]
+        if isinstance(operand, Literal):
+            # It is the constant of every equality: there is no list of constants to look in.
+            parts = equalities
+        else:
+            constant = [equality for equality in equalities if _constant_option(equality) is not None and not _is_never(equality)]
+            computed = [equality for equality in equalities if _constant_option(equality) is None]
+            parts = [*([_one_in(operand, constant)] if len(constant) > 1 else constant), *computed]
         found = parts[0] if len(parts) == 1 else Apply("or", tuple(parts), BOOL) if parts else types.never(operand)
         found = fold(found)
         return Apply("not", (found,), BOOL) if node.negated else found
