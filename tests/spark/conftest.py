@@ -29,13 +29,16 @@ def connect():
     """A session of Spark Connect, whose server runs in this process' JVM; it cannot live beside a classic session."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'cepheid[connect]'")
     prepare_environment()
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {**SMALL_MACHINE, **TEST_SETTINGS}
+    # The server takes what is not of SQL on its command line only.
+    fixed = [f"--conf {name}={value}" for name, value in settings.items() if not name.startswith("spark.sql.")]
+    os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*fixed, "pyspark-shell"])
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.remote("local[2]")
-    for key, value in {**SMALL_MACHINE, **TEST_SETTINGS}.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = SparkSession.builder.remote("local[2]").getOrCreate()
+    for name, value in settings.items():
+        if name.startswith("spark.sql."):
+            session.conf.set(name, value)
     yield session
     session.stop()
 

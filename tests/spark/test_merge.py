@@ -1,0 +1,87 @@
+"""Several streams as one DataFrame: the same matches as `q.run({name: table, ..})`, ties in the order of FROM."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.spark import merge
+from cepheid.spark.source import arrow_schema
+
+WEATHER = pa.table({"ts": pa.array([1, 5, 5, 9], pa.int64()), "gust": [50.0, 10.0, 60.0, float("nan")], "at": ["X", "X", "Y", "X"]})
+FLIGHTS = pa.table({"ts": pa.array([1, 2, 5, 9], pa.int64()), "at": ["X", "Y", "Y", "X"], "delay": pa.array([5, None, 7, 9], pa.int32())})
+TYPED = pa.table({"ts": pa.array([0, 6], pa.int64()), "type": ["open", "close"], "at": ["X", "X"], "delay": pa.array([1, 2], pa.int64())})
+
+
+def frames(spark, **tables):
+    return {name: spark.createDataFrame(table) for name, table in tables.items()}
+
+
+def rows(table):
+    return sorted(map(repr, table.to_pylist()))
+
+
+QUERIES = [
+    "SELECT * FROM weather, flights WHERE weather AS w ; flights+ AS f FILTER w[gust > 40] PARTITION BY at WITHIN 10",
+    "SELECT * FROM flights, weather WHERE weather AS w ; flights+ AS f FILTER w[gust > 40] PARTITION BY at WITHIN 10",
+    "SELECT * FROM flights WHERE flights AS f : flights AS g",
+]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_merged_streams_answer_as_run_does(spark, text):
+    query = cepheid.query(text)
+    merged = merge(**frames(spark, flights=FLIGHTS, weather=WEATHER))
+    found = merged.transform(query.on()).toArrow()
+    expected = query.run({name: {"flights": FLIGHTS, "weather": WEATHER}[name] for name in query.tree.streams}).to_arrow(events=True)
+    assert len(expected) >= 1
+    columns = expected.schema.field(expected.schema.names[-1]).type.value_type.names
+    shown = [
+        {
+            name: [{key: event[key] for key in columns} for event in value] if isinstance(value, list) else value
+            for name, value in row.items()
+        }
+        for row in found.to_pylist()
+    ]
+    assert sorted(map(repr, shown)) == rows(expected)
+
+
+def test_a_stream_with_types_of_its_own(spark):
+    merged = merge(**frames(spark, weather=WEATHER, desk=TYPED))
+    query = cepheid.query("SELECT * FROM weather, desk WHERE open AS o ; weather AS w ; close AS c PARTITION BY at WITHIN 10")
+    expected = query.run({"weather": WEATHER, "desk": TYPED}).to_arrow(events=True)
+    found = merged.transform(query.on()).toArrow()
+    assert rows(found) == rows(expected)
+    assert len(found) == 2
+    by_name = cepheid.query("SELECT * FROM weather, desk WHERE desk AS o ; weather AS w FILTER o[type = 'open'] PARTITION BY at WITHIN 10")
+    expected = by_name.run({"weather": WEATHER, "desk": TYPED}).to_arrow(events=True)
+    found = merged.transform(by_name.on()).toArrow()
+    assert len(found) == 3
+    assert rows(found) == rows(expected)
+
+
+def test_types_are_promoted_and_conflicts_named(spark):
+    merged = merge(**frames(spark, flights=FLIGHTS, desk=TYPED))
+    assert arrow_schema(merged.schema).field("delay").type == pa.int64()
+    assert merged.columns == ["ts", "at", "delay", "type", "$stream"]
+    text = FLIGHTS.set_column(2, "delay", pa.array(["a", "b", "c", "d"]))
+    with pytest.raises(cepheid.SchemaError) as caught:
+        merge(**frames(spark, flights=text, desk=TYPED))
+    assert str(caught.value) == (
+        "error: `delay` is string in the stream `flights` and int64 in `desk`\nhelp: cast one of them, or rename it"
+    )
+
+
+def test_what_does_not_merge(spark):
+    streams = frames(spark, weather=WEATHER, flights=FLIGHTS)
+    with pytest.raises(cepheid.InputError, match="there are no streams to merge"):
+        merge()
+    with pytest.raises(cepheid.SchemaError, match="the stream `weather` has no time column `tz`"):
+        merge(**streams, time="tz")
+    with pytest.raises(cepheid.SchemaError, match="the stream `all` is merged already"):
+        merge(all=merge(**streams))
+    with pytest.raises(cepheid.SchemaError, match="reads the stream `wether`"):
+        merge(**streams).transform(cepheid.query("SELECT * FROM wether, flights WHERE wether ; flights").on())
+    with pytest.raises(cepheid.BindError, match="gust"):
+        merge(**streams).transform(cepheid.query("SELECT * FROM weather, flights WHERE flights AS f ; weather FILTER f[gust > 1]").on())
