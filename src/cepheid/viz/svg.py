@@ -1,0 +1,89 @@
+"""The few elements of an SVG that drawings here are made of, their colours and how wide a text is.
+
+Colours are middle tones, readable on light and on dark ground alike: a drawing does not know the page that it will stand on, and has no
+ground of its own. Texts are set in the reader's monospaced font, so that their widths are known without one.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from html import escape
+
+INK = "#6f7680"
+ACCENT = "#3d7fc4"
+COLOURS = (ACCENT, "#c46a1b", "#2e8b57", "#b0578d", "#8a7a1f", "#7a6fc9", "#c4504b", "#1f8a99")
+"""For what has to be told apart, in order; contrast with white and with black is at least 3."""
+
+FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+ADVANCE = 0.61
+"""Width of a character of a monospaced font, in font sizes; of the usual ones none is wider."""
+
+
+class Drawing(str):
+    """The text of a drawing; a notebook shows an SVG as the picture that it is."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str | None:
+        return str(self) if self.startswith("<svg") else None
+
+
+def text_width(text: str, size: float) -> float:
+    """Width of one line in pixels at a font size; East Asian wide characters count twice, combining ones not at all."""
+    cells = sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return cells * ADVANCE * size
+
+
+def printable(text: str) -> str:
+    """The text without characters that XML cannot hold."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def escaped(text: str) -> str:
+    """The text as XML."""
+    return escape(printable(text))
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal."""
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
+
+
+def element(name: str, content: str = "", **attributes: object) -> str:
+    """One element; underscores in attribute names are hyphens, numbers are rounded, content is XML already."""
+    parts = [name]
+    for key, value in attributes.items():
+        shown = number(value) if isinstance(value, int | float) and "opacity" not in key else str(value)
+        parts.append(f'{key.rstrip("_").replace("_", "-")}="{escape(shown)}"')
+    opened = " ".join(parts)
+    return f"<{opened}>{content}</{name}>" if content else f"<{opened}/>"
+
+
+def title(text: str) -> str:
+    """What a pointer on an element, and a screen reader, say."""
+    return element("title", escaped(text))
+
+
+def words(x: float, y: float, content: str, *, size: float, anchor: str = "middle", fill: str = INK, **more: object) -> str:
+    """One line of text with its baseline at y."""
+    return element("text", escaped(content), x=x, y=y, font_size=size, text_anchor=anchor, fill=fill, **more)
+
+
+def document(width: float, height: float, *, name: str, description: str, body: list[str]) -> Drawing:
+    """A whole SVG: as wide as it is, never wider than its page, with a name and a description for who cannot see it."""
+    inside = [title(name), element("desc", escaped(description)), *body]
+    whole = element(
+        "svg",
+        "\n" + "\n".join(inside) + "\n",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        width=width,
+        height=height,
+        style="max-width:100%;height:auto",
+        role="img",
+        aria_label=printable(name),
+        font_family=FONT,
+        fill="none",
+        stroke_linecap="round",
+    )
+    return Drawing(whole)
