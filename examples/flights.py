@@ -92,16 +92,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/flights"), help="where the matches are written, as Parquet")
     out: Path = parser.parse_args().out
-    from cepheid.spark import local_session, merge
+    from cepheid.spark import local_session
 
     spark = local_session(app_name="cepheid-flights")
+    report(spark, out)
+    spark.stop()
+
+
+def report(spark: SparkSession, out: Path) -> None:
+    """All three demos: matches to `out`, what they show to the terminal."""
+    from cepheid.spark import merge
+
     flights, weather = _as_dataframes(spark, out)
-    merged = merge(weather=weather, flights=flights, time="ts")
     print(f"{flights.count():,} flights, {weather.count():,} weather readings\n")
     cascade(flights, out)
-    storm(merged, out)
+    storm(merge(weather=weather, flights=flights, time="ts"), out)
     flew_anyway(flights, out)
-    spark.stop()
 
 
 def _as_dataframes(spark: SparkSession, out: Path) -> tuple[DataFrame, DataFrame]:
@@ -157,7 +163,7 @@ def storm(merged: DataFrame, out: Path) -> None:
     )
     readings = run("storm_readings", STORM_READINGS, merged, out)
     ended = readings.select("origin", F.col("w")[0]["id"].alias("id")).distinct().count()
-    stormy = merged.where("type = 'weather' AND (wind_gust >= 40 AND NOT isnan(wind_gust) OR precip >= 0.3)").count()
+    stormy = merged.where("type = 'weather' AND (wind_gust >= 40 OR precip >= 0.3)").count()
     print(f"{ended:,} of {stormy:,} stormy readings ({ended / stormy:.0%}) ended in three cancellations within 4 hours")
     after = run("flights_after_storm", AFTER_STORM, merged, out).selectExpr("f[0].dep_time IS NULL AS cancelled")
     after_all, after_cancelled = after.count(), after.where("cancelled").count()

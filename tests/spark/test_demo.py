@@ -133,6 +133,7 @@ def test_the_traps_are_in_the_data(flights: pd.DataFrame, weather: pd.DataFrame)
     assert int(np.isnan(weather.wind_gust).sum()) == 20_778
 
 
+@pytest.mark.timeout(900)  # five jobs over the whole year; a busy machine may need minutes
 def test_the_demo_on_spark(
     spark: Any, tmp_path: Path, flights: pd.DataFrame, weather: pd.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
