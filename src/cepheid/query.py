@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine import batch, definition
-from cepheid.engine.inputs import plain_schema, source_of, used_types
+from cepheid.engine.inputs import plain_schema, source_of, time_number, used_types
 from cepheid.engine.matches import Matches, concatenate
 from cepheid.engine.planner import Compiled, compile_plan, layout_of
 from cepheid.engine.recognizer import Recognizer
@@ -149,7 +149,7 @@ class Query:
         *,
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
-        until: int | str | None = None,
+        until: object = None,
         engine: str | None = None,
         sort: bool = False,
         null_keys: str = "drop",
@@ -160,10 +160,11 @@ class Query:
 
         events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a
         list of dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM). type, time: the
-        columns of event type and time (default: `type` and `ts`, where present). until: what is known to be complete (absence only).
+        columns of event type and time (default: `type` and `ts`, where present). until: the time up to which the events are complete, or "end"
+        (for NOT FOLLOWED BY alone; default: the greatest time).
         engine: None, or one of `ENGINES`. sort: put events in the order of their times, stably, instead of an error. null_keys: "drop" events
         with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
-        equal time, before the row order. progress: called with (rows done, rows).
+        equal time, before the row order. progress: called with (rows done, rows; 0 rows where the input does not say).
 
         Raises BindError, NotSupportedError, LimitError (the query), SchemaError, InputError (the events). Linear in events and matches.
         """
@@ -178,18 +179,24 @@ class Query:
             raise NotSupportedError("`until` matters for NOT FOLLOWED BY alone, and this query has none", help="leave until= out")
         if isinstance(source.events, pa.RecordBatchReader) and not sort and not order:
             recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine)
-            parts = [recognizer.push(piece) for piece in source.events]
+            parts, done = [], 0
+            for piece in source.events:
+                parts.append(recognizer.push(piece))
+                done += piece.num_rows
+                if progress is not None:
+                    progress(done, 0)
             return concatenate(compiled.layout, parts, null_keys=recognizer.null_keys)
         table = _whole(source)
         return batch.run(compiled, table, sort=sort, order=order, null_keys=null_keys, variant=engine, progress=progress)
 
-    def _by_definition(self, source: Source, *, until: int | str | None, sort: bool, null_keys: str, order: Sequence[str]) -> Matches:
+    def _by_definition(self, source: Source, *, until: object, sort: bool, null_keys: str, order: Sequence[str]) -> Matches:
         plan = self.bound(source.schema)
         table = _whole(source)
         if sort or order:
             _, rows = batch.ordered(plan.schema, table, sort=sort, order=order)
             table = table if rows is None else table.take(pa.array(rows))
-        return definition.run(plan, table, until=until, null_keys=null_keys)
+        complete: Any = until if until is None or until == "end" else time_number(until, plan.schema)
+        return definition.run(plan, table, until=complete, null_keys=null_keys)
 
     def recognizer(
         self,

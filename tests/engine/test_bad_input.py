@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.engine.matches import python_value
 from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SchemaError
 
 QUERY = cepheid.query("SELECT * WHERE A ; B WITHIN 10")
@@ -182,6 +183,23 @@ def test_timestamps_of_any_unit_and_zone(unit, zone):
     assert cepheid.query("SELECT * WHERE A ; B").run(events).to_arrow()["start_time"].type == kind
 
 
+def test_nanoseconds_without_pandas():
+    events = pa.table({"type": ["A", "B"], "ts": pa.array([1_001, 2_002], pa.timestamp("ns"))})
+    (match,) = cepheid.query("SELECT * WHERE A ; B").run(events)
+    assert match.start_time == pd.Timestamp(1_001)
+
+    class Scalar:
+        type = pa.timestamp("ns")
+
+        def as_py(self):
+            raise ValueError("Nanosecond resolution temporal type 1001 is not safely convertible")
+
+        def cast(self, kind, safe):
+            return pa.scalar(1_001, pa.timestamp("ns")).cast(kind, safe=safe)
+
+    assert python_value(Scalar()) == dt.datetime(1970, 1, 1, 0, 0, 0, 1)  # noqa: DTZ001 - a time without zone
+
+
 def test_dates_as_event_time():
     events = pa.table({"type": ["A", "B"], "ts": pa.array([dt.date(2024, 2, 28), dt.date(2024, 3, 1)])})
     assert len(cepheid.query("SELECT * WHERE A ; B WITHIN 1 day").run(events)) == 0
@@ -349,8 +367,13 @@ def test_reference_engine_has_the_rest():
     measured = cepheid.query("SELECT count(x) AS n, duration() AS d WHERE A AS x ; B").run(events, engine="reference")
     assert measured.to_arrow().select(["n", "d"]).to_pylist()[0] == {"n": 1, "d": 2}
     assert measured[0].measures == {"n": 1, "d": 2}
-    absent = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 3").run(events, engine="reference", until=20)
-    assert ends(absent) == [(3, 3)]
+    absence = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 3")
+    assert ends(absence.run(events, engine="reference", until=20)) == ends(absence.run(events, engine="reference")) == [(3, 3)]
+    waiting = absence.run(rows("A1"), engine="reference")
+    assert (len(waiting), waiting.undecided, repr(waiting)) == (0, 1, "0 matches (undecided: 1)")
+    assert len(absence.run(rows("A1"), engine="reference", until="end")) == 1
+    with pytest.raises(InputError, match="'soon' is not a time of the column `ts`"):
+        absence.run(rows("A1"), engine="reference", until="soon")
 
 
 def test_reference_engine_has_a_limit():

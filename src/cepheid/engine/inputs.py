@@ -6,6 +6,7 @@ int64. Every unusable input has an error of its own here; nothing is dropped or 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -264,6 +265,20 @@ def times_of(events: pa.Table | pa.RecordBatch, time: str, *, stream: str | None
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     arrays = [raw(plain(chunk)).astype(np.int64, copy=False) for chunk in chunks]
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+
+
+def time_number(time: object, schema: EventSchema) -> int:
+    """A user's time (a datetime, date or int, as the time column has them) in steps of the column; raises InputError."""
+    kind = schema.time_type
+    if kind is None:
+        raise InputError("the events have no time column", help="name it with time=")
+    try:
+        value = pa.array([time], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
+        raise InputError(f"{time!r} is not a time of the column `{schema.time_column}` ({kind})", help="give it as the column has it") from None
+    if time is None or (pa.types.is_timestamp(kind) and isinstance(time, dt.datetime) and (time.tzinfo is None) != (kind.tz is None)):
+        raise InputError(f"{time!r} is not a time of the column `{schema.time_column}` ({kind})", help="one of them has a time zone")
+    return int(raw(value)[0])
 
 
 def check_order(times: Array, column: Any, *, stream: str | None = None, after: int | None = None, how: str = "sort=True") -> None:

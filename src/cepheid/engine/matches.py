@@ -74,6 +74,16 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def python_value(value: pa.Scalar) -> Any:
+    """An Arrow scalar as a Python value; nanoseconds that datetime cannot hold are cut off where pandas, which can, is not installed."""
+    try:
+        return value.as_py()
+    except ValueError:
+        kind = value.type
+        coarser = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
+        return value.cast(coarser, safe=False).as_py()
+
+
 class Match:
     """One match: an interval and, for each variable, the positions of its events.
 
@@ -129,8 +139,9 @@ class Match:
         if variable not in self._matches.layout.variables:
             raise KeyError(variable)
         rows = self._slice(self._matches.rows)[self._of(variable)]
-        events: list[dict[str, Any]] = self._matches.events.take(pa.array(rows)).to_pylist()
-        return events
+        events = self._matches.events.take(pa.array(rows))
+        columns = {name: [python_value(value) for value in events[name]] for name in events.column_names}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _slice(self, array: Array) -> Array:
         return array[self._matches.offsets[self._index] : self._matches.offsets[self._index + 1]]
@@ -253,7 +264,7 @@ class Matches(Sequence[Match]):
     def time_at(self, mark: int) -> Any:
         """The time of a mark's event as a Python value; None without a time column."""
         name = self.layout.time
-        return None if name is None else self.events[name][int(self.rows[mark])].as_py()
+        return None if name is None else python_value(self.events[name][int(self.rows[mark])])
 
     def keys_of(self, index: int) -> dict[str, Any]:
         """The key values of a match's partition."""

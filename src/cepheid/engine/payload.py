@@ -115,7 +115,8 @@ class Payload:
             order = np.argsort(keys, kind="stable")
             self._index = keys[order], order
         keys, order = self._index
-        rows: Array = order[np.searchsorted(keys, _joined(slots, positions))]
+        # Of two events 2**32 positions apart the later one is meant: the other is dead.
+        rows: Array = order[np.searchsorted(keys, _joined(slots, positions), "right") - 1]
         return rows
 
     def compact(self, seen: Array, *, window: int | None, count_window: int | None, now: int) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation
-from cepheid.engine.inputs import check_order, table_of, times_of
+from cepheid.engine.inputs import check_order, table_of, time_number, times_of
 from cepheid.engine.keys import group, key_codes
 from cepheid.engine.matches import Matches, collect
 from cepheid.engine.order import NEVER, ReorderBuffer
@@ -87,7 +87,7 @@ class Recognizer:
 
         time: a datetime, date or int as the time column has them. Later events before `time` are late, or (without lateness) an error.
         """
-        now = self._number(time)
+        now = time_number(time, self.compiled.schema)
         matches = self._feed(*self._order.advance(now)) if self._order is not None else self._nothing()
         self._latest = max(self._latest, now)
         self._expire()
@@ -191,16 +191,6 @@ class Recognizer:
         """Give back the memory of partitions in which nothing is open any more."""
         if self.compiled.window is not None and self._latest != NEVER:
             self._evaluation.expire(self._latest)
-
-    def _number(self, time: object) -> int:
-        """A user's time as steps of the time column."""
-        kind = self.compiled.schema.time_type
-        if kind is None:
-            raise InputError("there is no time to advance: the events have no time column", help="name it with time=")
-        try:
-            return int(pa.array([time], kind).view(pa.int64() if kind.bit_width == 64 else pa.int32())[0].as_py())
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
-            raise InputError(f"{time!r} is not a time of the column `{self.compiled.schema.time_column}` ({kind})") from None
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
