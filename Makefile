@@ -96,8 +96,7 @@ types: $(VENV)/.installed
 check: lint types
 	@$(MAKE) --no-print-directory test
 
-# record.py is what the scripts write their records with.
-BENCHMARKS := $(filter-out benchmarks/record.py,$(wildcard benchmarks/*.py))
+BENCHMARKS := $(wildcard benchmarks/bench_*.py)
 
 bench: setup
 	@for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
