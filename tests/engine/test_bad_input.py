@@ -147,7 +147,11 @@ def test_missing_attributes_of_dicts_are_null():
         lambda t: pa.concat_tables([t.slice(0, 1), t.slice(1, 0), t.slice(1)]),
         lambda t: t.set_column(0, "type", t["type"].dictionary_encode()),
         lambda t: pa.concat_tables([t.slice(0, 3), t.slice(3)]).set_column(
-            0, "type", pa.chunked_array([t["type"].slice(0, 3).combine_chunks().dictionary_encode(), t["type"].slice(3).combine_chunks().dictionary_encode()])
+            0,
+            "type",
+            pa.chunked_array(
+                [t["type"].slice(0, 3).combine_chunks().dictionary_encode(), t["type"].slice(3).combine_chunks().dictionary_encode()]
+            ),
         ),
         lambda t: t.cast(pa.schema([("type", pa.large_string()), ("ts", pa.int32()), ("k", pa.dictionary(pa.int8(), pa.large_string()))])),
         lambda t: t.cast(pa.schema([("type", pa.string_view()), ("ts", pa.uint32()), ("k", pa.string())])),
@@ -155,7 +159,9 @@ def test_missing_attributes_of_dicts_are_null():
         lambda t: t.to_reader(max_chunksize=2),
         lambda t: t.to_pandas(),
         lambda t: t.to_pylist(),
-        lambda t: type("Stream", (), {"__arrow_c_stream__": staticmethod(lambda requested_schema=None: t.__arrow_c_stream__(requested_schema))})(),
+        lambda t: type(
+            "Stream", (), {"__arrow_c_stream__": staticmethod(lambda requested_schema=None: t.__arrow_c_stream__(requested_schema))}
+        )(),
         lambda t: {"one": t},
     ],
 )

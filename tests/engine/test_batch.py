@@ -13,7 +13,9 @@ from cepheid.engine.keys import group, key_codes, stable_order
 EVENTS = pa.table({"type": list("ABCABBCAAB"), "ts": range(10), "k": [1, 2, 1, 1, 2, 1, 3, 3, 2, 3]})
 
 
-@pytest.mark.parametrize("text", ["SELECT * WHERE A+ ; B", "SELECT * WHERE A ; B PARTITION BY k", "SELECT * WHERE A : (B OR C) PARTITION BY k WITHIN 4"])
+@pytest.mark.parametrize(
+    "text", ["SELECT * WHERE A+ ; B", "SELECT * WHERE A ; B PARTITION BY k", "SELECT * WHERE A : (B OR C) PARTITION BY k WITHIN 4"]
+)
 @pytest.mark.parametrize("step", [1, 2, 3, 7])
 def test_steps_change_nothing_and_report_progress(text, step, monkeypatch):
     query = cepheid.query(text)

@@ -29,7 +29,11 @@ VALUES = {
     "u": (pa.uint64(), INT, [0, 1, 2**63, 2**64 - 1, 2**63 - 1, None]),
     "d": (pa.float64(), DOUBLE, [0.0, -0.0, 1.5, -2.5, math.inf, -math.inf, math.nan, 1e308, -1e308, 0.1, None]),
     "f": (pa.float32(), DOUBLE, [0.0, 0.1, -1.5, math.nan, math.inf, 3.4e38, None]),
-    "n": (DECIMAL, DECIMAL, [Decimal("0.00"), Decimal("1.25"), Decimal("-9999999999.99"), Decimal("9999999999.99"), Decimal("-0.01"), None]),
+    "n": (
+        DECIMAL,
+        DECIMAL,
+        [Decimal("0.00"), Decimal("1.25"), Decimal("-9999999999.99"), Decimal("9999999999.99"), Decimal("-0.01"), None],
+    ),
     "s": (pa.string(), TEXT, TEXTS),
     "k": (pa.dictionary(pa.int8(), pa.string()), TEXT, TEXTS),
     "l": (pa.large_string(), TEXT, TEXTS),
@@ -143,7 +147,9 @@ def test_random_conditions_hold_where_the_definition_says(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("text", TEXTS[:-1])
-@pytest.mark.parametrize("pattern", ["", "%", "_", "a%", "%b", "%a%", "a_b", "a\\b", "a%b", "__", "%\n%", "ab.", "(x)", "%é", "É%", "%_%", "%%"])
+@pytest.mark.parametrize(
+    "pattern", ["", "%", "_", "a%", "%b", "%a%", "a_b", "a\\b", "a%b", "__", "%\n%", "ab.", "(x)", "%é", "É%", "%_%", "%%"]
+)
 def test_like_has_no_escapes(text, pattern):
     events = pa.table({"s": [text]})
     like = Apply("like", (Field("", ("s",), TEXT, TEXT), Literal(pattern, TEXT)), BOOL)

@@ -99,7 +99,9 @@ def test_late_means_the_same_however_batches_are_cut():
         assert [(match.start_time, match.end_time) for match in found] == [(7, 8), (10, 16), (7, 16), (10, 17), (7, 17), (20, 30)]
 
 
-@pytest.mark.parametrize(("lateness", "steps"), [("2s", 2_000_000), ("1.5 ms", 1500), (dt.timedelta(seconds=3), 3_000_000), (7, 7), ("0s", 0)])
+@pytest.mark.parametrize(
+    ("lateness", "steps"), [("2s", 2_000_000), ("1.5 ms", 1500), (dt.timedelta(seconds=3), 3_000_000), (7, 7), ("0s", 0)]
+)
 def test_lateness_in_any_form(lateness, steps):
     schema = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", "UTC")))
     query = cepheid.query("SELECT * WHERE A ; B WITHIN 10s")
@@ -185,7 +187,9 @@ def stream(count, keys):
         yield pa.table([types, np.arange(start, start + count), rng.integers(0, keys, count)], schema=SCHEMA)
 
 
-@pytest.mark.parametrize("text", ["SELECT ANY * WHERE A AS x ; B AS y {} WITHIN 50", "SELECT ANY * WHERE A AS x ; B AS y {} WITHIN 50 EVENTS"])
+@pytest.mark.parametrize(
+    "text", ["SELECT ANY * WHERE A AS x ; B AS y {} WITHIN 50", "SELECT ANY * WHERE A AS x ; B AS y {} WITHIN 50 EVENTS"]
+)
 @pytest.mark.parametrize("keys", [0, 3])
 def test_memory_does_not_grow_with_the_stream(text, keys, monkeypatch):
     monkeypatch.setattr(payload_module, "LEAST_COMPACTION", 64)

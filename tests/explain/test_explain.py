@@ -15,21 +15,28 @@ from cepheid.errors import BindError, InputError
 
 CASES = Path(__file__).with_name("cases")
 
-SENSORS = pa.schema([("type", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("temp", pa.float64()), ("hum", pa.float32())])
+SENSORS = pa.schema(
+    [("type", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("temp", pa.float64()), ("hum", pa.float32())]
+)
 FLIGHTS = pa.schema([("tailnum", pa.string()), ("ts", pa.timestamp("s", "UTC")), ("dep_delay", pa.float64())])
 
 QUERIES = {
     "heat_then_dry": ("SELECT * WHERE (T AS x ; H AS y) FILTER x[temp > :limit] AND y[hum < 25] WITHIN 5 seconds", SENSORS),
     "equality": ("SELECT ANY x, y WHERE T AS x ; H AS y FILTER y.id = x.id WITHIN 1 minute", SENSORS),
     "delay_cascade": (
-        ("SELECT * FROM flights WHERE flights AS ok : flights AS late : flights AS worse\n"
-        "FILTER ok[dep_delay <= 15] AND late[dep_delay > 15 AND dep_delay <= 60] AND worse[dep_delay > 60]\n"
-        "PARTITION BY tailnum WITHIN 24 h"),
+        (
+            "SELECT * FROM flights WHERE flights AS ok : flights AS late : flights AS worse\n"
+            "FILTER ok[dep_delay <= 15] AND late[dep_delay > 15 AND dep_delay <= 60] AND worse[dep_delay > 60]\n"
+            "PARTITION BY tailnum WITHIN 24 h"
+        ),
         FLIGHTS,
     ),
     "strict_iteration": ("SELECT STRICT * WHERE (T+ AS hot ; H?) FILTER hot[temp > 40] WITHIN 100 EVENTS LIMIT 3", SENSORS),
     "not_supported": ("SELECT NXT * WHERE T ; H WITHIN 5s", SENSORS),
-    "guessed": ("SELECT * WHERE (A AS x ; (B OR C)+ AS y) FILTER x[v > 2] AND y.k LIKE 'a%' AND x.flag = TRUE PARTITION BY city WITHIN 10s", None),
+    "guessed": (
+        "SELECT * WHERE (A AS x ; (B OR C)+ AS y) FILTER x[v > 2] AND y.k LIKE 'a%' AND x.flag = TRUE PARTITION BY city WITHIN 10s",
+        None,
+    ),
     "not_guessed": ("SELECT * WHERE A AS x FILTER x[v > :limit AND w.u = 2] ; ", None),
     "lints": ("SELECT * WHERE A AS x ; B AS x", None),
 }

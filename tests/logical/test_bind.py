@@ -65,9 +65,7 @@ def test_the_common_path():
         Apply("=", (name, Literal("a", pa.utf8())), BOOL),
         Apply("=", (y_id, x_id), BOOL),
     )
-    assert window.pattern.pattern == plan.Sequence(
-        (plan.Named(plan.Event("T"), "x"), plan.Named(plan.Event("H"), "y")), (plan.Link(";"),)
-    )
+    assert window.pattern.pattern == plan.Sequence((plan.Named(plan.Event("T"), "x"), plan.Named(plan.Event("H"), "y")), (plan.Link(";"),))
     assert found.variables == ("x", "y")
     assert found.lints == ()
     assert found.text == text
@@ -75,7 +73,9 @@ def test_the_common_path():
 
 
 def test_measures():
-    found = bound("SELECT x.id AS sensor, count(y), max(y.temp) - min(y.temp) AS spread, duration() FROM S WHERE T AS x ; H+ AS y WITHIN 5s")
+    found = bound(
+        "SELECT x.id AS sensor, count(y), max(y.temp) - min(y.temp) AS spread, duration() FROM S WHERE T AS x ; H+ AS y WITHIN 5s"
+    )
     assert [(measure.name, measure.expression.type) for measure in found.measures] == [
         ("sensor", INT64),
         ("count_y", INT64),
@@ -239,7 +239,10 @@ def test_types_of_measures(target, operator, kind):
     assert (found.expression.operator, found.expression.type) == (operator, kind)
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, EventSchema({"a": INT64}, stream="s", types={"s": frozenset({"a"})}), EventSchema({"type": pa.utf8()}, type_column="type")])
+@pytest.mark.parametrize(
+    "schema",
+    [SCHEMA, EventSchema({"a": INT64}, stream="s", types={"s": frozenset({"a"})}), EventSchema({"type": pa.utf8()}, type_column="type")],
+)
 def test_every_query_binds_or_says_why_not(schema):
     lines = (Path(__file__).parent.parent / "language" / "ceql-queries.txt").read_text(encoding="utf-8").splitlines()
     accepted = [line[1:].strip() for line in lines if line.startswith("+")]

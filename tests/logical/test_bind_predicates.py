@@ -40,7 +40,10 @@ COLUMNS = {
 ROWS = 60
 SCHEMA = EventSchema({"type": pa.utf8(), **{name: kind for name, (kind, _) in COLUMNS.items()}}, type_column="type")
 TABLE = pa.table(
-    {"type": ["A"] * ROWS, **{name: pa.array(list(itertools.islice(itertools.cycle(values), ROWS)), kind) for name, (kind, values) in COLUMNS.items()}}
+    {
+        "type": ["A"] * ROWS,
+        **{name: pa.array(list(itertools.islice(itertools.cycle(values), ROWS)), kind) for name, (kind, values) in COLUMNS.items()},
+    }
 )
 EVENTS = [Event("A", None, row) for row in TABLE.to_pylist()]
 

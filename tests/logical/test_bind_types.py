@@ -138,7 +138,10 @@ X_I, X_D, X_P = field("i"), field("d"), field("p")
         ("x.i IS NOT NULL", Apply("not", (Apply("is_null", (X_I,), BOOL),), BOOL)),
         ("x.s NOT LIKE 'a%'", Apply("not", (Apply("like", (field("s"), Literal("a%", TEXT)), BOOL),), BOOL)),
         ("ABS(x.i) = 1", compare("=", Apply("abs", (X_I,), INT64), Literal(1, INT64))),
-        ("coalesce(x.i, x.d, NULL) = 1", compare("=", Apply("coalesce", (cast(X_I, DOUBLE), X_D, Literal(None, DOUBLE)), DOUBLE), Literal(1.0, DOUBLE))),
+        (
+            "coalesce(x.i, x.d, NULL) = 1",
+            compare("=", Apply("coalesce", (cast(X_I, DOUBLE), X_D, Literal(None, DOUBLE)), DOUBLE), Literal(1.0, DOUBLE)),
+        ),
         ("length(x.s) = 1", compare("=", Apply("length", (field("s"),), INT64), Literal(1, INT64))),
         ("upper(x.s) = lower('A')", compare("=", Apply("upper", (field("s"),), TEXT), Literal("a", TEXT))),
     ],
@@ -207,8 +210,16 @@ def value_of(expression, value):
 @pytest.mark.parametrize(
     ("kind", "constants", "values"),
     [
-        (INT64, [Decimal("2.5"), Decimal("-2.5"), Decimal("3.0"), Decimal("1e30"), Decimal("-1e30"), 3], [-3, -2, 2, 3, 2**63 - 1, -(2**63), None]),
-        (pa.decimal128(3, 1), [Decimal("0.25"), Decimal("0.2"), Decimal("99.95"), Decimal(-1000), 1], [Decimal("0.2"), Decimal("0.3"), Decimal("99.9"), None]),
+        (
+            INT64,
+            [Decimal("2.5"), Decimal("-2.5"), Decimal("3.0"), Decimal("1e30"), Decimal("-1e30"), 3],
+            [-3, -2, 2, 3, 2**63 - 1, -(2**63), None],
+        ),
+        (
+            pa.decimal128(3, 1),
+            [Decimal("0.25"), Decimal("0.2"), Decimal("99.95"), Decimal(-1000), 1],
+            [Decimal("0.2"), Decimal("0.3"), Decimal("99.9"), None],
+        ),
     ],
 )
 def test_rounded_constants_mean_the_same(name, kind, constants, values):
@@ -263,7 +274,9 @@ def test_lists_and_ranges(text, matching):
     found = condition(text)
 
     def holds(value):
-        literal = transform_expression(found, lambda node: Literal(value if node.path == ("i",) else None, node.type) if isinstance(node, Field) else node)
+        literal = transform_expression(
+            found, lambda node: Literal(value if node.path == ("i",) else None, node.type) if isinstance(node, Field) else node
+        )
         return evaluate.evaluate(literal, (), {})
 
     assert {value for value in (0, 1, 2, 3, None) if holds(value)} == matching

@@ -216,7 +216,9 @@ def _typed(name: str, table: pa.Table, type_column: str, *, named: bool) -> pa.T
     else:
         types = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([name])).dictionary_decode()
     if type_column in table.column_names:
-        raise SchemaError(f"the stream `{name}` has an attribute `{type_column}` and no type", help="rename it, or give another name with type=")
+        raise SchemaError(
+            f"the stream `{name}` has an attribute `{type_column}` and no type", help="rename it, or give another name with type="
+        )
     return table.append_column(type_column, types)
 
 
@@ -275,7 +277,9 @@ def time_number(time: object, schema: EventSchema) -> int:
     try:
         value = pa.array([time], kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
-        raise InputError(f"{time!r} is not a time of the column `{schema.time_column}` ({kind})", help="give it as the column has it") from None
+        raise InputError(
+            f"{time!r} is not a time of the column `{schema.time_column}` ({kind})", help="give it as the column has it"
+        ) from None
     if time is None or (pa.types.is_timestamp(kind) and isinstance(time, dt.datetime) and (time.tzinfo is None) != (kind.tz is None)):
         raise InputError(f"{time!r} is not a time of the column `{schema.time_column}` ({kind})", help="one of them has a time zone")
     return int(raw(value)[0])

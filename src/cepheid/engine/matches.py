@@ -193,7 +193,9 @@ class Matches(Sequence[Match]):
         events = layout.events.empty_table() if events is None else events
         keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
         partitions = nothing if layout.keys else None
-        return cls(layout, np.zeros(1, np.int64), nothing, nothing.astype(np.uint16), nothing, events, partitions, keys, null_keys=null_keys)
+        return cls(
+            layout, np.zeros(1, np.int64), nothing, nothing.astype(np.uint16), nothing, events, partitions, keys, null_keys=null_keys
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -393,7 +395,9 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
     partitions: Array | None = None
     keys: pa.Table | None = None
     if layout.keys:
-        partitions = np.concatenate([part.partitions + step for part, step in zip(compact, key_shift, strict=True) if part.partitions is not None])
+        partitions = np.concatenate(
+            [part.partitions + step for part, step in zip(compact, key_shift, strict=True) if part.partitions is not None]
+        )
         keys = pa.concat_tables([part.keys for part in compact if part.keys is not None])
     return Matches(
         layout,

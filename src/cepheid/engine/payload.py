@@ -29,7 +29,9 @@ LEAST_COMPACTION = 4096
 def decoded(table: pa.Table) -> pa.Table:
     """The table without dictionaries: chunks of several batches then go together."""
     columns = [
-        pa.chunked_array([plain(chunk) for chunk in column.chunks], column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        pa.chunked_array([plain(chunk) for chunk in column.chunks], column.type.value_type)
+        if pa.types.is_dictionary(column.type)
+        else column
         for column in table.columns
     ]
     return pa.table(columns, names=table.column_names)

@@ -193,7 +193,9 @@ def hoist(pattern: Pattern) -> tuple[Pattern, Bounds]:
 
 def _upper(interval: Interval, pattern: Pattern) -> int | None:
     if interval.lower > 0:
-        raise NotSupportedError("a window with a lower bound is not supported by the automaton engine", span=pattern.span, help=REFERENCE_HELP)
+        raise NotSupportedError(
+            "a window with a lower bound is not supported by the automaton engine", span=pattern.span, help=REFERENCE_HELP
+        )
     return interval.upper
 
 

@@ -79,7 +79,9 @@ class Recognizer:
             return self._feed(*self._order.push(table, times))
         if self.compiled.schema.time_column is not None:
             after = None if self._latest == NEVER else self._latest
-            check_order(times, table[self.compiled.schema.time_column], after=after, how="q.recognizer(.., lateness=..) accepts late events")
+            check_order(
+                times, table[self.compiled.schema.time_column], after=after, how="q.recognizer(.., lateness=..) accepts late events"
+            )
         return self._feed(table, times)
 
     def advance_time(self, time: object) -> Matches:

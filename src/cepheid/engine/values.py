@@ -376,9 +376,7 @@ def _remainder(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> tuple
 INTEGERS: Mapping[str, Callable[..., tuple[np.ndarray[Any, Any], Mask]]] = MappingProxyType(
     {"+": _add, "-": _subtract, "*": _multiply, "%": _remainder}
 )
-DOUBLES: Mapping[str, Any] = MappingProxyType(
-    {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
-)
+DOUBLES: Mapping[str, Any] = MappingProxyType({"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod})
 
 
 def _arithmetic(name: str) -> Callable[[list[Value], Apply], Value]:

@@ -93,7 +93,9 @@ def _has_then(query: syntax.Query) -> bool:
 def _check_options(context: Context, query: syntax.Query) -> None:
     if query.model is not None and not _has_then(query):
         place = context.clause("TIME", query.pattern.span, query.span)
-        raise context.error("TIME MODEL without THEN: nothing in the pattern asks for the next match", place, "leave it out, or write THEN for `;`")
+        raise context.error(
+            "TIME MODEL without THEN: nothing in the pattern asks for the next match", place, "leave it out, or write THEN for `;`"
+        )
     if query.limit is not None and query.limit < 1:
         raise context.error("LIMIT 0 gives no match", context.clause("LIMIT", query.pattern.span, query.span), "LIMIT 1 is the least")
 
@@ -112,7 +114,9 @@ def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) ->
             raise context.error(f"{owner} no attribute `{name}` to partition by", place, *help_)
         kind = context.schema.attributes[name]
         if canonical(kind) is None or pa.types.is_null(kind):
-            raise context.error(f"`{name}` is {kind}, which cannot be a partition key", place, "partition by a field of it in a column of its own")
+            raise context.error(
+                f"`{name}` is {kind}, which cannot be a partition key", place, "partition by a field of it in a column of its own"
+            )
 
 
 def _event_types(pattern: Pattern) -> set[str | None]:

@@ -147,7 +147,9 @@ class ExpressionBinder:
         """The event time of a variable; raises BindError where the events have none."""
         kind = self.context.schema.time_type
         if kind is None:
-            raise self.error("`$time` needs a time column, the events have none", span, "name it with time=, or compare positions: x.$index")
+            raise self.error(
+                "`$time` needs a time column, the events have none", span, "name it with time=, or compare positions: x.$index"
+            )
         return Time(variable, types.time_value_type(kind), previous)
 
     def bracketed(self, node: syntax.Local) -> Expression:

@@ -180,10 +180,17 @@ def _unbounded(pattern: Pattern) -> Pattern | None:
     """A pattern whose matches can be arbitrarily long, if there is one that no window bounds."""
     if isinstance(pattern, WithinEvents) or (isinstance(pattern, Within) and pattern.interval.upper is not None):
         return None
-    if isinstance(pattern, Sequence) and any(link.operator != ":" and (link.gap is None or link.gap.upper is None) for link in pattern.links):
+    if isinstance(pattern, Sequence) and any(
+        link.operator != ":" and (link.gap is None or link.gap.upper is None) for link in pattern.links
+    ):
         return pattern
     if isinstance(pattern, All):
         return pattern
-    if isinstance(pattern, Iterate) and not pattern.adjacent and pattern.maximum != 1 and (pattern.gap is None or pattern.gap.upper is None):
+    if (
+        isinstance(pattern, Iterate)
+        and not pattern.adjacent
+        and pattern.maximum != 1
+        and (pattern.gap is None or pattern.gap.upper is None)
+    ):
         return pattern
     return next((found for operand in variables.operands(pattern) if (found := _unbounded(operand)) is not None), None)

@@ -95,7 +95,9 @@ def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Patte
             continue
         name = target.expression.name
         if target.name is not None:
-            raise context.error(f"the variable `{name}` cannot be renamed in SELECT", target.span, "rename it in the pattern, with AS there")
+            raise context.error(
+                f"the variable `{name}` cannot be renamed in SELECT", target.span, "rename it in the pattern, with AS there"
+            )
         scope.supplier(name, target.expression.span)
         names.append(name)
     if names and found:
@@ -139,7 +141,10 @@ def _check_keys(context: Context, query: syntax.Query) -> None:
 
 def _check_names(context: Context, query: syntax.Query, targets: Targets) -> None:
     """No two columns of the output have one name."""
-    taken = {**dict.fromkeys(OUTPUT_COLUMNS, "every result has that column"), **dict.fromkeys(query.partition_by, "a partition key has that name")}
+    taken = {
+        **dict.fromkeys(OUTPUT_COLUMNS, "every result has that column"),
+        **dict.fromkeys(query.partition_by, "a partition key has that name"),
+    }
     columns = [*targets.variables, *(measure.name for measure in targets.measures)]
     time_measures = {measure.name for measure in targets.measures if _is_call_of(measure.expression, measure.name)}
     for name in columns:
@@ -229,7 +234,9 @@ class MeasureBinder(ExpressionBinder):
         if name in TIME_AGGREGATES:
             return self._time_aggregate(name, node)
         if len(node.arguments) != 1:
-            raise Mismatch(f"`{name}` takes 1 argument, here are {len(node.arguments)}", f"write {name}({'x' if name == 'count' else 'x.a'})")
+            raise Mismatch(
+                f"`{name}` takes 1 argument, here are {len(node.arguments)}", f"write {name}({'x' if name == 'count' else 'x.a'})"
+            )
         return self._count_events(node) if name == "count" else self._aggregate(name, node.arguments[0], node.span)
 
     def _time_aggregate(self, name: str, node: syntax.Call) -> Expression:
@@ -279,4 +286,3 @@ _AGGREGATE_TYPES: Mapping[str, tuple[Callable[[pa.DataType], bool], pa.DataType 
 """Per aggregate: the types it takes, and the type of its value (None: that of its argument)."""
 
 _TAKES: Mapping[str, str] = {"min": "numbers, texts and times", "max": "numbers, texts and times", "sum": "numbers", "avg": "numbers"}
-

@@ -62,10 +62,14 @@ class StructureBinder:
         """`T`, `ANY`."""
         schema = self.context.schema
         if node.name is not None:
-            known = schema.types if schema.types is not None else None if schema.type_column else {schema.stream: ()} if schema.stream else {}
+            known = (
+                schema.types if schema.types is not None else None if schema.type_column else {schema.stream: ()} if schema.stream else {}
+            )
             if known is not None and node.name not in known:
                 help_ = suggestion(node.name, filter(None, known), what="the event types are")
-                raise self.context.error(f"unknown event type `{node.name}`", node.span, *(help_ or ("the events have no type: write ANY",)))
+                raise self.context.error(
+                    f"unknown event type `{node.name}`", node.span, *(help_ or ("the events have no type: write ANY",))
+                )
             if node.name == ANY_VARIABLE:
                 raise self.context.error(
                     "the event type `ANY` cannot be told from the pattern ANY", node.span, "rename the type in the input"
@@ -78,7 +82,9 @@ class StructureBinder:
         if self.context.is_type(name) or name == ANY_VARIABLE:
             place = self.context.word(node.span, name)
             raise self.context.error(
-                f"`{name}` is an event type, and cannot be the name of a variable", place, f"write another name, as in AS {name.lower()}_event"
+                f"`{name}` is an event type, and cannot be the name of a variable",
+                place,
+                f"write another name, as in AS {name.lower()}_event",
             )
         if isinstance(node.pattern, syntax.Optional):
             self._lone(node.pattern, f"put AS inside: (.. AS {name})?")
@@ -124,7 +130,9 @@ class StructureBinder:
             raise self.context.error(fact, node.span, "leave it out" if high == 0 else f"write {{{high},{low}}}")
         if low < 1:
             optional = f"(..{{1,{'' if high is None else high}}})?"
-            raise self.context.error("repeated from 0 times: an iteration has one or more", node.span, f"write it as an optional item: {optional}")
+            raise self.context.error(
+                "repeated from 0 times: an iteration has one or more", node.span, f"write it as an optional item: {optional}"
+            )
         gap = None if node.gap is None else times.interval(self.context, node.gap, what="a gap")
         return plan.Iterate(self.inner(node.pattern), node.adjacent, gap, low, high, span=node.span)
 
@@ -183,23 +191,25 @@ class StructureBinder:
         )
 
 
-STRUCTURES: Mapping[type[syntax.Pattern], Callable[[StructureBinder, Any, Callable[[syntax.Pattern], Pattern]], Pattern]] = MappingProxyType(
-    {
-        syntax.Type: lambda binder, node, _: binder.event(node),
-        syntax.Named: lambda binder, node, _: binder.named(node),
-        syntax.Sequence: lambda binder, node, _: binder.sequence(node),
-        syntax.Optional: lambda binder, node, _: binder.optional(node),
-        syntax.Or: lambda _, node, below: plan.Or(tuple(map(below, node.operands)), span=node.span),
-        syntax.And: lambda _, node, below: plan.And(tuple(map(below, node.operands)), span=node.span),
-        syntax.All: lambda _, node, below: plan.All(tuple(map(below, node.operands)), span=node.span),
-        syntax.Iterate: lambda binder, node, _: binder.iterate(node),
-        syntax.Project: lambda binder, node, _: binder.project(node),
-        syntax.Select: lambda binder, node, _: binder.select(node),
-        syntax.Filter: lambda binder, node, below: binder.filter(node, below),
-        syntax.Within: lambda binder, node, below: binder.within(node, below),
-        syntax.Unless: lambda binder, node, below: binder.unless(node, below),
-        syntax.Absence: lambda binder, node, _: binder.absence(node),
-    }
+STRUCTURES: Mapping[type[syntax.Pattern], Callable[[StructureBinder, Any, Callable[[syntax.Pattern], Pattern]], Pattern]] = (
+    MappingProxyType(
+        {
+            syntax.Type: lambda binder, node, _: binder.event(node),
+            syntax.Named: lambda binder, node, _: binder.named(node),
+            syntax.Sequence: lambda binder, node, _: binder.sequence(node),
+            syntax.Optional: lambda binder, node, _: binder.optional(node),
+            syntax.Or: lambda _, node, below: plan.Or(tuple(map(below, node.operands)), span=node.span),
+            syntax.And: lambda _, node, below: plan.And(tuple(map(below, node.operands)), span=node.span),
+            syntax.All: lambda _, node, below: plan.All(tuple(map(below, node.operands)), span=node.span),
+            syntax.Iterate: lambda binder, node, _: binder.iterate(node),
+            syntax.Project: lambda binder, node, _: binder.project(node),
+            syntax.Select: lambda binder, node, _: binder.select(node),
+            syntax.Filter: lambda binder, node, below: binder.filter(node, below),
+            syntax.Within: lambda binder, node, below: binder.within(node, below),
+            syntax.Unless: lambda binder, node, below: binder.unless(node, below),
+            syntax.Absence: lambda binder, node, _: binder.absence(node),
+        }
+    )
 )
 """Per class of the syntax tree; the last argument binds what FILTER, WITHIN and UNLESS stand on."""
 
@@ -265,7 +275,9 @@ def _bind_filter(context: Context, pattern: Filter, around: Around) -> Pattern:
         if isinstance(condition, Literal):
             if condition.value is True:
                 continue
-            context.warn("the condition is FALSE for all events: its pattern has no match", unbound.span, "check its constants and parameters")
+            context.warn(
+                "the condition is FALSE for all events: its pattern has no match", unbound.span, "check its constants and parameters"
+            )
             condition = dataclasses.replace(condition, value=False)
         conditions.append(condition)
     return dataclasses.replace(pattern, pattern=inner, conditions=tuple(conditions)) if conditions else inner

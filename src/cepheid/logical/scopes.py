@@ -150,7 +150,11 @@ def _holder(variable: str, types: list[str | None]) -> str:
     if len(types) == 1 and types[0] is not None:
         return f"event type `{types[0]}`"
     names = [name for name in types if name is not None]
-    return f"`{variable}` (event types {quoted(names)})" if names and len(names) == len(types) else f"`{variable}`, which holds events of any type"
+    return (
+        f"`{variable}` (event types {quoted(names)})"
+        if names and len(names) == len(types)
+        else f"`{variable}`, which holds events of any type"
+    )
 
 
 def _attributes(context: Context, name: str, known: frozenset[str], types: list[str | None]) -> tuple[str, ...]:

@@ -234,7 +234,9 @@ def arithmetic(operator: str, left: Expression, right: Expression) -> Expression
     shape = operator, _time_kind(type_of(left)), _time_kind(type_of(right))
     if shape not in _TIME_ARITHMETIC:
         written = f"`{operator}` of {describe(kinds[0])} and {describe(kinds[1])}"
-        raise Mismatch(f"{written} has no meaning", "numbers: + - * / %; times: time - time, time + duration, time - duration, duration + duration")
+        raise Mismatch(
+            f"{written} has no meaning", "numbers: + - * / %; times: time - time, time + duration, time - duration, duration + duration"
+        )
     return _time_arithmetic(operator, left, right)
 
 

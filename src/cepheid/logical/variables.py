@@ -344,7 +344,9 @@ class Scoped:
 
     def iteration(self, variable: str) -> Iterate | None:
         """The iteration that `prev(variable)` speaks of: the innermost around the condition whose body defines the variable."""
-        return next((scope.pattern for scope in self.around if isinstance(scope.pattern, Iterate) and variable in scope.summary.defined), None)
+        return next(
+            (scope.pattern for scope in self.around if isinstance(scope.pattern, Iterate) and variable in scope.summary.defined), None
+        )
 
 
 def current_variables(condition: Expression) -> frozenset[str]:
