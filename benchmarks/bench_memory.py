@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import circumstances
 import numpy as np
-from bench_kernel import FORMULAS, program, uniform
 
+import circumstances
+from bench_kernel import FORMULAS, program, uniform
 from cepheid.engine.evaluation import Evaluation
 
 if TYPE_CHECKING:
