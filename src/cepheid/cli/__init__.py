@@ -1,0 +1,23 @@
+"""The command line: `cepheid run`, `explain`, `check`, `draw` and `doctor`.
+
+Comes in: arguments, files of events. Goes out: matches and texts on the standard output, everything else on the standard error, an exit
+status (`failures`). `files` reads events, `queries` the query and its parameters, `results` prints and writes matches, `running` evaluates
+on the engine asked for, `doctor` looks at the installation, `app` has the commands. Nothing is recognized here.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """The entry point `cepheid`. Ends the process with its exit status."""
+    try:
+        import rich  # noqa: F401 - asked for here, so that its absence has a message
+        import typer  # noqa: F401 - as above
+    except ImportError as error:
+        print(f'error: the command line needs {error.name}\nhelp: pip install "cepheid[cli]"', file=sys.stderr)
+        sys.exit(1)
+    from cepheid.cli.app import app
+
+    app()

@@ -1,0 +1,27 @@
+"""What `check` finds in a query that parses: errors of binding, warnings, and what no engine does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.engine.explain import assumed_schema
+from cepheid.errors import LimitError, NotSupportedError
+
+if TYPE_CHECKING:
+    import cepheid
+    from cepheid.schema import EventSchema
+
+
+def findings(query: cepheid.Query, schema: EventSchema | None) -> tuple[list[str], list[str]]:
+    """The warnings about a query and the notes, as printable texts.
+
+    schema: of the events; without it the query is bound to attributes with the types that it seems to want, so that names, scopes, windows
+    and strategies are checked, and types as far as the query tells them. Raises BindError.
+    """
+    notes = []
+    plan = query.bound(assumed_schema(query) if schema is None else schema)
+    try:
+        query.compiled(plan.schema)
+    except (NotSupportedError, LimitError) as error:
+        notes.append("note: right, but not evaluated by the engines\n" + str(error))
+    return list(plan.lints), notes

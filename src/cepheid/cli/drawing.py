@@ -1,0 +1,23 @@
+"""The drawing of a command: the automaton of a query, as it is or determinized."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from cepheid.automata.transform import determinize
+from cepheid.engine.explain import assumed_schema
+from cepheid.viz.graph import draw
+
+if TYPE_CHECKING:
+    import cepheid
+    from cepheid.schema import EventSchema
+
+ENDINGS = MappingProxyType({".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot"})
+"""The endings of drawings, and their formats."""
+
+
+def drawing(query: cepheid.Query, format: str, *, schema: EventSchema | None, deterministic: bool) -> str:  # noqa: A002 - public word
+    """The drawing as text; without a schema the one that the query could be about. Raises the errors of binding and evaluation."""
+    automaton = query.compiled(assumed_schema(query) if schema is None else schema).program.automaton
+    return draw(determinize(automaton) if deterministic else automaton, format=format)

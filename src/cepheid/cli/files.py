@@ -1,0 +1,260 @@
+"""Files of events as Arrow: CSV, JSON lines and Parquet, each with errors that say the place in the file.
+
+Comes in: arguments such as `flights.csv` or `flights=2013/january.parquet`. Goes out: one stream of events or {name: events}, as
+`cepheid.Query.run` takes them. Times in CSV and JSON are inferred: a column whose texts are all ISO 8601 with an offset is a timestamp in UTC,
+all without one a timestamp without zone, in microseconds, as Spark has them. Nothing is skipped: a line that cannot be read is an error.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.cli import jsonlines
+from cepheid.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+NULLS = ("", "NULL", "null", "NA", "NaN", "nan")
+"""Texts that are NULL in CSV where they stand without quotes."""
+
+BLOCK = 16 << 20
+"""Bytes in which column types are inferred first; if a later value does not fit, from the whole file."""
+
+MOST_BYTES = (1 << 31) - 1
+"""Longest CSV or JSON file whose types can be inferred from all of it, and longest line."""
+
+TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s*(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
+
+Progress = "Callable[[int, int], None]"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One file of events: its name as a stream (None: it has none), its path and what is in it."""
+
+    name: str | None
+    path: Path
+    events: pa.Table | pa.RecordBatchReader
+
+
+def named(arguments: Sequence[str]) -> list[tuple[str | None, Path]]:
+    """The stream names and paths of arguments: `name=path`, or a path alone; several paths alone are named by their files.
+
+    Raises InputError for a name that stands twice.
+    """
+    pairs: list[tuple[str | None, Path]] = []
+    for argument in arguments:
+        name, equals, rest = argument.partition("=")
+        if equals and name and "/" not in name and not Path(argument).exists():
+            pairs.append((name, Path(rest)))
+        else:
+            path = Path(argument)
+            pairs.append((path.name.partition(".")[0] if len(arguments) > 1 else None, path))
+    names = [name for name, _ in pairs]
+    double = next((name for name in names if name is not None and names.count(name) > 1), None)
+    if double is not None:
+        raise InputError(f"two files have the stream name `{double}`", help="name them: first=PATH second=PATH")
+    return pairs
+
+
+def load(arguments: Sequence[str], *, separator: str | None = None, lazily: bool = False) -> list[Stream]:
+    """The events of files.
+
+    separator: of CSV (default: a comma, a tab in .tsv). lazily: Parquet is left unread, as a reader. Raises InputError for files that are
+    missing, empty, damaged or of no known kind, with the line where there is one.
+    """
+    return [Stream(name, path, read(path, separator=separator, lazily=lazily)) for name, path in named(arguments)]
+
+
+def events_of(streams: Sequence[Stream]) -> Any:
+    """What `Query.run` takes: the events of one stream without a name, else {name: events}."""
+    if len(streams) == 1 and streams[0].name is None:
+        return streams[0].events
+    return {stream.name: stream.events for stream in streams}
+
+
+def read(path: Path, *, separator: str | None = None, lazily: bool = False) -> pa.Table | pa.RecordBatchReader:
+    """The events of one file; as `load`."""
+    reader = READERS.get(path.suffix.lower())
+    if path.is_dir():
+        raise InputError(f"{path} is a directory, not a file of events")
+    if not path.exists():
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = nearest(path.name, beside)
+        raise InputError(f"there is no file {path}", help=f"did you mean {path.parent / near}?" if near else ())
+    if reader is None:
+        raise InputError(
+            f"{path} has no ending that says what it is" if not path.suffix else f"files of events do not end in {path.suffix}",
+            help=f"the endings are {', '.join(READERS)}",
+        )
+    try:
+        if path.stat().st_size == 0:
+            raise InputError(f"{path} is empty: it does not even say which attributes events have")
+        return reader(path, separator, lazily)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- text
+
+
+def check_text(path: Path, *, quotes: bool) -> None:
+    """Raise InputError where a file is not UTF-8, and (quotes) where a quote is opened and never closed."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line, marks = 1, 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError as error:
+                # `object` starts with what the chunk before left over; a character that is cut there has no line end in it.
+                line += error.object[: error.start].count(b"\n")
+                wrong = error.object[error.start]
+                raise InputError(f"{path}, line {line}: byte 0x{wrong:02x} is not UTF-8", help="save the file as UTF-8") from None
+            line += chunk.count(b"\n")
+            marks += chunk.count(b'"') if quotes else 0
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line {line}: the file ends within a UTF-8 character", help="save the file as UTF-8") from None
+    if marks % 2:
+        raise InputError(f'{path}: a quote (") is opened and never closed', help='double a quote within a text: "say ""so"""')
+
+
+def _csv(path: Path, separator: str | None, _: bool) -> pa.Table:  # noqa: FBT001 - the signature of READERS
+    import pyarrow.csv as arrow_csv
+
+    check_text(path, quotes=True)
+    delimiter = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
+    convert = arrow_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=list(NULLS))
+    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    size = path.stat().st_size
+    table = None
+    for block in dict.fromkeys([BLOCK, min(max(size + 1, BLOCK), MOST_BYTES)]):
+        # One thread: only then do errors say the row.
+        options = arrow_csv.ReadOptions(use_threads=False, block_size=block)
+        try:
+            table = arrow_csv.read_csv(path, read_options=options, parse_options=parse, convert_options=convert)
+            break
+        except pa.ArrowInvalid as error:
+            failure = error
+    if table is None:
+        raise csv_error(path, str(failure), delimiter)
+    _check_header(path, table, delimiter)
+    return with_times(table)
+
+
+def csv_error(path: Path, reason: str, delimiter: str) -> InputError:
+    """What is wrong with a CSV file, from what its reader says of it."""
+    counts = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", reason)
+    if counts:
+        row, expected, got = map(int, counts.groups())
+        return InputError(
+            f"{path}, row {row}: {got} values where the header has {expected}",
+            help="the header is row 1; a value with a separator or a line end in it stands in double quotes"
+            + ("" if delimiter == "," else f" (the separator is {delimiter!r})"),
+        )
+    value = re.search(r"CSV conversion error to ([\w\[\], =]+): invalid value '(.*?)'", reason, re.DOTALL)
+    if value:
+        return InputError(f"{path}: '{value.group(2)}' is no {value.group(1)}, as the rest of its column is")
+    if "Empty CSV" in reason:
+        return InputError(f"{path} has no header", help="the first row names the attributes")
+    return InputError(f"{path} cannot be read as CSV: {reason}")
+
+
+def _check_header(path: Path, table: pa.Table, delimiter: str) -> None:
+    """Raise InputError for a header that was surely cut at the wrong separator."""
+    if table.num_columns == 1:
+        name = table.column_names[0]
+        other = next((each for each in (";", "\t", "|", ",") if each != delimiter and each in name), None)
+        if other is not None:
+            raise InputError(
+                f"{path} has one column, `{name}`: its separator is not {delimiter!r}",
+                help=f"--separator {'TAB' if other == chr(9) else repr(other)}",
+            )
+
+
+def _json(path: Path, _: str | None, __: bool) -> pa.Table:  # noqa: FBT001 - the signature of READERS
+    check_text(path, quotes=False)
+    return with_times(jsonlines.read(path, block=min(max(path.stat().st_size + 1, 1 << 20), BLOCK)))
+
+
+def _parquet(path: Path, _: str | None, lazily: bool) -> pa.Table | pa.RecordBatchReader:  # noqa: FBT001 - the signature of READERS
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        if not lazily:
+            return file.read()
+        schema = file.schema_arrow.remove_metadata()
+        return pa.RecordBatchReader.from_batches(schema, _batches(path, file, schema))
+    except pa.ArrowException as error:
+        raise damaged(path, error) from None
+
+
+def _batches(path: Path, file: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    try:
+        for piece in file.iter_batches():
+            yield piece.replace_schema_metadata(schema.metadata)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> InputError:
+    """A Parquet file that cannot be read."""
+    reason = str(error).partition("\n")[0].rstrip(".")
+    return InputError(f"{path} cannot be read as Parquet: {reason}", help="was it written to its end?")
+
+
+READERS: dict[str, Callable[[Path, str | None, bool], pa.Table | pa.RecordBatchReader]] = {
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".jsonl": _json,
+    ".ndjson": _json,
+    ".json": _json,
+    ".parquet": _parquet,
+}
+"""The endings of files of events: (path, separator, lazily) -> events."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------------- times
+
+
+def with_times(table: pa.Table) -> pa.Table:
+    """The table with columns of ISO 8601 texts as timestamps, and timestamps in microseconds where that loses nothing."""
+    for index, name in enumerate(table.column_names):
+        column = table.column(index)
+        changed = _microseconds(column) if pa.types.is_timestamp(column.type) else _timestamps(column)
+        if changed is not None:
+            table = table.set_column(index, name, changed)
+    return table
+
+
+def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    try:
+        return column.cast(pa.timestamp("us", column.type.tz))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """A text column as timestamps, or None if some text is none; the first text decides early."""
+    if not pa.types.is_string(column.type):
+        return None
+    first = pc.drop_null(column.slice(0, 1000))
+    if not len(first) or not TIME.fullmatch(first[0].as_py()):
+        return None
+    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ns")):
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return None

@@ -1,0 +1,93 @@
+"""The query of a command: its text from a file, the standard input or the command line, and the values of its parameters."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cepheid
+from cepheid.errors import CepheidError, InputError, QuerySyntaxError
+from cepheid.language import parse_condition, read_query, syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STANDARD_INPUT = "-"
+
+
+def load(source: str, *, expression: bool, parameters: Iterable[str]) -> cepheid.Query:
+    """The query of a command.
+
+    source: a file's name, "-" for the standard input, or with `expression` the text itself. parameters: as `parameter` reads them.
+    Raises InputError for a file that cannot be read, and the errors of the language.
+    """
+    return cepheid.query(source if expression else text_of(source), args=dict(map(parameter, parameters)))
+
+
+def text_of(source: str) -> str:
+    """The text of a query file, or of the standard input."""
+    if source == STANDARD_INPUT:
+        try:
+            return sys.stdin.buffer.read().decode("utf-8").removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            raise InputError(f"the query on the standard input is not UTF-8 at byte {error.start}", help="send it as UTF-8") from None
+    path = Path(source)
+    try:
+        return read_query(path)
+    except IsADirectoryError:
+        raise InputError(f"{source} is a directory, not the file of a query") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, CepheidError):
+            raise
+        if looks_like_query(source):
+            raise InputError(
+                "the first argument is the name of a file, and this looks like a query", help="add -e to give its text"
+            ) from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"the query file {source} cannot be read: {reason}") from None
+
+
+def looks_like_query(source: str) -> bool:
+    """Whether an argument is the text of a query rather than a file's name."""
+    first, _, rest = source.strip().partition(" ")
+    return first.upper() in ("SELECT", "EVENT") and bool(rest)
+
+
+def parameter(given: str) -> tuple[str, object]:
+    """`limit=40` as a name and a typed value.
+
+    The value is what the language makes of it: a number, TRUE, FALSE, NULL, DATE '..', TIMESTAMP '..', a duration such as 5s, a text in
+    single quotes; everything else is text as it stands. Raises InputError without a name.
+    """
+    name, equals, text = given.partition("=")
+    name = name.strip().removeprefix(":")
+    if not equals or not name:
+        raise InputError(f"--param {given} is not a name and a value", help="write --param limit=40")
+    try:
+        value = python_value(parse_condition(text))
+    except QuerySyntaxError:
+        return name, text
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"--param {given} has no value: {error}", help="write a text in single quotes, if it is one") from None
+    return name, text if value is Ellipsis else value
+
+
+def python_value(node: syntax.Expression) -> object:
+    """The Python value of a literal of the language; Ellipsis for every other expression."""
+    match node:
+        case syntax.Number(text=text):
+            return float(text) if "e" in text.lower() else Decimal(text) if "." in text else int(text)
+        case syntax.Negative(operand=syntax.Number() as operand):
+            return -python_value(operand)  # type: ignore[operator]  # a number
+        case syntax.Text(value=value) | syntax.Constant(value=value):
+            return value
+        case syntax.Instant(kind="DATE", value=value):
+            return dt.date.fromisoformat(value.strip())
+        case syntax.Instant(value=value):
+            return dt.datetime.fromisoformat(value.strip())
+        case syntax.DurationValue(duration=syntax.Duration(value=value, unit=unit)) if unit is not None:
+            return dt.timedelta(microseconds=float(value * unit.value / 1_000))
+    return Ellipsis

@@ -1,0 +1,207 @@
+"""Matches as a table on a terminal, as JSON lines or as Parquet.
+
+Comes in: a `Found`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every engine). A
+file appears under its name only when it is complete.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.console import Console
+
+PIECE = 10_000
+"""Matches that are turned into rows at once."""
+
+EVENT_WIDTH = 60
+"""Longest text of an event in the printed table, in characters."""
+
+PIPED_WIDTH = 10_000
+"""Columns of a table that no terminal shows: nothing is cut there."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a run.
+
+    count: matches. piece: a slice of them, (start, stop) -> table. schema: of the pieces. plain: attributes that the printed events leave
+    out, for they are the same in all or stand in columns of their own. asked: attributes that the query speaks of, printed first. notes: what
+    the user must know of, such as events that were dropped.
+    """
+
+    count: int
+    piece: Callable[[int, int], pa.Table]
+    schema: pa.Schema
+    plain: frozenset[str] = frozenset()
+    asked: tuple[str, ...] = ()
+    time: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """All matches, `PIECE` at a time."""
+        for start in range(0, self.count, PIECE):
+            yield self.piece(start, min(start + PIECE, self.count))
+
+
+# --------------------------------------------------------------------------------------------------------------------------- files
+
+
+def check_output(output: str, *, overwrite: bool, inputs: Sequence[Path] = (), endings: Sequence[str] = ()) -> Path:
+    """The path of an output, if it can be written; raises InputError before any work is done."""
+    path = Path(output)
+    if endings and path.suffix.lower() not in endings:
+        raise InputError(f"the ending of {path} does not say what to write", help=f"the endings are {', '.join(endings)}")
+    if path.is_dir():
+        raise InputError(f"{path} is a directory, not a file to write")
+    if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
+        raise InputError(f"{path} is an input too: it would be overwritten while it is read")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists already", help="--overwrite replaces it")
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(f"{path} cannot be written: there is no directory {folder}")
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise InputError(f"{path} cannot be written: permission denied")
+    return path
+
+
+@contextmanager
+def complete(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to; it takes its place in the end, and nothing is left of it where that is not reached."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield beside
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write(found: Found, path: Path) -> None:
+    """Write all matches to a file of `WRITERS`."""
+    with complete(path) as beside:
+        WRITERS[path.suffix.lower()](found, beside)
+
+
+def write_parquet(found: Found, path: Path) -> None:
+    """One row per match."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, found.schema) as writer:
+        for piece in found.pieces():
+            writer.write_table(piece)
+
+
+def write_jsonl(found: Found, path: Path) -> None:
+    """One object per match."""
+    with path.open("w", encoding="utf-8") as file:
+        for line in json_lines(found):
+            file.write(line + "\n")
+
+
+WRITERS: dict[str, Callable[[Found, Path], None]] = {".parquet": write_parquet, ".jsonl": write_jsonl, ".ndjson": write_jsonl}
+
+
+def json_lines(found: Found) -> Iterator[str]:
+    """The matches as JSON: times in ISO 8601, with Z where they are in UTC; decimals and durations as text; NaN as null."""
+    for piece in found.pieces():
+        for row in piece.to_pylist():
+            yield json.dumps(row_value(row), ensure_ascii=False, allow_nan=False)
+
+
+def row_value(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, dict):
+        return {name: row_value(content) for name, content in value.items()}
+    if isinstance(value, list):
+        return [row_value(content) for content in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dt.datetime | dt.date | dt.time | dt.timedelta | Decimal) or hasattr(value, "isoformat"):
+        return time_text(value, separator="T") if isinstance(value, dt.datetime) else str(value)
+    return value
+
+
+def time_text(value: dt.datetime, *, separator: str = " ") -> str:
+    """A time in ISO 8601; UTC is Z."""
+    return value.isoformat(separator).removesuffix("+00:00") + ("Z" if value.utcoffset() == dt.timedelta(0) else "")
+
+
+# ----------------------------------------------------------------------------------------------------------------------- terminals
+
+
+def console(*, error: bool = False) -> Console:
+    """Where texts are printed; without a terminal, lines are as long as they are."""
+    from rich.console import Console
+
+    stream = sys.stderr if error else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return Console(stderr=error, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def print_table(found: Found, *, limit: int) -> None:
+    """Print the first `limit` matches (0: all)."""
+    from rich import box
+    from rich.table import Table
+
+    shown = found.count if limit == 0 else min(limit, found.count)
+    if not found.count:
+        return
+    terminal = console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold" if terminal.is_terminal else "")
+    for field in found.schema:
+        number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+        table.add_column(field.name, justify="right" if number else "left", overflow="ellipsis" if terminal.is_terminal else "fold")
+    for row in found.piece(0, shown).to_pylist():
+        table.add_row(*(cell(value, found) for value in row.values()))
+    with terminal.capture() as captured:
+        terminal.print(table)
+    # A table pads its cells to the end of the line; nobody needs that in a file.
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    if shown < found.count:
+        print(f".. and {found.count - shown:,} more (--limit-rows 0 prints all, -o FILE writes all)", file=sys.stderr)
+
+
+def cell(value: Any, found: Found) -> str:
+    """A value of the printed table; of several events the first and the last."""
+    if not isinstance(value, list) or not all(isinstance(event, dict) for event in value):
+        return scalar_text(value)
+    if len(value) < 3:
+        return "; ".join(event_text(event, found) for event in value) or "-"
+    return f"{event_text(value[0], found)} .. {event_text(value[-1], found)} ({len(value)} events)"
+
+
+def event_text(event: dict[str, Any], found: Found) -> str:
+    """An event: its time, then the attributes that the query speaks of, or where it speaks of none, the others."""
+    names = found.asked or tuple(name for name in event if name not in found.plain and name != found.time)
+    parts = [scalar_text(event[found.time])] if found.time in event else []
+    parts += [f"{name}={scalar_text(event[name])}" for name in names if name in event and event[name] is not None]
+    text = " ".join(parts)
+    return text if len(text) <= EVENT_WIDTH else text[: EVENT_WIDTH - 2] + ".."
+
+
+def scalar_text(value: Any) -> str:
+    """One value; NULL for none."""
+    if value is None:
+        return "NULL"
+    text = time_text(value) if isinstance(value, dt.datetime) else str(value)
+    return "".join(c if c.isprintable() else " " for c in text)

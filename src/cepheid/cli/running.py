@@ -1,0 +1,264 @@
+"""Evaluation of a query over files, on the engine asked for.
+
+The embedded engine and the reference take what was read; Spark gets the same Arrow data in a session of its own on this machine, so that
+types mean the same. All give the same columns.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.cli import files
+from cepheid.cli.results import Found
+from cepheid.engine.inputs import source_of
+from cepheid.engine.matches import plain_type
+from cepheid.errors import NotSupportedError, SchemaError
+from cepheid.language import syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    import cepheid
+    from cepheid.schema import EventSchema
+
+ROW = "$row"
+"""A column of the DataFrame that is no attribute of the events: the number of the row in its file."""
+
+
+class Engine(StrEnum):
+    """The engines of `--engine`."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+    REFERENCE = "reference"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a run."""
+
+    type: str | None = None
+    time: str | None = None
+    order: tuple[str, ...] = ()
+    sort: bool = False
+    null_keys: str = "drop"
+    engine: Engine = Engine.LOCAL
+    separator: str | None = None
+    progress: bool = False
+
+
+def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found:
+    """The matches of the query in files; raises the errors of reading, binding and evaluation."""
+    lazily = settings.engine is Engine.LOCAL and len(arguments) == 1 and not settings.sort and not settings.order
+    streams = files.load(arguments, separator=settings.separator, lazily=lazily)
+    if settings.engine is Engine.SPARK:
+        return on_spark(query, streams, settings)
+    events = files.events_of(streams)
+    source = schema_of(query, streams, settings)
+    with progress_bar("matching", shown=settings.progress) as advance:
+        if isinstance(events, pa.RecordBatchReader):
+            events = counted(events, advance)
+        matches = query.run(
+            events,
+            type=settings.type,
+            time=settings.time,
+            sort=settings.sort,
+            order=settings.order,
+            null_keys=settings.null_keys,
+            engine="reference" if settings.engine is Engine.REFERENCE else None,
+            progress=advance,
+        )
+    notes = _dropped(matches.null_keys)
+    notes += [f"{matches.undecided:,} matches are not decided yet: their time of absence has not ended"] if matches.undecided else []
+    return found(
+        query,
+        source,
+        len(matches),
+        lambda start, stop: matches[start:stop].to_arrow(events=True),
+        schema=matches.layout.schema(events=True),
+        notes=notes,
+    )
+
+
+def _dropped(events: int) -> list[str]:
+    return [f"{events:,} events have no key and take no part (--null-keys group makes them one)"] if events else []
+
+
+def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> EventSchema:
+    """The schema of the events in files, as the query reads them. Nothing but schemas is looked at."""
+    empty = [files.Stream(stream.name, stream.path, stream.events.schema.empty_table()) for stream in streams]
+    return source_of(files.events_of(empty), query.tree, type=settings.type, time=settings.time).schema
+
+
+def schema_of_files(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> EventSchema | None:
+    """The schema of the events in files, as `run` would read them; None without files."""
+    if not arguments:
+        return None
+    return schema_of(query, files.load(arguments, separator=settings.separator, lazily=True), settings)
+
+
+def found(
+    query: cepheid.Query, source: EventSchema, count: int, piece: Callable[[int, int], pa.Table], *, schema: pa.Schema, notes: Sequence[str]
+) -> Found:
+    """The result, with what its printing has to know of the query."""
+    plain = {*query.tree.partition_by, source.type_column or ""}
+    asked = [name for name in attributes(query.tree) if name in source.attributes and name not in plain and name != source.time_column]
+    return Found(count, piece, schema, frozenset(plain), tuple(dict.fromkeys(asked)), source.time_column, tuple(notes))
+
+
+def attributes(node: syntax.Node) -> Iterator[str]:
+    """The names in a query that may be attributes, in the order written."""
+    if isinstance(node, syntax.Attribute):
+        yield node.path[0]
+    elif isinstance(node, syntax.Word):
+        yield node.name
+    for child in node.children():
+        yield from attributes(child)
+
+
+def counted(reader: pa.RecordBatchReader, advance: Callable[[int, int], None] | None) -> pa.RecordBatchReader:
+    """The reader, which says how many rows it has given."""
+    if advance is None:
+        return reader
+
+    def pieces() -> Iterator[pa.RecordBatch]:
+        done = 0
+        for piece in reader:
+            yield piece
+            done += piece.num_rows
+            advance(done, 0)
+
+    return pa.RecordBatchReader.from_batches(reader.schema, pieces())
+
+
+@contextmanager
+def progress_bar(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on the standard error: call with (rows done, rows; 0: not known)."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} events"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task(what, total=None)
+
+        def advance(done: int, rows: int) -> None:
+            progress.update(task, completed=done, total=rows or None)
+
+        yield advance
+
+
+# --------------------------------------------------------------------------------------------------------------------------- Spark
+
+
+def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> Found:
+    """The matches of the query, by Spark on this machine, in the order of their ends."""
+    source = schema_of(query, streams, settings)
+    layout = query.compiled(source).layout
+    if layout.time is None:
+        raise NotSupportedError("on Spark events need a time column", help="name it with time=")
+    if layout.measures:
+        raise NotSupportedError(
+            "the measures of SELECT are not evaluated on Spark yet", help="leave out --engine spark, or select variables"
+        )
+    from cepheid.spark import merge, on, translated
+
+    with session(shown=settings.progress) as spark:
+        frames = {stream.name or "": frame_of(spark, stream) for stream in streams}
+        named = len(streams) > 1 or streams[0].name is not None
+        frame = merge(time=layout.time, type=settings.type, **frames) if named else frames[""]
+        shown = [name for name in layout.events.names if name != ROW]
+        recognition = on(
+            query, type=settings.type, time=layout.time, order=(*settings.order, ROW), null_keys=settings.null_keys, columns=shown
+        )
+        with progress_bar("Spark matches", shown=settings.progress), translated():
+            table = frame.transform(recognition).toArrow()
+        dropped = recognition.counts().get("null_keys", 0)
+    schema = layout.schema(events=True)
+    # Spark gives them in no order: by their ends, of those the ones that started last first.
+    table = table.cast(schema).sort_by([("end_time", "ascending"), ("start_time", "descending")])
+    return found(
+        query, source, table.num_rows, lambda start, stop: table.slice(start, stop - start), schema=schema, notes=_dropped(dropped)
+    )
+
+
+@contextmanager
+def session(*, shown: bool) -> Iterator[SparkSession]:
+    """A Spark session on this machine, stopped in the end if it was not there before; raises SetupError without Java or pyspark."""
+    from cepheid.spark import local_session
+
+    before = _is_running()
+    with progress_bar("Spark starts", shown=shown), _without_log():
+        spark = local_session()
+    try:
+        yield spark
+    finally:
+        if not before:
+            spark.stop()
+
+
+def _is_running() -> bool:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return False
+    return SparkSession.getActiveSession() is not None
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Keep what the Java that starts here writes to its standard error; it is shown only if the start fails."""
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        sys.stderr.flush()
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(before, log.read())
+            raise
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+
+
+def frame_of(spark: SparkSession, stream: files.Stream) -> DataFrame:
+    """The events as a DataFrame, with the number of each row, which decides between equal times as it does embedded."""
+    events = stream.events
+    table = events.read_all() if isinstance(events, pa.RecordBatchReader) else events
+    for index, field in enumerate(table.schema):
+        kind = plain_type(field.type)
+        if pa.types.is_timestamp(kind):
+            kind = pa.timestamp("us", kind.tz)
+        if kind != field.type:
+            try:
+                table = table.set_column(index, field.name, table.column(index).cast(kind))
+            except pa.ArrowInvalid:
+                fact = f"`{field.name}` of {stream.path} is {field.type} and finer than microseconds, which Spark cannot hold"
+                raise SchemaError(fact, help="round it, or leave out --engine spark") from None
+    table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.createDataFrame(table)
+    except PySparkException as error:
+        raise SchemaError(f"Spark cannot read {stream.path}: {error}", help="leave out --engine spark") from None
