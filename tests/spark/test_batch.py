@@ -181,6 +181,19 @@ def test_ties_are_an_error_with_the_way_out(spark):
     assert frame_of(spark, table).transform(query.on(order="any")).count() == 2
 
 
+def test_order_columns_compare_as_in_run(spark):
+    names = ["b", "A", None, "a"]
+    table = pa.table({"ts": [2, 2, 2, 2], "type": ["B", "A", "C", "B"], "k": [7, 7, 7, 7], "n": names, "r": [2.5, -1.0, None, 0.5]})
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.k = y.k AND z.k = y.k")
+    frame = frame_of(spark, table).withColumn("n", F.collate("n", "UNICODE_CI"))
+    for order in ("n", "r"):
+        found = frame.transform(query.on(order=order, columns="n")).toArrow()
+        expected = [[row[name][0]["n"] for name in "xyz"] for row in query.run(table, order=order).to_arrow(events=True).to_pylist()]
+        assert [[row[name][0]["n"] for name in "xyz"] for row in found.to_pylist()] == expected == [["A", "b", None], ["A", "a", None]]
+        # The key comes from equalities: it is no output column.
+        assert found.column_names == ["start_time", "end_time", "x", "y", "z"]
+
+
 def test_null_times_are_an_error_or_dropped(spark):
     table = pa.table({"ts": pa.array([1, None, 3], pa.int64()), "type": ["A", "X", "B"], "k": ["a", "b", "a"]})
     query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")

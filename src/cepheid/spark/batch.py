@@ -22,7 +22,7 @@ from cepheid import errors
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.schema import DEFAULT_TIME
-from cepheid.spark.columns import ColumnPrinter, binary_text, column_named
+from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text
 from cepheid.spark.source import source_of
 from cepheid.spark.worker import INDEX, LETTER, TIME, Task, pack_schema, recognize
 
@@ -250,6 +250,7 @@ class Plan:
             payload=tuple((name, self.payload_column(name)) for name in self.needed()),
             shown=(*self.shown, INDEX) if self.options.positions else self.shown,
             ties=None if self.options.any_order else tuple(self.tie_columns()),
+            tie_names=self.options.order,
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
         )
@@ -266,19 +267,25 @@ class Plan:
         """The key, as values that are equal exactly where the keys are: no NaN, no -0.0, no collation."""
         columns = {}
         for index, name in enumerate(self.compiled.keys):
-            kind = self.source.fields[name]
-            column = binary_text(column_named(self.source.names[name]), kind)
-            if isinstance(kind, spark_types.FloatType | spark_types.DoubleType):
-                column = F.when(~F.isnan(column), column + F.lit(0.0).cast(kind))
-            columns[f"k{index}"] = column
+            comparable = self._comparable(name)
+            columns[f"k{index}"] = column_named(self.source.names[name]) if comparable is None else comparable
         return columns
+
+    def _comparable(self, name: str) -> Column | None:
+        """An attribute as values that Spark compares as the language does, None where the attribute's own are."""
+        kind, column = self.source.fields[name], column_named(self.source.names[name])
+        if isinstance(kind, spark_types.FloatType | spark_types.DoubleType):
+            return F.when(~F.isnan(column), column + F.lit(0.0).cast(kind))
+        return None if is_binary_text(kind) else binary_text(column, kind)
 
     def tie_columns(self) -> dict[str, Column]:
         """What orders events of one key and time."""
         columns = {} if self.source.rank is None else {self.source.rank: column_named(self.source.rank)}
-        for name in self.options.order:
+        for index, name in enumerate(self.options.order):
             column = self.source.names[name]
-            columns[column] = column_named(column)
+            comparable = self._comparable(name)
+            # Under a name of its own where it differs from the attribute, which may be shown too.
+            columns[column if comparable is None else f"o{index}"] = column_named(column) if comparable is None else comparable
         return columns
 
     def letter(self, printer: ColumnPrinter) -> Column:
@@ -321,12 +328,17 @@ class Plan:
         return frame.select(*(column.alias(name) for name, column in columns.items())), observation
 
     def _without_nulls(self, frame: DataFrame, time: Column) -> tuple[DataFrame, Observation | None]:
-        """The events that have a key and a time, where the others are dropped; they are counted on the way."""
+        """The events that have a key and a time, where the others are dropped, and counted on the way.
+
+        Where the key comes from equalities, a NULL in it is no dropped event: it is one that no match can have.
+        """
         counted: dict[str, Column] = {}
         if self.null_keys == "drop" and self.compiled.keys:
             null = functools.reduce(operator.or_, (column.isNull() for column in self.key_columns().values()))
-            nullable = any(self._nullable(name) for name in self.compiled.keys)
-            counted |= {"null_keys": null} if nullable else {}
+            if self.compiled.derived:
+                frame = frame.where(~null)
+            elif any(self._nullable(name) for name in self.compiled.keys):
+                counted["null_keys"] = null
         if self.options.null_time == "drop" and self._nullable(self.compiled.layout.time or ""):
             counted["null_times"] = time.isNull()
         if not counted:
@@ -348,7 +360,8 @@ class Plan:
             frame = frame.repartition(*numbers, *map(column_named, keys))
         else:
             frame = frame.repartition(1)
-        return frame.sortWithinPartitions(*map(column_named, [*keys, TIME, *self.tie_columns()]))
+        ties = [column_named(name).asc_nulls_last() for name in self.tie_columns()]
+        return frame.sortWithinPartitions(*map(column_named, [*keys, TIME]), *ties)
 
     # ---------------------------------------------------------------------------------------------------------------- what is said
 
@@ -361,7 +374,7 @@ class Plan:
             where = "one task reads all events: the query has no PARTITION BY"
         dropped = "events that can change nothing, before the shuffle" if self.dropping else f"none ({self._why_all()})"
         ties = [*(["the stream's place in FROM"] if self.source.rank else []), *(f"`{name}`" for name in options.order)]
-        rest = "then in any order" if options.any_order else "what is equal then is an error"
+        rest = "then in any order, so that the answer may differ between runs" if options.any_order else "what is equal then is an error"
         guarantee = compiled.guarantee
         lines = {
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",

@@ -122,9 +122,12 @@ def column_named(name: str) -> Column:
 
 def binary_text(column: Column, kind: spark_types.DataType) -> Column:
     """A text column without its collation; any other column as it is."""
-    if isinstance(kind, spark_types.StringType) and getattr(kind, "collation", BINARY) != BINARY:
-        return F.collate(column, BINARY)
-    return column
+    return column if is_binary_text(kind) else F.collate(column, BINARY)
+
+
+def is_binary_text(kind: spark_types.DataType) -> bool:
+    """Whether values of a type are no text, or text that Spark compares by its bytes."""
+    return not isinstance(kind, spark_types.StringType) or getattr(kind, "collation", BINARY) == BINARY
 
 
 BINARY = "UTF8_BINARY"

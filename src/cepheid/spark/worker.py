@@ -22,7 +22,7 @@ from cepheid.query import query
 from cepheid.schema import EventSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from cepheid.engine.evaluation import Chunk
     from cepheid.engine.planner import Compiled
@@ -46,7 +46,7 @@ class Task:
     text, args, schema: the query, and the arguments of its `EventSchema` (attributes as (name, serialized Arrow type)). fingerprint: of the
     driver's program; letters mean the same here and there. keys: input columns of the key, by position of PARTITION BY. payload: (attribute,
     input column), the events' attributes that the output needs. shown: what the events of the output have, in order. ties: input columns that
-    order equal times; None: ties are in any order. index: whether positions are shown.
+    order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
     """
 
     text: str
@@ -58,6 +58,7 @@ class Task:
     payload: tuple[tuple[str, str], ...]
     shown: tuple[str, ...]
     ties: tuple[str, ...] | None
+    tie_names: tuple[str, ...]
     index: bool
     time_name: str
 
@@ -188,7 +189,7 @@ class Run:
         if tied.any():
             row = int(np.argmax(tied))
             time = batch.column(TIME)[row].as_py()
-            how = f" and the same {', '.join(f'`{name}`' for name in self._tie_names())}" if self.task.ties else ""
+            how = f" and the same {', '.join(f'`{name}`' for name in self.task.tie_names)}" if self.task.tie_names else ""
             raise InputError(
                 f"two events{self._of_key(batch, row)} have the same time {time}{how}, and nothing says which comes first",
                 help=(
@@ -196,10 +197,6 @@ class Run:
                     'or say that any order will do: q.on(.., order="any")',
                 ),
             )
-
-    def _tie_names(self) -> Sequence[str]:
-        attributes = {column: name for name, column in self.task.payload}
-        return [attributes.get(column, column) for column in self.task.ties or ()]
 
     def _of_key(self, batch: pa.RecordBatch, row: int) -> str:
         values = [f"{name}={batch.column(column)[row].as_py()!r}" for name, column in zip(self.task.key_names, self.task.keys, strict=True)]
@@ -325,8 +322,6 @@ class Kept:
 def different(column: pa.Array) -> Array:
     """For each row but the first whether its value differs from the one before; NULL is a value (bool, n - 1)."""
     before, after = column.slice(0, len(column) - 1), column.slice(1)
-    if len(before) == 0:
-        return np.zeros(0, np.bool_)
     unequal = pc.not_equal(before, after)
     if column.null_count:
         null = pc.not_equal(pc.is_null(before), pc.is_null(after))

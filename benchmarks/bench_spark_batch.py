@@ -1,0 +1,90 @@
+"""Spark batch against its own floor: `q.on` beside the same shuffle and sort with a mapInArrow that reads all and returns none.
+
+    python benchmarks/bench_spark_batch.py [--rows N] [--repeat R]
+
+Uniform events of five types in a Parquet file, with 1,000 keys and with 1 M keys. Floor and query run in turns, in one session; a figure is
+the median of R runs after one that does not count. The floor reads exactly the columns and rows that the query's tasks read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import cepheid
+import circumstances
+from cepheid.spark import local_session
+from cepheid.spark.batch import Plan, on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+BAR = 1.5
+"""Most times the floor's wall time."""
+
+QUERY = "SELECT * WHERE A AS x ; B AS y ; C AS z PARTITION BY k LIMIT 1"
+
+
+def write_events(path: Path, rows: int, keys: int) -> None:
+    """Uniform events of five types: one second after the other, each of a random key."""
+    rng = np.random.default_rng(7)
+    types = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 5, rows), pa.int32()), pa.array(list("ABCDE")))
+    times = pa.array(np.arange(rows) * 1_000_000, pa.timestamp("us", "UTC"))
+    table = pa.table({"ts": times, "type": types.dictionary_decode(), "k": rng.integers(0, keys, rows), "v": rng.random(rows)})
+    pq.write_table(table, path, row_group_size=500_000)
+
+
+def read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The floor's function: every batch is read, nothing is returned."""
+    for _ in batches:
+        pass
+    yield from ()
+
+
+def seconds(frame: DataFrame) -> float:
+    """Wall time of running a frame without keeping its rows."""
+    start = time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - start
+
+
+def measure(events: DataFrame, repeat: int) -> dict[str, Any]:
+    """Floor and query in turns."""
+    query = cepheid.query(QUERY)
+    plan = Plan.of(query, on(query).options, events)
+    floor = plan.distributed(plan.prepared()[0]).mapInArrow(read_all, "nothing int")
+    matches = events.transform(query.on())
+    pairs = [(seconds(floor), seconds(matches)) for _ in range(repeat + 1)][1:]
+    low, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return {"floor_seconds": round(low, 3), "seconds": round(ours, 3), "ratio": round(ours / low, 3), "matches": matches.count()}
+
+
+def main() -> None:
+    """Measures both numbers of keys and keeps the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    options = parser.parse_args()
+    spark = local_session(app_name="cepheid-bench", memory="4g")
+    figures = []
+    with tempfile.TemporaryDirectory() as folder:
+        for keys in (1_000, 1_000_000):
+            path = Path(folder) / f"{keys}.parquet"
+            write_events(path, options.rows, keys)
+            figures.append({"keys": keys, **measure(spark.read.parquet(str(path)), options.repeat)})
+    spark.stop()
+    circumstances.write("spark_batch", {"rows": options.rows, "repeat": options.repeat, "query": QUERY, "bar_ratio": BAR, "run": figures})
+
+
+if __name__ == "__main__":
+    main()

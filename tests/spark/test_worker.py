@@ -1,0 +1,147 @@
+"""The function inside a task, without Spark: sorted batches cut anywhere give the matches of `q.run`."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.spark import worker
+from cepheid.testing.generators import random_query, random_stream, table
+
+KEY = pa.int64()
+
+
+def task_of(query, schema, *, index=False, ties=("row",), shown=None):
+    compiled = query.compiled(query.schema(schema))
+    keys = tuple(f"k{number}" for number in range(len(compiled.keys)))
+    named = dict(zip(compiled.keys, keys, strict=True)) if compiled.layout.keys else {}
+    shown = tuple(shown or schema.names)
+    return compiled, {
+        "text": query.text,
+        "args": tuple(query.args.items()),
+        "schema": worker.pack_schema(compiled.schema),
+        "fingerprint": compiled.program.fingerprint,
+        "keys": keys,
+        "key_names": compiled.keys,
+        "payload": tuple((name, named.get(name, name)) for name in dict.fromkeys([*shown, *compiled.layout.keys, "ts"])),
+        "shown": (*shown, worker.INDEX) if index else shown,
+        "ties": ties,
+        "tie_names": ties or (),
+        "index": index,
+        "time_name": "ts",
+    }
+
+
+def prepared(compiled, events):
+    """What Spark would hand to a task: letters, keys without NULL, everything sorted."""
+    columns = {f"k{number}": events[name] for number, name in enumerate(compiled.keys)}
+    letters = compiled.predicates.letters(events)
+    columns |= {worker.TIME: events["ts"], worker.LETTER: pa.array(letters.astype(np.int32))}
+    columns |= {name: events[name] for name in events.column_names}
+    whole = pa.table(columns)
+    for number in range(len(compiled.keys)):
+        whole = whole.filter(whole[f"k{number}"].is_valid())
+    return whole.sort_by(
+        [(f"k{number}", "ascending") for number in range(len(compiled.keys))] + [(worker.TIME, "ascending"), ("row", "ascending")]
+    )
+
+
+def cut(whole, source):
+    whole = whole.combine_chunks()
+    start, batches = 0, []
+    while start < len(whole):
+        size = source.choice([1, 2, 5, 30])
+        batches += whole.slice(start, size).to_batches()
+        start += size
+    return batches
+
+
+def rows(found):
+    return sorted(repr(row) for part in found for row in part.to_pylist())
+
+
+@pytest.mark.parametrize("compact", [2, worker.COMPACT_ROWS])
+def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
+    monkeypatch.setattr(worker, "COMPACT_ROWS", compact)
+    monkeypatch.setattr(worker, "MARKS_PER_BATCH", 7)
+    for number in range(cases):
+        source = random.Random(seed * 10_000 + number)
+        query = cepheid.query(random_query(source))
+        events = table(random_stream(source, most=14))
+        events = events.append_column("row", pa.array(range(len(events)), pa.int64()))
+        compiled, task = task_of(query, events.schema)
+        found = list(worker.recognize(task, iter(cut(prepared(compiled, events), source))))
+        assert rows(found) == rows([query.run(events).to_arrow(events=True)]), (query.text, events.to_pylist())
+
+
+def test_positions_and_fewer_columns():
+    query = cepheid.query("SELECT * WHERE A AS x ; C AS z PARTITION BY k")
+    events = pa.table({"ts": [1, 2, 3, 4], "type": ["B", "A", "C", "C"], "k": [1, 1, 1, 1], "row": range(4)})
+    compiled, task = task_of(query, events.schema, index=True, shown=["row"])
+    batches = [prepared(compiled, events).slice(start, 1).to_batches()[0] for start in range(4)]
+    found = [row for part in worker.recognize(task, iter(batches)) for row in part.to_pylist()]
+    assert found == [
+        {
+            "k": 1,
+            "start": 1,
+            "end": end,
+            "start_time": 2,
+            "end_time": end + 1,
+            "x": [{"row": 1, "$index": 1}],
+            "z": [{"row": end, "$index": end}],
+        }
+        for end in (2, 3)
+    ]
+
+
+@pytest.mark.parametrize("sizes", [(4,), (2, 2), (1, 1, 1, 1)])
+def test_ties_are_found_across_batches(sizes):
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")
+    events = pa.table({"ts": [1, 2, 2, 3], "type": ["A", "A", "B", "B"], "k": [1, 1, 1, 1], "row": [0, 1, 1, 2]})
+    compiled, task = task_of(query, events.schema)
+    whole, starts = prepared(compiled, events), np.cumsum([0, *sizes])
+    batches = [whole.slice(start, size).to_batches()[0] for start, size in zip(starts, sizes, strict=False)]
+    with pytest.raises(cepheid.InputError, match="two events of k=1 have the same time 2 and the same `row`"):
+        list(worker.recognize(task, iter(batches)))
+    _, calm = task_of(query, events.schema, ties=None)
+    assert sum(part.num_rows for part in worker.recognize(calm, iter(batches))) == 4
+
+
+def test_no_batches_and_empty_batches_give_nothing():
+    query = cepheid.query("SELECT * WHERE A ; B")
+    events = pa.table({"ts": pa.array([], pa.int64()), "type": pa.array([], pa.string()), "row": pa.array([], pa.int64())})
+    compiled, task = task_of(query, events.schema)
+    empty = pa.RecordBatch.from_pylist([], schema=prepared(compiled, events).schema)
+    assert list(worker.recognize(task, iter([]))) == []
+    assert list(worker.recognize(task, iter([empty, empty]))) == []
+
+
+def test_what_is_kept_of_an_open_key_is_bounded_by_the_window():
+    query = cepheid.query("SELECT ANY * WHERE A AS x ; B AS y WITHIN 10")
+    size = 20_000
+    events = pa.table({"ts": range(size), "type": ["A", "B"] * (size // 2), "row": range(size)})
+    compiled, task = task_of(query, events.schema)
+    whole = prepared(compiled, events)
+    run = worker.Run(worker.Task(**task), compiled, whole.schema)
+    matches = sum(
+        part.num_rows for start in range(0, size, 500) for part in run.read(whole.slice(start, 500).combine_chunks().to_batches()[0])
+    )
+    assert matches == size // 2
+    assert run.kept.rows <= worker.COMPACT_ROWS
+
+
+def test_a_null_key_is_a_value_between_neighbours():
+    column = pa.array([None, None, 1, 1, None, 2])
+    assert worker.different(column).tolist() == [False, True, False, True, True]
+    assert worker.different(pa.array([None], KEY)).tolist() == []
+    assert worker.same_value(pa.array([None], KEY), pa.array([None], KEY))
+
+
+def test_schemas_travel_as_plain_values():
+    query = cepheid.query("SELECT * FROM s WHERE s AS x")
+    schema = query.schema(pa.schema([("ts", pa.timestamp("us", "UTC")), ("d", pa.decimal128(9, 2))]))
+    assert worker.unpack_schema(worker.pack_schema(schema)) == schema
