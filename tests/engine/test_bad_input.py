@@ -257,6 +257,8 @@ def test_null_and_nan_keys():
     matches = query.run(events)
     assert [match.keys for match in matches] == [{"k": 0.0}]
     assert matches.null_keys == 3
+    encoded = events.set_column(2, "k", events["k"].dictionary_encode())
+    assert (list(query.run(encoded)), query.run(encoded).null_keys) == (list(matches), 3)
     assert repr(matches).startswith("1 match (events without a key: 3)\n")
     grouped = query.run(events, null_keys="group")
     assert [(match.start, match.end) for match in grouped] == [(0, 1), (0, 1)]

@@ -43,7 +43,9 @@ def group(codes: Array, count: int) -> Groups:
         dropped = len(codes) - len(rows)
         codes = codes[rows]
     order = stable_order(codes, count)
-    cuts = np.flatnonzero(np.diff(codes[order], prepend=-1)).astype(np.int64, copy=False)
+    sorted_codes = codes[order]
+    starts = np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1
+    cuts = np.concatenate([np.zeros(min(1, len(codes)), np.int64), starts.astype(np.int64, copy=False)])
     return Groups(order if rows is None else rows[order], cuts, dropped)
 
 
@@ -62,22 +64,23 @@ def key_codes(events: pa.Table | pa.RecordBatch, names: Sequence[str], *, null_k
     null_keys: "drop" gives rows with a NULL in their key -1, "group" takes NULL for a value. NaN is NULL, -0.0 is 0.0. Raises SchemaError for a
     nested attribute. Linear.
     """
-    codes: Array = np.zeros(events.num_rows, np.int64)
+    codes: Array = np.zeros(events.num_rows, np.int32)
     missing: Array | None = None
     count = 1
     for name in names:
         encoded, size = _encode(normalized(events.column(name)), name)
-        null = encoded < 0
-        if null_keys == "group":
-            encoded = np.where(null, size, encoded)
-            size += 1
-        elif null.any():
-            missing = null if missing is None else missing | null
-            encoded = np.where(null, 0, encoded)
+        if encoded.size and int(encoded.min()) < 0:
+            null = encoded < 0
+            if null_keys == "group":
+                encoded = np.where(null, size, encoded)
+                size += 1
+            else:
+                missing = null if missing is None else missing | null
+                encoded = np.where(null, 0, encoded)
         if count * size >= 1 << 31:
             distinct, codes = np.unique(codes, return_inverse=True)
             count = len(distinct)
-        codes = codes * size + encoded
+        codes = encoded if count == 1 else codes.astype(np.int64, copy=False) * size + encoded
         count *= size
     if len(names) > 1 and count > 1 << 20:
         distinct, codes = np.unique(codes, return_inverse=True)
@@ -90,7 +93,7 @@ def normalized(column: Any) -> pa.Array:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
-    if pa.types.is_dictionary(array.type):
+    if pa.types.is_dictionary(array.type) and not pa.types.is_floating(array.type.value_type):
         return array
     array = plain(array)
     if pa.types.is_floating(array.type):
@@ -101,7 +104,7 @@ def normalized(column: Any) -> pa.Array:
 
 
 def _encode(array: pa.Array, name: str) -> tuple[Array, int]:
-    """Codes (int64, -1 for NULL) of an array's values, and how many there are."""
+    """Codes (int32 or int64, -1 for NULL) of an array's values, and how many there are."""
     if not pa.types.is_dictionary(array.type):
         try:
             array = array.dictionary_encode()
@@ -110,5 +113,6 @@ def _encode(array: pa.Array, name: str) -> tuple[Array, int]:
             raise SchemaError(fact, help="partition by one of its fields") from None
     elif pc.count_distinct(array.dictionary, mode="all").as_py() != len(array.dictionary) or array.dictionary.null_count:
         array = plain(array).dictionary_encode()
-    codes, valid = raw(array.indices).astype(np.int64), validity(array.indices)
-    return (codes if valid is None else np.where(valid, codes, -1)), len(array.dictionary)
+    codes, valid = raw(array.indices), validity(array.indices)
+    codes = codes.astype(np.int64 if codes.itemsize > 4 or codes.dtype == np.uint32 else np.int32, copy=False)
+    return (codes if valid is None else np.where(valid, codes, codes.dtype.type(-1))), len(array.dictionary)
