@@ -16,7 +16,7 @@ from cepheid.cli import files, queries, results, running
 from cepheid.cli.checking import findings
 from cepheid.cli.drawing import ENDINGS, drawing
 from cepheid.cli.failures import Status, complain, guarded
-from cepheid.cli.running import Engine, Settings
+from cepheid.cli.running import Engine, NullKeys, Settings
 
 # The parser of the command line reads these at run time: no module of a type may be imported for the type checker alone.
 
@@ -99,7 +99,7 @@ def run(
         list[str] | None, typer.Option("--order", metavar="NAME", help="Attributes that decide between events of equal time. Repeatable.")
     ] = None,
     sort: Annotated[bool, typer.Option("--sort", help="Put the events in the order of their times first.")] = False,
-    null_keys: Annotated[str, typer.Option("--null-keys", help="drop or group events with NULL in PARTITION BY.")] = "drop",
+    null_keys: Annotated[NullKeys, typer.Option("--null-keys", help="What happens to events with NULL in PARTITION BY.")] = NullKeys.DROP,
     engine: Annotated[
         Engine, typer.Option("--engine", help="Where to evaluate. The reference is the definition itself, and slow.")
     ] = Engine.LOCAL,
@@ -176,8 +176,8 @@ def check(
     parsed = queries.load(query, expression=expression, parameters=param or ())
     schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
     warnings, notes = findings(parsed, schema)
-    for text in [*warnings, *notes]:
-        complain(text + "\n")
+    if warnings or notes:
+        complain("\n\n".join([*warnings, *notes]))
     name = "the query" if expression or query == queries.STANDARD_INPUT else query
     counted = f"{len(warnings)} {'warning' if len(warnings) == 1 else 'warnings'}"
     print(f"{name}: {counted if warnings else 'ok'}")

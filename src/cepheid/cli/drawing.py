@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cepheid.automata.transform import determinize
-from cepheid.engine.explain import assumed_schema
+from cepheid.cli.checking import likely_schema
 from cepheid.viz.graph import draw
 
 if TYPE_CHECKING:
@@ -19,5 +19,5 @@ ENDINGS = MappingProxyType({".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".g
 
 def drawing(query: cepheid.Query, format: str, *, schema: EventSchema | None, deterministic: bool) -> str:  # noqa: A002 - public word
     """The drawing as text; without a schema the one that the query could be about. Raises the errors of binding and evaluation."""
-    automaton = query.compiled(assumed_schema(query) if schema is None else schema).program.automaton
+    automaton = query.compiled(likely_schema(query) if schema is None else schema).program.automaton
     return draw(determinize(automaton) if deterministic else automaton, format=format)

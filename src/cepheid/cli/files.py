@@ -20,7 +20,7 @@ from cepheid.cli import jsonlines
 from cepheid.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 NULLS = ("", "NULL", "null", "NA", "NaN", "nan")
 """Texts that are NULL in CSV where they stand without quotes."""
@@ -31,9 +31,9 @@ BLOCK = 16 << 20
 MOST_BYTES = (1 << 31) - 1
 """Longest CSV or JSON file whose types can be inferred from all of it, and longest line."""
 
-TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s*(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 
-Progress = "Callable[[int, int], None]"
+TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s*(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ def read(path: Path, *, separator: str | None = None, lazily: bool = False) -> p
     if path.is_dir():
         raise InputError(f"{path} is a directory, not a file of events")
     if not path.exists():
-        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = nearest(path.name, beside)
-        raise InputError(f"there is no file {path}", help=f"did you mean {path.parent / near}?" if near else ())
+        beside = {other.stem: other for other in path.parent.iterdir()} if path.parent.is_dir() else {}
+        near = nearest(path.stem, beside)
+        raise InputError(f"there is no file {path}", help=f"did you mean {beside[near]}?" if near else ())
     if reader is None:
         raise InputError(
             f"{path} has no ending that says what it is" if not path.suffix else f"files of events do not end in {path.suffix}",
@@ -158,7 +158,7 @@ def csv_error(path: Path, reason: str, delimiter: str) -> InputError:
     if counts:
         row, expected, got = map(int, counts.groups())
         return InputError(
-            f"{path}, row {row}: {got} values where the header has {expected}",
+            f"{path}, row {row}: {got} {'value' if got == 1 else 'values'} where the header has {expected}",
             help="the header is row 1; a value with a separator or a line end in it stands in double quotes"
             + ("" if delimiter == "," else f" (the separator is {delimiter!r})"),
         )
@@ -184,7 +184,10 @@ def _check_header(path: Path, table: pa.Table, delimiter: str) -> None:
 
 def _json(path: Path, _: str | None, __: bool) -> pa.Table:  # noqa: FBT001 - the signature of READERS
     check_text(path, quotes=False)
-    return with_times(jsonlines.read(path, block=min(max(path.stat().st_size + 1, 1 << 20), BLOCK)))
+    table = jsonlines.read(path, block=min(max(path.stat().st_size + 1, 1 << 20), BLOCK))
+    if not table.num_columns:
+        raise InputError(f"{path} has no events", help="JSON lines have one object on each line: {..}")
+    return with_times(table)
 
 
 def _parquet(path: Path, _: str | None, lazily: bool) -> pa.Table | pa.RecordBatchReader:  # noqa: FBT001 - the signature of READERS
@@ -217,9 +220,7 @@ def damaged(path: Path, error: Exception) -> InputError:
 READERS: dict[str, Callable[[Path, str | None, bool], pa.Table | pa.RecordBatchReader]] = {
     ".csv": _csv,
     ".tsv": _csv,
-    ".jsonl": _json,
-    ".ndjson": _json,
-    ".json": _json,
+    **dict.fromkeys(JSON_ENDINGS, _json),
     ".parquet": _parquet,
 }
 """The endings of files of events: (path, separator, lazily) -> events."""
@@ -243,6 +244,44 @@ def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return column.cast(pa.timestamp("us", column.type.tz))
     except pa.ArrowInvalid:
         return None
+
+
+def check_times(stream: Stream, name: str) -> None:
+    """Raise InputError for the first text of a time column that is no time, or not of the kind of those before."""
+    if name not in stream.events.schema.names or not isinstance(stream.events, pa.Table):
+        return
+    column = stream.events.column(name)
+    if not pa.types.is_string(column.type):
+        return
+    first: tuple[str, str] | None = None
+    # In a file of events the header is row 1 of a CSV; in JSON lines there is none.
+    for row, value in enumerate(column.to_pylist(), 1 if stream.path.suffix.lower() in JSON_ENDINGS else 2):
+        if value is None:
+            continue
+        kind = time_kind(value)
+        if kind is None or (first is not None and kind != first[1]):
+            reason = "no time" if kind is None or first is None else f"{kind}, and '{first[0]}' before it {first[1]}"
+            raise InputError(
+                f"{stream.path}, row {row}: `{name}` is '{value[:40]}', {reason}",
+                help="a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none",
+            )
+        first = first or (value, kind)
+
+
+def time_kind(text: str) -> str | None:
+    """What a text is as a time; None if it is none."""
+    found = TIME.fullmatch(text)
+    if found:
+        return "a time with an offset" if found.group(3) else "a time without an offset"
+    return "a number" if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else None
+
+
+def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """An empty table whose columns have no type yet (a CSV with a header alone), with these types; text where there is none."""
+    if table.num_rows:
+        return table
+    fields = [field.with_type(types.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in table.schema]
+    return pa.schema(fields).empty_table()
 
 
 def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

@@ -38,12 +38,10 @@ def read(path: Path, *, block: int) -> pa.Table:
 def first_mistake(path: Path) -> InputError | None:
     """The first line that is wrong, as an error; None if Arrow's reason is none of these."""
     kinds: dict[str, tuple[str, int]] = {}
-    lines = 0
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
-            lines += 1
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
@@ -63,7 +61,7 @@ def first_mistake(path: Path) -> InputError | None:
                         f"{path}, line {number}: `{name}` is {_a(kind)}, and {_a(known)} on line {where}",
                         help="give each attribute one type",
                     )
-    return None if lines else InputError(f"{path} has no events: every line is blank")
+    return None
 
 
 def _a(kind: str | None) -> str:

@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from cepheid.cli import files
 from cepheid.cli.results import Found
+from cepheid.engine.explain import assumed_schema
 from cepheid.engine.inputs import source_of
 from cepheid.engine.matches import plain_type
 from cepheid.errors import NotSupportedError, SchemaError
 from cepheid.language import syntax
+from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +45,13 @@ class Engine(StrEnum):
     REFERENCE = "reference"
 
 
+class NullKeys(StrEnum):
+    """What happens to events with NULL in a PARTITION BY attribute."""
+
+    DROP = "drop"
+    GROUP = "group"
+
+
 @dataclass(frozen=True)
 class Settings:
     """The options of a run."""
@@ -51,7 +60,7 @@ class Settings:
     time: str | None = None
     order: tuple[str, ...] = ()
     sort: bool = False
-    null_keys: str = "drop"
+    null_keys: NullKeys = NullKeys.DROP
     engine: Engine = Engine.LOCAL
     separator: str | None = None
     progress: bool = False
@@ -60,7 +69,7 @@ class Settings:
 def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found:
     """The matches of the query in files; raises the errors of reading, binding and evaluation."""
     lazily = settings.engine is Engine.LOCAL and len(arguments) == 1 and not settings.sort and not settings.order
-    streams = files.load(arguments, separator=settings.separator, lazily=lazily)
+    streams = load(query, arguments, settings, lazily=lazily)
     if settings.engine is Engine.SPARK:
         return on_spark(query, streams, settings)
     events = files.events_of(streams)
@@ -90,6 +99,20 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
     )
 
 
+def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings, *, lazily: bool) -> list[files.Stream]:
+    """The events in files. Times that are none are found here, and columns of an empty file get the types that the query wants."""
+    streams = files.load(arguments, separator=settings.separator, lazily=lazily)
+    time = settings.time or DEFAULT_TIME
+    wanted = dict(assumed_schema(query).attributes)
+    wanted[time] = wanted[DEFAULT_TIME]
+    ready = []
+    for stream in streams:
+        files.check_times(stream, time)
+        typed = files.with_types(stream.events, wanted) if isinstance(stream.events, pa.Table) else stream.events
+        ready.append(files.Stream(stream.name, stream.path, typed))
+    return ready
+
+
 def _dropped(events: int) -> list[str]:
     return [f"{events:,} events have no key and take no part (--null-keys group makes them one)"] if events else []
 
@@ -104,7 +127,7 @@ def schema_of_files(query: cepheid.Query, arguments: Sequence[str], settings: Se
     """The schema of the events in files, as `run` would read them; None without files."""
     if not arguments:
         return None
-    return schema_of(query, files.load(arguments, separator=settings.separator, lazily=True), settings)
+    return schema_of(query, load(query, arguments, settings, lazily=True), settings)
 
 
 def found(

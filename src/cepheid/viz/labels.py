@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from cepheid.logical.describe import describe_expression
 
 if TYPE_CHECKING:
-    from cepheid.automata.automaton import Automaton, Mark, Predicate, Transition
+    from collections.abc import Sequence
+
+    from cepheid.automata.automaton import Automaton, Mark, Transition
 
 NOT_MARKED = "-"
 HIDDEN = "(hidden)"
@@ -46,15 +48,76 @@ class Link:
 
 def links(automaton: Automaton) -> list[Link]:
     """The links of an automaton, by source, then target."""
-    grouped: dict[tuple[int, int], list[Label]] = {}
-    found = []
+    grouped: dict[tuple[int, int], dict[Mark | None, list[Cube]]] = {}
     for move in automaton.transitions:
-        if move.waits:
-            found.append(Link(move.source, move.target, (), waits=True))
-        else:
-            grouped.setdefault((move.source, move.target), []).append(Label(condition(automaton, move), mark_text(move.mark)))
-    found += [Link(*ends, tuple(dict.fromkeys(labels))) for ends, labels in grouped.items()]
+        marks = grouped.setdefault((move.source, move.target), {})
+        marks.setdefault(move.mark, []).append(cube_of(automaton, move))
+    found = []
+    for (source, target), marks in grouped.items():
+        labels = []
+        for mark, cubes in marks.items():
+            united = unite(cubes)
+            if source == target and mark is None and Cube() in united:
+                found.append(Link(source, target, (), waits=True))
+            else:
+                labels += [Label(condition(automaton, cube), mark_text(mark)) for cube in united]
+        if labels:
+            found.append(Link(source, target, tuple(labels)))
     return sorted(found, key=lambda link: (link.source, link.target, link.waits))
+
+
+@dataclass(frozen=True, slots=True)
+class Cube:
+    """A condition on letters: one of all types but `others`, or the types `types`; and conditions that hold or do not, by their bits."""
+
+    types: frozenset[int] = frozenset()
+    others: frozenset[int] = frozenset()
+    holds: frozenset[int] = frozenset()
+    fails: frozenset[int] = frozenset()
+
+
+def cube_of(automaton: Automaton, move: Transition) -> Cube:
+    """The condition of a transition; a type forbidden beside another one required says nothing."""
+    kinds = frozenset(bit for bit, predicate in enumerate(automaton.predicates) if predicate.type is not None)
+    required = frozenset(bit for bit in range(len(automaton.predicates)) if move.requires >> bit & 1)
+    forbidden = frozenset(bit for bit in range(len(automaton.predicates)) if move.forbids >> bit & 1)
+    types = required & kinds
+    return Cube(types, frozenset() if types else forbidden & kinds, required - kinds, forbidden - kinds)
+
+
+def unite(cubes: Sequence[Cube]) -> list[Cube]:
+    """The same letters in fewer cubes, where two of them are one: determinizing takes conditions apart. Quadratic; left as they are past `MOST`."""
+    rest = list(dict.fromkeys(cubes))
+    if len(rest) > MOST:
+        return rest
+    done: list[Cube] = []
+    while rest:
+        cube = rest.pop(0)
+        for other in [*rest, *done]:
+            both = _united(cube, other)
+            if both is not None:
+                (rest if other in rest else done).remove(other)
+                rest.insert(0, both)
+                break
+        else:
+            done.append(cube)
+    return done
+
+
+MOST = 64
+"""Transitions between two states whose conditions are united."""
+
+
+def _united(first: Cube, second: Cube) -> Cube | None:
+    """One cube for two, if there is one."""
+    if first.types == second.types and first.others == second.others:
+        bits = first.holds ^ second.holds
+        if len(bits) <= 1 and bits == first.fails ^ second.fails:
+            return Cube(first.types, first.others, first.holds - bits, first.fails - bits)
+    for one, rest in ((first, second), (second, first)):
+        if len(one.types) == 1 and not rest.types and one.types <= rest.others and (one.holds, one.fails) == (rest.holds, rest.fails):
+            return Cube(frozenset(), rest.others - one.types, one.holds, one.fails)
+    return None
 
 
 def mark_text(mark: Mark | None) -> str:
@@ -62,23 +125,25 @@ def mark_text(mark: Mark | None) -> str:
     return NOT_MARKED if mark is None else ", ".join(sorted(mark)) or HIDDEN
 
 
-def condition(automaton: Automaton, move: Transition) -> str:
-    """The events that a transition takes: `T[temp > 40]`, `ANY but A, B`; a type forbidden beside another one required is left out."""
-    required = _chosen(automaton, move.requires)
-    forbidden = _chosen(automaton, move.forbids)
-    types = [predicate.type for predicate in required if predicate.type is not None]
-    text = " and ".join(types) or "ANY"
-    others = [predicate.type for predicate in forbidden if predicate.type is not None]
-    if others and not types:
-        text += f" but {', '.join(others)}"
-    conditions = [describe_expression(each.condition) for each in required if each.condition is not None]
+def condition(automaton: Automaton, cube: Cube) -> str:
+    """The events that a cube takes, as text: `T[temp > 40]`, `ANY but A, B`."""
+    text = " and ".join(_type(automaton, bit) for bit in sorted(cube.types)) or "ANY"
+    if cube.others:
+        text += f" but {', '.join(_type(automaton, bit) for bit in sorted(cube.others))}"
+    conditions = [_test(automaton, bit) for bit in sorted(cube.holds)]
     conditions = [_operand(each) if len(conditions) > 1 else each for each in conditions]
-    conditions += [f"NOT ({describe_expression(each.condition)})" for each in forbidden if each.condition is not None]
+    conditions += [f"NOT ({_test(automaton, bit)})" for bit in sorted(cube.fails)]
     return f"{text}[{' AND '.join(conditions)}]" if conditions else text
 
 
-def _chosen(automaton: Automaton, bits: int) -> list[Predicate]:
-    return [predicate for bit, predicate in enumerate(automaton.predicates) if bits >> bit & 1]
+def _type(automaton: Automaton, bit: int) -> str:
+    return automaton.predicates[bit].type or ""
+
+
+def _test(automaton: Automaton, bit: int) -> str:
+    expression = automaton.predicates[bit].condition
+    assert expression is not None
+    return describe_expression(expression)
 
 
 def _operand(text: str) -> str:

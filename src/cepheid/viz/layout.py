@@ -22,7 +22,7 @@ COLUMN_GAP = 26.0
 SLOT_GAP = 14.0
 """Vertical space between two slots of a column."""
 
-SWEEPS = 12
+SWEEPS = 24
 """How often slots are ordered, and how often they are moved: each sweep goes once forward and once back."""
 
 STRAIGHT = 8.0
