@@ -106,7 +106,8 @@ class TransitionTable:
         encoded = pa.array(np.ascontiguousarray(letters, np.uint64)).dictionary_encode()
         self._batch_letters = encoded.dictionary.to_pylist()
         self.lut = np.array([self._code_of.get(letter, NONE) for letter in self._batch_letters], np.int32)
-        return encoded.indices.to_numpy(zero_copy_only=False).astype(np.uint32)
+        indices: Array = encoded.indices.to_numpy(zero_copy_only=False)
+        return indices.astype(np.uint32)
 
     def learn(self, index: int) -> bool:
         """Give the letter at `index` of `lut` a code; False if the table has to be renumbered first."""
@@ -194,7 +195,7 @@ class TransitionTable:
 
     def _grow(self, macros: int, codes: int) -> None:
         for name, default in (("marked_of", UNKNOWN), ("unmarked_of", NONE)):
-            larger = np.full((macros, codes), default, np.int32)
+            larger: Array = np.full((macros, codes), default, np.int32)
             larger[: self.macro_count, : self.codes] = getattr(self, name).reshape(self.macro_count, self.codes)
             setattr(self, name, larger.ravel())
         for name, default in (("known", 1 << HIGH), ("stirs", -1)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 COMPILED: bool = bool(_default.COMPILED)
 """Whether the default kernel is compiled; the same file runs 60 to 110 times slower where it is not."""
+
+NOT_COMPILED = "cepheid runs its uncompiled kernel, 60 to 110 times slower: install a wheel, or a C compiler and then cepheid again"
+"""What the first evaluation warns of where the kernel is not compiled."""
 
 VARIANTS = ("compiled", "python", "checked")
 """The ways to run the kernel's one source."""
@@ -52,6 +56,8 @@ def kernel(variant: str | None = None) -> Kernel:
     """
     if variant is None:
         variant = "compiled" if COMPILED else "python"
+        if not COMPILED:
+            warnings.warn(NOT_COMPILED, RuntimeWarning, stacklevel=2)
     if variant not in VARIANTS:
         raise ValueError(f"no kernel variant {variant!r}: there are {', '.join(VARIANTS)}")
     module = _module(variant)
