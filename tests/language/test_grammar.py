@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from lark import Lark
-from lark.exceptions import GrammarError
+from lark.exceptions import GrammarError, LexError
 from lark.parsers.lalr_analysis import LALR_Analyzer
 
 from cepheid.errors import QuerySyntaxError
@@ -48,6 +48,19 @@ def analyse(parser: Lark) -> None:
 
 def test_the_grammar_has_no_conflict(lark):
     analyse(lark)
+
+
+def test_the_grammar_is_strict(lark):
+    """lark's strict mode: no conflicts, and no two terminals of one parser state that match the same text."""
+    strict = Lark(
+        read_grammar(), parser="lalr", lexer="contextual", start=list(STARTS), keep_all_tokens=True, maybe_placeholders=False, strict=True
+    )
+    assert {rule.origin for rule in strict.rules} == {rule.origin for rule in lark.rules}
+
+
+def test_a_collision_would_be_seen():
+    with pytest.raises(LexError, match="Collision"):
+        Lark("start: A | B\nA: /ab?/\nB: /ac?/", parser="lalr", lexer="contextual", strict=True)
 
 
 def test_a_conflict_would_be_seen():
