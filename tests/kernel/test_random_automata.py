@@ -65,11 +65,14 @@ def runs(toy, letters, times, window, count_window):
                 after.setdefault(target, set()).add(longer)
                 if label is not None and target in toy.finals:
                     ended.add(longer)
-        open_runs = after
-        for run in ended:
-            start = run[0][0]
-            if (window is None or times[position] - times[start] <= window) and (count_window is None or position - start < count_window):
-                matches.append(run)
+
+        def inside(run, position=position):
+            return (not run or window is None or times[position] - times[run[0][0]] <= window) and (
+                not run or count_window is None or position - run[0][0] < count_window
+            )
+
+        open_runs = {source: set(filter(inside, found)) for source, found in after.items()}
+        matches += filter(inside, ended)
         if len(matches) > MOST_MATCHES or sum(map(len, open_runs.values())) > MOST_MATCHES:
             return None
     return matches
@@ -135,11 +138,11 @@ def automaton_of(formula):
     return Toy(tuple((number[s], r, m, number[t]) for s, r, m, t in moves), frozenset(number[s] for s in finals))
 
 
-def random_toy(rng):
-    states = rng.randint(2, 6)
+def random_toy(rng, most_states=6):
+    states = rng.randint(2, most_states)
     inner = range(1, states)
     moves = {(0, rng.choice([0, 1, 2, 4, 3]), rng.randrange(3), rng.choice(inner)) for _ in range(rng.randint(2, 4))}
-    for _ in range(rng.randint(3, 14)):
+    for _ in range(rng.randint(3, 14 * most_states // 6)):
         moves.add((rng.choice(inner), rng.choice([0, 0, 1, 2, 4, 3]), rng.choice([None, None, 0, 1, 2]), rng.choice(inner)))
     return Toy(tuple(sorted(moves, key=repr)), frozenset(rng.choice(inner) for _ in range(2)))
 
@@ -158,13 +161,14 @@ class Case:
 
 def random_case(rng, number):
     while True:
-        formula = random_formula(rng, 3) if number % 3 == 0 else None
-        toy = automaton_of(formula) if formula else random_toy(rng)
-        window = rng.choice([None, 0, 1, 2, 3, 5, 8, 13])
-        count_window = rng.choice([None, None, 1, 2, 3, 5, 8])
+        formula = random_formula(rng, 3) if number % 4 == 0 else None
+        long = number % 4 == 1  # long streams have short windows
+        toy = automaton_of(formula) if formula else random_toy(rng, 9 if long else 6)
+        window = rng.choice([3, 5, 8] if long else [None, 0, 1, 2, 3, 5, 8, 13])
+        count_window = rng.choice([None, 4, 6, 8] if long else [None, None, 1, 2, 3, 5, 8])
         streams, expected = [], []
         for _ in range(rng.choice([1, 1, 2, 4])):
-            letters = [rng.choice(LETTERS) for _ in range(rng.randint(0, 9 if formula else 13))]
+            letters = [rng.choice(LETTERS) for _ in range(rng.randint(0, 9 if formula else 50 if long else 13))]
             times, time = [], rng.randint(-5, 5)
             for _ in letters:
                 time += rng.choice([0, 1, 1, 2, 5])
@@ -233,7 +237,7 @@ def random_pieces(rng, streams):
 
 
 def feed(run, batch, found, **how):
-    letters = np.array([x for _, piece, _ in batch for x in piece], np.uint32)
+    letters = np.array([x for _, piece, _ in batch for x in piece], np.uint64)
     times = np.array([x for _, _, piece in batch for x in piece], np.int64)
     lengths = [len(piece) for _, piece, _ in batch]
     cuts = np.cumsum([0, *lengths])[:-1].astype(np.int64)
@@ -246,6 +250,8 @@ def check_invariants(run):
     assert (run._list_of == -1).all()
     column, packed, cells = run.column, run.packed.arrays[0], run.cells.arrays[0].reshape(-1, 4)
     for row in run.records.tolist():
+        for kind, first, last in (("cells", "head", "next"), ("starts", "starts_head", "starts_tail")):
+            assert 0 <= row[column[last]] - row[column[first]] <= row[column[f"{kind}_mask"]] + 1
         count, offset = row[column["lists"]], row[column["packed_offset"]]
         lengths = packed[offset + 2 * count : offset + 3 * count].tolist()
         assert all(1 <= length <= 5 for length in lengths)
@@ -359,6 +365,23 @@ def prefix(matches, limit):
         if seen[end] <= limit:
             kept.append(match)
     return kept
+
+
+@pytest.mark.parametrize("variant", available())
+def test_more_live_macro_states_than_bits(variant):
+    length = 80
+    letters = [1 << k if k < 64 else 0b10001 << k - 64 for k in range(length)]
+    chain = tuple((k, letter, k % 3, k + 1) for k, letter in enumerate(letters))
+    waiting = tuple((k, 0, None, k) for k in range(1, length))
+    toy = Toy(chain + waiting, frozenset([length]), bits=64)
+    for extra in (10, 40, 41, 79):
+        letters.insert(extra, letters[extra])
+    expected = runs(toy, letters, range(len(letters)), None, None)
+    run, found = Evaluation(toy, variant=variant), [[]]
+    feed(run, [(0, letters, list(range(len(letters))))], found)
+    assert len(run.table.macros) > 64
+    assert sorted(found[0]) == sorted(expected)
+    assert len(found[0]) > 10
 
 
 def test_the_variants_agree_to_the_order():
