@@ -13,11 +13,11 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-import circumstances
 import numpy as np
 import pyarrow as pa
 
 import cepheid
+import circumstances
 
 if TYPE_CHECKING:
     from collections.abc import Callable

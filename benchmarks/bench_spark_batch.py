@@ -66,7 +66,14 @@ def measure(events: DataFrame, repeat: int) -> dict[str, Any]:
     matches = events.transform(query.on())
     pairs = [(seconds(floor), seconds(matches)) for _ in range(repeat + 1)][1:]
     low, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
-    return {"floor_seconds": round(low, 3), "seconds": round(ours, 3), "ratio": round(ours / low, 3), "matches": matches.count()}
+    runs = [[round(value, 2) for value in pair] for pair in pairs]
+    return {
+        "floor_seconds": round(low, 3),
+        "seconds": round(ours, 3),
+        "ratio": round(ours / low, 3),
+        "matches": matches.count(),
+        "runs": runs,
+    }
 
 
 def main() -> None:
