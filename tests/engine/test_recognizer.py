@@ -180,6 +180,13 @@ def test_snapshots_of_something_else_are_refused():
             KEYED.recognizer(SCHEMA, snapshot=wrong)
 
 
+def test_a_snapshot_belongs_to_a_type_column():
+    wide = SCHEMA.append(pa.field("other", pa.string()))
+    data = KEYED.recognizer(wide).snapshot()
+    with pytest.raises(SnapshotError, match="over another schema"):
+        KEYED.recognizer(wide, type="other", snapshot=data)
+
+
 def stream(count, keys):
     rng = np.random.default_rng(3)
     for start in range(0, 100 * count, count):

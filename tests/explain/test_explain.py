@@ -37,6 +37,7 @@ QUERIES = {
         "SELECT * WHERE (A AS x ; (B OR C)+ AS y) FILTER x[v > 2] AND y.k LIKE 'a%' AND x.flag = TRUE PARTITION BY city WITHIN 10s",
         None,
     ),
+    "guessed_keys": ("SELECT * WHERE (A AS x ; B AS y) FILTER x[v > 2] AND x.id = y.id WITHIN 10s", None),
     "not_guessed": ("SELECT * WHERE A AS x FILTER x[v > :limit AND w.u = 2] ; ", None),
     "lints": ("SELECT * WHERE A AS x ; B AS x", None),
 }

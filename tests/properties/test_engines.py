@@ -1,7 +1,7 @@
 """The main test: random queries on random streams mean the same on every path of evaluation.
 
 reference = uncompiled = compiled = compiled with bounds checks = cut into random batches = snapshot and restore at random points. (Spark:
-tests/spark/test_random_queries.py.) CEPHEID_CASES cases per path (200 by default), from CEPHEID_SEED (random by default; every failure prints it).
+tests/spark/test_batch_random.py.) CEPHEID_CASES cases per path (200 by default), from CEPHEID_SEED (random by default; every failure prints it).
 """
 
 from __future__ import annotations

@@ -221,12 +221,23 @@ def assumed_schema(query: Query) -> EventSchema:
                 name = _attribute(operand)
                 if name is not None:
                     attributes.setdefault(name, kind)
+    _guess_equal(tree, attributes)
     for node in _walk(tree):
         name = _attribute(node)
         if name is not None and not (isinstance(node, syntax.Word) and node in targets):
             attributes.setdefault(name, pa.float64())
     types = {name: frozenset(attributes) for name in used_types(tree)} or None
     return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
+
+
+def _guess_equal(tree: syntax.Query, attributes: dict[str, pa.DataType]) -> None:
+    """Attributes that are compared for equality have one type: that of the other one, or else a whole number, as keys have."""
+    for node in _walk(tree):
+        if isinstance(node, syntax.Compare) and node.operator == "=":
+            names = [name for operand in (node.left, node.right) if (name := _attribute(operand)) is not None]
+            if len(names) == 2:
+                known = next((attributes[name] for name in names if name in attributes), pa.int64())
+                attributes |= {name: attributes.get(name, known) for name in names}
 
 
 def _walk(node: syntax.Node) -> Iterator[syntax.Node]:

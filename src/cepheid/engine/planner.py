@@ -94,7 +94,8 @@ class Compiled:
     def fingerprint(self) -> bytes:
         """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""
         attributes = [(name, str(kind)) for name, kind in self.schema.attributes.items()]
-        text = repr((self.window, self.count_window, self.limit, self.keys, self.derived, self.schema.time_column, attributes))
+        schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
+        text = repr((self.window, self.count_window, self.limit, self.keys, self.derived, *schema))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     @property
