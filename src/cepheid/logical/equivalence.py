@@ -259,11 +259,16 @@ def _local_conditions(plans: Sequence[QueryPlan]) -> dict[Expression, set[str | 
 
 def _local_parts(condition: Expression) -> Iterator[Expression]:
     """The greatest parts of a condition that look at one event alone."""
-    if logical.is_local(condition) and logical.variables_of(condition):
+    if _is_timeless(condition) and logical.variables_of(condition):
         yield condition
     elif isinstance(condition, Apply) and condition.operator in {"and", "or", "not"}:
         for argument in condition.arguments:
             yield from _local_parts(argument)
+
+
+def _is_timeless(condition: Expression) -> bool:
+    """Whether a condition is local and asks no time: the attributes of an event are chosen before its place in the stream."""
+    return logical.is_local(condition) and not any(isinstance(leaf, logical.Time) for leaf in logical.walk(condition))
 
 
 def _holds(condition: Expression, event: Event, schema: EventSchema) -> bool:
@@ -281,7 +286,7 @@ def _compared(plans: Sequence[QueryPlan]) -> set[tuple[str, ...]]:
         found |= {(name,) for name in plan.partition_by}
         found |= _paths(measure.expression for measure in plan.measures)
         for _, condition in conditions_of(plan.pattern):
-            found |= _paths([condition]) if not all(map(logical.is_local, _atoms(condition))) else set()
+            found |= _paths([condition]) if not all(map(_is_timeless, _atoms(condition))) else set()
     return found
 
 

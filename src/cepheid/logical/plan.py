@@ -144,9 +144,9 @@ def variables_of(expression: Expression) -> frozenset[str]:
 
 
 def is_local(expression: Expression) -> bool:
-    """Whether an expression looks at one event alone: one variable, no prev, no $time and no $index."""
+    """Whether an expression looks at one event alone, at its attributes and its time: one variable, no prev and no $index."""
     leaves = [node for node in walk(expression) if isinstance(node, Field | Time | Index)]
-    return len({leaf.variable for leaf in leaves}) <= 1 and all(isinstance(leaf, Field) and not leaf.previous for leaf in leaves)
+    return len({leaf.variable for leaf in leaves}) <= 1 and all(isinstance(leaf, Field | Time) and not leaf.previous for leaf in leaves)
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -158,7 +158,7 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
 
 def localize(expression: Expression) -> Expression:
     """A local condition about one unnamed event: equal for equal predicates on different variables."""
-    return transform(expression, lambda node: dataclasses.replace(node, variable="") if isinstance(node, Field) else node)
+    return transform(expression, lambda node: dataclasses.replace(node, variable="") if isinstance(node, Field | Time) else node)
 
 
 # ----------------------------------------------------------------------------------------------------------------------- patterns

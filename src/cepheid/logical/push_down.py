@@ -27,8 +27,8 @@ def push_down(pattern: Pattern) -> Pattern:
 
     The result has the one shape of LP-normal form that construction reads: `Filter(Event(T), conditions)` with conditions on the event's own
     type variable, and every AS outside it. A condition stays above what it may not cross: a strategy that compares matches (NXT, LAST, MAX,
-    ..), and the right side of THEN, whose "next" match is chosen among all. So do correlations, conditions on $time and $index, and
-    conditions on variables from outside. Size: linear in the pattern times its conditions.
+    ..), and the right side of THEN, whose "next" match is chosen among all. So do correlations, conditions on $index, and conditions
+    on variables from outside. Size: linear in the pattern times its conditions.
     """
     return bottom_up(pattern, _from_filter)
 
