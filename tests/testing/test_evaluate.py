@@ -102,6 +102,8 @@ def test_decimals(operator, left, right, kind, expected):
         ("floor", INT, 5, 5),
         ("floor", decimal(4, 1), Decimal("-2.5"), Decimal("-3.0")),
         ("ceil", decimal(4, 1), Decimal("2.1"), Decimal("3.0")),
+        ("negate", decimal(38, 0), Decimal("9" * 38), Decimal("-" + "9" * 38)),
+        ("abs", decimal(38, 0), Decimal("-" + "9" * 38), Decimal("9" * 38)),
         ("lower", TEXT, "ÀBc", "Àbc"),
         ("upper", TEXT, "éß z", "éß Z"),
         ("lower", TEXT, None, None),

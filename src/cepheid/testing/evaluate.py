@@ -175,7 +175,7 @@ def fit(value: Any, kind: pa.DataType, *operands: Any) -> Any:
         return None if math.isnan(value) or overflow else value
     if pa.types.is_decimal(kind):
         rounded = value.quantize(Decimal(1).scaleb(-kind.scale), context=EXACT) if value.is_finite() else value
-        return rounded if rounded.is_finite() and abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
+        return rounded if rounded.is_finite() and rounded.copy_abs() < Decimal(10) ** (kind.precision - kind.scale) else None
     return _int64(value)
 
 
@@ -185,6 +185,11 @@ def _arithmetic(on_numbers: Callable[[Any, Any], Any], on_decimals: Callable[[De
         return fit(result, expression.type, left, right)
 
     return compute
+
+
+def _magnitude(value: Any) -> Any:
+    """The absolute value; abs() and - of a Decimal would round it to the digits of Python's ambient context."""
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
 
 
 def _divide(expression: Apply, left: Any, right: Any) -> Any:
@@ -237,8 +242,8 @@ VALUES: dict[str, Callable[..., Any]] = {
     "*": _arithmetic(operator.mul, EXACT.multiply),
     "/": _divide,
     "%": _remainder,
-    "negate": lambda expression, value: fit(-value, expression.type, value),
-    "abs": lambda expression, value: fit(abs(value), expression.type, value),
+    "negate": lambda expression, value: fit(value.copy_negate() if isinstance(value, Decimal) else -value, expression.type, value),
+    "abs": lambda expression, value: fit(_magnitude(value), expression.type, value),
     "floor": lambda expression, value: _round(expression, value, math.floor),
     "ceil": lambda expression, value: _round(expression, value, math.ceil),
     "length": lambda _, text: len(text),
