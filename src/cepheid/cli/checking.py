@@ -12,6 +12,7 @@ import pyarrow as pa
 from cepheid.cli.failures import message
 from cepheid.engine.explain import assumed_schema
 from cepheid.errors import BindError, LimitError, NotSupportedError
+from cepheid.language import syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def likely_schema(query: cepheid.Query) -> EventSchema:
 
     Where an error remains, types are not its reason, or no types of `CANDIDATES` are right: binding to this schema then raises it.
     """
-    schema = assumed_schema(query)
+    schema = _with_fields(query, assumed_schema(query))
     error = _error(query, schema)
     for _ in schema.attributes:
         if error is None or error.span is None:
@@ -65,8 +66,42 @@ def _alternatives(query: cepheid.Query, schema: EventSchema, error: BindError) -
     names = [name for name in schema.attributes if name in place and name not in (schema.type_column, schema.time_column)]
     for chosen in [*([name] for name in names), names]:
         for kind in CANDIDATES:
-            changed = dataclasses.replace(schema, attributes={**schema.attributes, **dict.fromkeys(chosen, kind)})
+            attributes = {**schema.attributes, **{name: _retyped(schema.attributes[name], kind) for name in chosen}}
+            changed = dataclasses.replace(schema, attributes=attributes)
             yield changed, _error(query, changed)
+
+
+def _with_fields(query: cepheid.Query, schema: EventSchema) -> EventSchema:
+    """The schema with structs for the attributes whose fields the query asks for (`x.place.city`)."""
+    attributes = dict(schema.attributes)
+    for path in paths(query.tree):
+        kind = attributes.get(path[0])
+        if len(path) > 1 and (kind is None or pa.types.is_struct(kind)):
+            attributes[path[0]] = _extended(kind, path[1:])
+    types = None if schema.types is None else dict.fromkeys(schema.types, frozenset(attributes))
+    return dataclasses.replace(schema, attributes=attributes, types=types)
+
+
+def paths(node: syntax.Node) -> Iterator[tuple[str, ...]]:
+    """The paths of the attributes below a node."""
+    if isinstance(node, syntax.Attribute):
+        yield node.path
+    for child in node.children():
+        yield from paths(child)
+
+
+def _extended(kind: pa.DataType | None, path: tuple[str, ...]) -> pa.DataType:
+    """A struct that has a path, besides what it had."""
+    if not path:
+        return pa.float64()
+    fields = {} if kind is None or not pa.types.is_struct(kind) else {field.name: field.type for field in kind}
+    fields[path[0]] = _extended(fields.get(path[0]), path[1:])
+    return pa.struct(list(fields.items()))
+
+
+def _retyped(kind: pa.DataType, leaf: pa.DataType) -> pa.DataType:
+    """The type, or the struct with all of its leaves, as another type."""
+    return pa.struct([(field.name, _retyped(field.type, leaf)) for field in kind]) if pa.types.is_struct(kind) else leaf
 
 
 def _error(query: cepheid.Query, schema: EventSchema) -> BindError | None:
