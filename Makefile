@@ -4,7 +4,7 @@
 #   make setup   the environment in .venv, with the kernel compiled
 #   make check   lint, types, tests
 #   make format  format the sources
-#   make test-all        the tests with 2,000 random patterns per mode instead of 200
+#   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
 #   make test-spark-min  the Spark tests with the oldest supported Spark
 #   make bench   the benchmarks; their records are in benchmarks/record
 #   make readme  the README's blocks, in an empty environment, with the built wheel
@@ -79,8 +79,10 @@ test-connect: compiled
 test: test-connect
 	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest -m "not connect"
 
+# Leaves its result, with the seed, in benchmarks/record/tests.json.
 test-all:
-	@$(MAKE) --no-print-directory test CASES=2000
+	@$(MAKE) --no-print-directory test-connect CASES=2000
+	@$(BIN)/python benchmarks/record_tests.py --cases 2000
 
 lint: $(VENV)/.installed
 	@$(BIN)/ruff check

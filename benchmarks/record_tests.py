@@ -1,0 +1,49 @@
+"""All tests with many random cases per mode, and their result as a record.
+
+    python benchmarks/record_tests.py [--cases N]
+
+`make test-all` runs it. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import circumstances
+
+
+def counts(report: Path) -> dict[str, int | float]:
+    """How many tests passed, failed and were skipped, and their seconds, from pytest's report."""
+    suite = next(ET.parse(report).iter("testsuite"))  # noqa: S314 - pytest has just written it
+    number = {name: int(suite.attrib[name]) for name in ("tests", "failures", "errors", "skipped")}
+    failed = number["failures"] + number["errors"]
+    passed = number["tests"] - failed - number["skipped"]
+    return {"passed": passed, "failed": failed, "skipped": number["skipped"], "seconds": round(float(suite.attrib["time"]))}
+
+
+def main() -> int:
+    """Run the tests, write the record, return pytest's exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=2000)
+    options, rest = parser.parse_known_args()
+    seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
+    environment = {**os.environ, "CEPHEID_CASES": str(options.cases), "CEPHEID_SEED": str(seed), "CEPHEID_REQUIRE_COMPILED": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-m", "not connect", f"--junitxml={report}", *rest]
+        status = subprocess.run(command, env=environment, check=False, cwd=Path(__file__).parent.parent).returncode
+        if not report.exists():
+            return status
+        circumstances.write("tests", {"cases": options.cases, "seed": seed, "exit_status": status, **counts(report)})
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
