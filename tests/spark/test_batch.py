@@ -61,6 +61,7 @@ def test_one_task_without_keys_and_a_window_across_batches(spark):
     query = cepheid.query("SELECT ANY * WHERE A AS x ; B AS y ; C AS z FILTER x[v = 2.5] WITHIN 400")
     plan = query.on().explain(frame_of(spark, table))
     assert "one task reads all events: the query has no PARTITION BY" in plan
+    assert "x, y, z: arrays of events of " in plan
     found = frame_of(spark, table).transform(query.on()).toArrow()
     assert rows(found) == rows(query.run(table).to_arrow(events=True))
 

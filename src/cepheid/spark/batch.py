@@ -385,10 +385,17 @@ class Plan:
             "update": guarantee.update,
             "state": guarantee.state,
             "delay": guarantee.delay,
-            "output": self.output().simpleString(),
+            "output": self._columns(),
         }
         width = max(map(len, lines))
         return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+
+    def _columns(self) -> str:
+        """The output in one line: a variable's events all have the same attributes."""
+        variables = self.compiled.layout.variables
+        plain = [f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name not in variables]
+        shown = len(self.shown) + self.options.positions
+        return f"{', '.join(plain)}; {', '.join(variables)}: arrays of events of {shown} attributes"
 
     def _why_all(self) -> str:
         if self.options.positions:
