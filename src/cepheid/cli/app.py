@@ -15,7 +15,7 @@ from cepheid.cli import doctor as doctors
 from cepheid.cli import files, queries, results, running
 from cepheid.cli.checking import findings
 from cepheid.cli.drawing import ENDINGS, drawing
-from cepheid.cli.failures import Status, complain, guarded
+from cepheid.cli.failures import Status, complain, guarded, message
 from cepheid.cli.running import Engine, NullKeys, Settings
 
 # The parser of the command line reads these at run time: no module of a type may be imported for the type checker alone.
@@ -175,7 +175,12 @@ def check(
     """Look for mistakes in a query without running it; with EVENTS, also in its names and types."""
     parsed = queries.load(query, expression=expression, parameters=param or ())
     schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
-    warnings, notes = findings(parsed, schema)
+    try:
+        warnings, notes = findings(parsed, schema)
+    except cepheid.BindError as error:
+        guessed = "" if events else "\nhelp: types were guessed from the query: name the file of events to check it with theirs"
+        complain(message(error) + guessed)
+        raise typer.Exit(Status.MISTAKE) from None
     if warnings or notes:
         complain("\n\n".join([*warnings, *notes]))
     name = "the query" if expression or query == queries.STANDARD_INPUT else query

@@ -1,0 +1,284 @@
+"""The other commands, exit statuses, and what goes where."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import cepheid
+from cepheid.cli import app as commands
+from cepheid.cli import doctor, failures
+from cepheid.cli.app import app
+
+QUERY = "SELECT * WHERE A AS x ; B AS y FILTER x[v > 3] WITHIN 5 seconds"
+COMMAND = [sys.executable, "-m", "cepheid.cli"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.ceql").write_text(QUERY, encoding="utf-8")
+    Path("e.csv").write_text("type,ts,v\nA,2026-01-01 10:00:00,5\nB,2026-01-01 10:00:01,\n", encoding="utf-8")
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def lone(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own."""
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, **more)  # type: ignore[call-overload]
+
+
+# -------------------------------------------------------------------------------------------------------------------------- explain
+
+
+def test_explain_prints_what_the_interface_says() -> None:
+    assert call("explain", "q.ceql").stdout == f"{cepheid.query(QUERY).explain()}\n"
+    result = call("explain", "q.ceql", "e.csv", "--stage", "evaluation")
+    assert result.stdout.startswith("evaluation\n")
+    assert "time 5s" in result.stdout
+    assert "guessed" not in result.stdout
+
+
+def test_explain_names_the_stages() -> None:
+    result = call("explain", "q.ceql", "--stage", "automata")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "did you mean 'automaton'?" in result.stderr
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- check
+
+
+def test_check_of_a_clean_query() -> None:
+    result = call("check", "q.ceql")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "q.ceql: ok\n", "")
+    assert call("check", "q.ceql", "e.csv").exit_code == 0
+
+
+def test_check_with_warnings() -> None:
+    text = "SELECT * WHERE A AS x ; B AS x WITHIN 5s"
+    result = call("check", "-e", text)
+    assert (result.exit_code, result.stdout) == (0, "the query: 1 warning\n")
+    assert result.stderr.startswith("warning: the variable `x` is used twice")
+    strict = call("check", "--strict", "-e", text)
+    assert (strict.exit_code, strict.stderr) == (1, result.stderr)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * WHERE A AS x FILTER z[v > 3]",
+        "SELECT * WHERE A AS x FILTER x[v > 3] AND x[v LIKE 'a']",
+        "SELECT * WHERE A AS x WITHIN [> 5s, < 3s]",
+        "SELECT * WHERE A ;; B",
+    ],
+)
+def test_check_finds_errors(text: str) -> None:
+    result = call("check", "-e", text)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: ")
+    assert "^" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        "x.a = y.b AND y.b = 'z'",
+        "x.a - y.b < 5s",
+        "x.place.city = 'Ghent' AND x.place.at.lon > 3",
+        "x.a = x.b AND x.b = x.c AND x.c = TRUE",
+        "x.a = DATE '2026-01-01' AND x.a < y.b",
+        "x[ok AND NOT late] AND x.late = y.late",
+        "lower(x.a) = 'b' AND x.a = y.b",
+        "x.a < y.$time AND x.b = TIMESTAMP '2026-01-01 10:00:00'",
+        "x.a IN ('b', 'c') AND y.b BETWEEN x.a AND 'z'",
+    ],
+)
+def test_check_without_events_finds_types_that_fit(conditions: str) -> None:
+    result = call("check", "-e", f"SELECT * WHERE A AS x ; B AS y FILTER {conditions} WITHIN 5s")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_check_with_events_knows_names_and_types() -> None:
+    Path("text.csv").write_text("type,ts,v\nA,2026-01-01 10:00:00,x\n", encoding="utf-8")
+    assert "cannot be compared" in call("check", "q.ceql", "text.csv").stderr
+    Path("none.csv").write_text("type,ts,w\nA,2026-01-01 10:00:00,x\n", encoding="utf-8")
+    assert "unknown attribute `v`" in call("check", "q.ceql", "none.csv").stderr
+
+
+def test_check_notes_what_no_engine_does() -> None:
+    result = call("check", "-e", "SELECT NXT * WHERE A AS x ; B AS y WITHIN 5s")
+    assert (result.exit_code, result.stdout) == (0, "the query: ok\n")
+    assert result.stderr.startswith("note: the strategy NXT is not supported")
+
+
+# ----------------------------------------------------------------------------------------------------------------------------- draw
+
+
+def test_draw_by_ending() -> None:
+    for name in ("q.svg", "q.mmd", "q.dot"):
+        result = call("draw", "q.ceql", "-o", name)
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert ET.parse("q.svg").getroot().tag.endswith("svg")
+    assert Path("q.mmd").read_text(encoding="utf-8").startswith("flowchart LR")
+    assert Path("q.dot").read_text(encoding="utf-8") == cepheid.query(QUERY).draw("dot")
+    assert "exists already" in call("draw", "q.ceql", "-o", "q.svg").stderr
+
+
+def test_draw_to_the_standard_output() -> None:
+    assert ET.fromstring(call("draw", "q.ceql").stdout).tag.endswith("svg")
+    assert call("draw", "q.ceql", "--format", "dot").stdout.startswith("digraph")
+    iterated = "SELECT * WHERE A AS x ; B+ AS y ; C"
+    plain, deterministic = (call("draw", "-e", iterated, "--format", "dot", *more).stdout for more in ([], ["--deterministic"]))
+    assert plain.count("->") > deterministic.count("->")
+
+
+def test_draw_mistakes() -> None:
+    assert "the endings are .svg, .mmd, .dot, .gv" in call("draw", "q.ceql", "-o", "q.png").stderr
+    assert call("draw", "q.ceql", "--format", "png").exit_code == 1
+    assert call("draw", "-e", "SELECT NXT * WHERE A ; B").exit_code == 1
+
+
+# --------------------------------------------------------------------------------------------------------------------------- doctor
+
+
+def test_doctor_of_a_sound_installation() -> None:
+    findings = {finding.name: finding for finding in doctor.examine() if finding.name != "java"}
+    assert {"python", "cepheid", "kernel", "numpy", "pyarrow", "lark", "pyspark", "temporary files", "trial"} <= set(findings)
+    assert findings["cepheid"].found.startswith(cepheid.__version__)
+    assert all(finding.state is not doctor.State.BROKEN for name, finding in findings.items() if name != "kernel")
+    assert len(doctor.report(list(findings.values())).splitlines()) >= len(findings)
+
+
+def test_doctor_names_what_is_missing_and_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> doctor.Finding:
+        return doctor.Finding("kernel", doctor.State.BROKEN, "stale", "install cepheid again")
+
+    missing = doctor._package("no_such_package", extra="viz", why="for timelines")
+    monkeypatch.setattr(doctor, "CHECKS", (missing,))
+    result = call("doctor")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1].strip() == 'help: pip install "cepheid[viz]"'
+    monkeypatch.setattr(doctor, "CHECKS", (missing, broken))
+    assert call("doctor").exit_code == 1
+
+
+def test_doctor_sees_a_kernel_of_another_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stale:
+        HASH = "0" * 64
+
+    monkeypatch.setattr(doctor.kernel, "COMPILED", True)
+    monkeypatch.setattr(doctor.importlib, "import_module", lambda _: Stale)
+    assert doctor._kernel().state is doctor.State.BROKEN
+    monkeypatch.setattr(doctor.kernel, "COMPILED", False)
+    assert doctor._kernel().state is doctor.State.WARNING
+
+
+def test_doctor_sees_that_the_engine_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(self: cepheid.Query, events: object, *, engine: str | None = None) -> list[int]:
+        return [] if engine is None else [1]
+
+    monkeypatch.setattr(cepheid.Query, "run", wrong)
+    assert doctor._trial().state is doctor.State.BROKEN
+
+
+# ------------------------------------------------------------------------------------------------------------------- exit statuses
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["run", "q.ceql"], ["fly"], ["run", "q.ceql", "e.csv", "--engine", "flink"], ["check", "--fast"]]
+)
+def test_usage(arguments: list[str]) -> None:
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Usage:" in result.stderr
+
+
+def test_version_and_help() -> None:
+    assert call("--version").stdout == f"cepheid {cepheid.__version__}\n"
+    assert all(name in call("--help").stdout for name in ("run", "explain", "check", "draw", "doctor"))
+    assert all(call(name, "-h").exit_code == 0 for name in ("run", "explain", "check", "draw", "doctor"))
+
+
+def test_an_internal_error_asks_for_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(commands.queries, "load", fail)
+    monkeypatch.delenv(failures.TRACEBACK, raising=False)
+    result = call("check", "q.ceql")
+    assert (result.exit_code, result.stdout) == (70, "")
+    assert result.stderr.startswith("internal error: ZeroDivisionError: by nothing (")
+    assert "please report it" in result.stderr
+    assert "Traceback" not in result.stderr
+    monkeypatch.setenv(failures.TRACEBACK, "1")
+    assert call("check", "q.ceql").stderr.startswith("Traceback")
+
+
+@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (MemoryError(), 1), (cepheid.InputError("no"), 1)])
+def test_statuses(error: BaseException, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(commands.queries, "load", fail)
+    result = call("check", "q.ceql")
+    assert (result.exit_code, result.stdout) == (status, "")
+
+
+def test_the_entry_point_in_a_process_of_its_own() -> None:
+    done = lone("run", "q.ceql", "e.csv", env={**os.environ, "NO_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert done.stdout.splitlines()[0].split() == ["start_time", "end_time", "x", "y"]
+
+
+def test_an_interrupt() -> None:
+    with subprocess.Popen([*COMMAND, "check", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        # What it has read when it is interrupted does not matter, but it must have come to reading.
+        process.stdin.write(b"SELECT " + b" " * 200_000)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert said == b"interrupted\n"
+
+
+def test_a_reader_that_has_enough() -> None:
+    Path("many.csv").write_text("type,ts\n" + "A,1\n" * 20_000, encoding="utf-8")
+    command = [*COMMAND, "run", "-e", "SELECT * WHERE A AS x", "many.csv", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"{")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("typer", "rich"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Block())
+from cepheid.cli import main
+main()
+"""
+
+
+def test_without_the_extra() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == 'error: the command line needs rich\nhelp: pip install "cepheid[cli]"\n'

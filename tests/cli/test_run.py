@@ -1,0 +1,374 @@
+"""`cepheid run`: files in, matches out, and every way in which files can be wrong."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+import cepheid
+from cepheid.cli.app import app
+
+FIRE = "SELECT * WHERE Temperature AS t ; Humidity AS h FILTER t[value > 40] AND h[value < 25] PARTITION BY sensor WITHIN 1 minute"
+READINGS = """\
+type,ts,sensor,value
+Temperature,2026-01-01T10:00:00Z,1,45.0
+Humidity,2026-01-01T10:00:20Z,2,60.0
+Humidity,2026-01-01T10:00:50Z,1,20.0
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fire.ceql").write_text(FIRE, encoding="utf-8")
+    Path("readings.csv").write_text(READINGS, encoding="utf-8")
+
+
+def call(*arguments: str, stdin: str | bytes | None = None) -> Result:
+    result = CliRunner().invoke(app, list(arguments), input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def mistake(*arguments: str) -> str:
+    """The message of a command that must fail as a user's mistake, with nothing on the standard output."""
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def rows(*arguments: str) -> list[dict[str, object]]:
+    result = call("run", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- output
+
+
+def test_table() -> None:
+    result = call("run", "fire.ceql", "readings.csv")
+    assert result.exit_code == 0
+    header, _, *lines = result.stdout.splitlines()
+    assert header.split() == ["sensor", "start_time", "end_time", "t", "h"]
+    assert len(lines) == 1
+    t, h = "2026-01-01 10:00:00Z", "2026-01-01 10:00:50Z"
+    assert " ".join(lines[0].split()) == f"1 {t} {h} {t} value=45.0 {h} value=20.0"
+    assert result.stderr.startswith("1 match (")
+    assert not any(line.endswith(" ") for line in result.stdout.splitlines())
+
+
+def test_table_shows_the_first_rows_and_says_how_many_more() -> None:
+    Path("many.csv").write_text("type,ts\n" + "".join(f"A,{time}\n" for time in range(30)), encoding="utf-8")
+    result = call("run", "-e", "SELECT * WHERE A AS x", "many.csv", "--limit-rows", "3")
+    assert len(result.stdout.splitlines()) == 5
+    assert ".. and 27 more" in result.stderr
+    assert len(call("run", "-e", "SELECT * WHERE A AS x", "many.csv", "--limit-rows", "0").stdout.splitlines()) == 32
+
+
+def test_several_events_of_a_variable_are_shown_by_first_and_last() -> None:
+    Path("many.csv").write_text("type,ts,v\n" + "".join(f"A,{time},{time}\n" for time in range(4)), encoding="utf-8")
+    result = call("run", "-e", "SELECT STRICT * WHERE A{4} AS x FILTER x[v >= 0]", "many.csv")
+    assert "0 v=0 .. 3 v=3 (4 events)" in result.stdout
+
+
+def test_json_lines() -> None:
+    assert rows("fire.ceql", "readings.csv") == [
+        {
+            "sensor": 1,
+            "start_time": "2026-01-01T10:00:00Z",
+            "end_time": "2026-01-01T10:00:50Z",
+            "t": [{"type": "Temperature", "ts": "2026-01-01T10:00:00Z", "sensor": 1, "value": 45.0}],
+            "h": [{"type": "Humidity", "ts": "2026-01-01T10:00:50Z", "sensor": 1, "value": 20.0}],
+        }
+    ]
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl"])
+def test_files_hold_what_the_interface_gives(name: str) -> None:
+    result = call("run", "fire.ceql", "readings.csv", "-o", name)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith(f"1 match in {name} (")
+    assert {path.name for path in Path().iterdir()} == {"fire.ceql", "readings.csv", name}
+    if name == "out.jsonl":
+        assert [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()] == rows("fire.ceql", "readings.csv")
+        return
+    utc = dt.UTC
+    events = [
+        {"type": "Temperature", "ts": dt.datetime(2026, 1, 1, 10, 0, tzinfo=utc), "sensor": 1, "value": 45.0},
+        {"type": "Humidity", "ts": dt.datetime(2026, 1, 1, 10, 0, 50, tzinfo=utc), "sensor": 1, "value": 20.0},
+    ]
+    assert pq.read_table(name).equals(cepheid.query(FIRE).run(events).to_arrow(events=True))
+
+
+def test_an_output_without_matches_has_its_columns() -> None:
+    assert call("run", "-e", "SELECT * WHERE Nothing AS x", "readings.csv", "-o", "out.parquet").exit_code == 0
+    assert pq.read_table("out.parquet").column_names == ["start_time", "end_time", "x"]
+    assert call("run", "-e", "SELECT * WHERE Nothing AS x", "readings.csv").stdout == ""
+
+
+def test_an_output_is_not_replaced_unasked() -> None:
+    Path("out.jsonl").write_text("mine", encoding="utf-8")
+    assert mistake("run", "fire.ceql", "readings.csv", "-o", "out.jsonl") == (
+        "error: out.jsonl exists already\nhelp: --overwrite replaces it\n"
+    )
+    assert Path("out.jsonl").read_text(encoding="utf-8") == "mine"
+    assert call("run", "fire.ceql", "readings.csv", "-o", "out.jsonl", "--overwrite").exit_code == 0
+    assert Path("out.jsonl").read_text(encoding="utf-8").startswith("{")
+
+
+def test_outputs_that_cannot_be() -> None:
+    assert "the endings are .parquet, .jsonl, .ndjson" in mistake("run", "fire.ceql", "readings.csv", "-o", "out.xlsx")
+    assert "there is no directory nowhere" in mistake("run", "fire.ceql", "readings.csv", "-o", "nowhere/out.jsonl")
+    Path("folder.jsonl").mkdir()
+    assert "is a directory" in mistake("run", "fire.ceql", "readings.csv", "-o", "folder.jsonl")
+    Path("events.jsonl").write_text('{"type": "A", "ts": 1}\n', encoding="utf-8")
+    assert "is an input too" in mistake("run", "-e", "SELECT * WHERE A", "events.jsonl", "-o", "events.jsonl", "--overwrite")
+
+
+def test_a_run_that_fails_leaves_no_output() -> None:
+    mistake("run", "-e", "SELECT * WHERE A FILTER A[x > 3]", "readings.csv", "-o", "out.parquet")
+    assert not list(Path().glob("*out.parquet*"))
+
+
+# ----------------------------------------------------------------------------------------------------------------------------- input
+
+
+def test_the_kinds_of_files_give_the_same() -> None:
+    expected = rows("fire.ceql", "readings.csv")
+    lines = [line.split(",") for line in READINGS.splitlines()[1:]]
+    events = [{"type": kind, "ts": time, "sensor": int(sensor), "value": float(value)} for kind, time, sensor, value in lines]
+    Path("e.jsonl").write_text("\n\n".join(map(json.dumps, events)), encoding="utf-8")
+    Path("e.tsv").write_text(READINGS.replace(",", "\t"), encoding="utf-8")
+    Path("semi.csv").write_text("\ufeff" + READINGS.replace(",", ";"), encoding="utf-8")
+    for event in events:
+        event["ts"] = dt.datetime.fromisoformat(str(event["ts"]))
+    pq.write_table(pa.Table.from_pylist(events), "e.parquet", row_group_size=2)
+    assert rows("fire.ceql", "e.jsonl") == expected
+    assert rows("fire.ceql", "e.tsv") == expected
+    assert rows("fire.ceql", "semi.csv", "--separator", ";") == expected
+    assert rows("fire.ceql", "e.parquet") == expected
+    assert rows("fire.ceql", "e.parquet", "--sort") == expected
+    assert rows("fire.ceql", "e.parquet", "--engine", "reference") == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["2026-01-01T10:00:00Z", "2026-01-01 10:00:01.5+01:00"], pa.timestamp("us", "UTC")),
+        (["2026-01-01T10:00:00", "2026-01-01 10:00:01.123456"], pa.timestamp("us")),
+        (["2026-01-01T10:00:00.123456789", "2026-01-01T10:00:01"], pa.timestamp("ns")),
+        (["2026-01-01", "2026-01-02"], pa.date32()),
+        (["12", "15"], pa.int64()),
+        (["2026-01-01T10:00:00Z", "x"], pa.string()),
+    ],
+)
+def test_times_are_inferred(texts: list[str], kind: pa.DataType) -> None:
+    from cepheid.cli.files import read
+
+    Path("t.csv").write_text("n,ts\n" + "".join(f"{number},{text}\n" for number, text in enumerate(texts)), encoding="utf-8")
+    assert read(Path("t.csv")).schema.field("ts").type == kind
+    if kind not in (pa.int64(), pa.date32()):
+        Path("t.jsonl").write_text("".join(f'{{"ts": "{text}"}}\n' for text in texts), encoding="utf-8")
+        assert read(Path("t.jsonl")).schema.field("ts").type == kind
+
+
+def test_an_offset_in_json_is_not_lost() -> None:
+    from cepheid.cli.files import read
+
+    Path("t.jsonl").write_text('{"ts": "2026-01-01T10:00:00+02:00", "n": {"a": [1]}}\n', encoding="utf-8")
+    assert read(Path("t.jsonl")).to_pylist() == [{"ts": dt.datetime(2026, 1, 1, 8, tzinfo=dt.UTC), "n": {"a": [1]}}]
+
+
+def test_types_are_inferred_from_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cepheid.cli import files
+
+    monkeypatch.setattr(files, "BLOCK", 1000)
+    Path("t.csv").write_text("a\n" + "1\n" * 2000 + "1.5\n", encoding="utf-8")
+    assert files.read(Path("t.csv")).schema.field("a").type == pa.float64()
+
+
+def test_nulls_of_csv_stand_without_quotes() -> None:
+    from cepheid.cli.files import read
+
+    Path("t.csv").write_text('a,b\n,1\n"",2\nNA,\n"NA",NaN\n', encoding="utf-8")
+    assert read(Path("t.csv")).to_pydict() == {"a": [None, "", None, "NA"], "b": [1, 2, None, None]}
+
+
+def test_streams_by_name_and_by_file() -> None:
+    Path("weather.csv").write_text("ts,origin,gust\n1,JFK,45\n", encoding="utf-8")
+    Path("flights.csv").write_text("ts,origin,dep\n2,JFK,\n3,JFK,7\n", encoding="utf-8")
+    query = "SELECT * FROM weather, flights WHERE weather AS w ; flights AS f FILTER f[dep IS NULL] PARTITION BY origin WITHIN 5"
+    found = rows("-e", query, "weather.csv", "flights.csv")
+    assert [(row["start_time"], row["end_time"]) for row in found] == [(1, 2)]
+    assert rows("-e", query, "flights=flights.csv", "weather=weather.csv") == found
+    assert "two files have the stream name `weather`" in mistake("run", "-e", query, "weather.csv", "weather.csv")
+    assert "has no such stream" in mistake("run", "-e", query, "wind=weather.csv", "flights.csv")
+
+
+def test_a_file_with_a_header_alone_has_no_matches() -> None:
+    Path("t.csv").write_text("type,ts,sensor,value\n", encoding="utf-8")
+    result = call("run", "fire.ceql", "t.csv")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("0 matches")
+
+
+def test_events_without_a_key_are_counted() -> None:
+    Path("t.csv").write_text("type,ts,k\nA,1,\nA,2,x\n", encoding="utf-8")
+    result = call("run", "-e", "SELECT * WHERE A AS a PARTITION BY k", "t.csv")
+    assert "note: 1 events have no key" in result.stderr
+    assert "2 matches" in call("run", "-e", "SELECT * WHERE A AS a PARTITION BY k", "t.csv", "--null-keys", "group").stderr
+
+
+WRONG_FILES = [
+    ("t.csv", b"", "error: t.csv is empty: it does not even say which attributes events have\n"),
+    ("t.jsonl", b"\n \n", "error: t.jsonl has no events\nhelp: JSON lines have one object on each line: {..}\n"),
+    ("t.csv", b"type,ts\nA,1\nB\n", "error: t.csv, row 3: 1 value where the header has 2\nhelp: the header is row 1; a value with a separator or a line end in it stands in double quotes\n"),
+    ("t.csv", b"type,ts\nA,1\nB,\xff\n", "error: t.csv, line 3: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
+    ("t.csv", b"type,ts\nA,1\nB,\xc3", "error: t.csv, line 3: the file ends within a UTF-8 character\nhelp: save the file as UTF-8\n"),
+    ("t.csv", b'type,ts\nA,"1\nB,2\n', 'error: t.csv: a quote (") is opened and never closed\nhelp: double a quote within a text: "say ""so"""\n'),
+    ("t.csv", b"type;ts\nA;1\n", "error: t.csv has one column, `type;ts`: its separator is not ','\nhelp: --separator ';'\n"),
+    ("t.csv", b"type,ts\nA,1\nB,x\n", "error: t.csv, row 3: `ts` is 'x', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
+    ("t.csv", b"type,ts\nA,2026-01-01 10:00\nB,2026-01-01 10:00Z\n", "error: t.csv, row 3: `ts` is '2026-01-01 10:00Z', a time with an offset, and '2026-01-01 10:00' before it a time without an offset\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
+    ("t.csv", b"type,ts\nA,2\nB,1\n", "error: the events are not in the order of their times: row 1 (1) is earlier than row 0 (2)\nhelp: q.run(.., sort=True) sorts them, stably\nhelp: on the command line: --sort\n"),
+    ("t.csv", b"type,type,ts\nA,A,2\n", "error: the input has more than one column named `type`\nhelp: rename all but one\n"),
+    ("t.jsonl", b'{"type": "A", "ts": 1}\n\n{"type":\n', "error: t.jsonl, line 3, column 1: not a JSON object: Expecting value\nhelp: JSON lines have one object on each line: {..}\n"),
+    ("t.jsonl", b'{"type": "A", "ts": 1}\n[1]\n', "error: t.jsonl, line 2 is an array, not an object\nhelp: JSON lines have one object on each line: {..}\n"),
+    ("t.jsonl", b'{"type": "A", "ts": 1}\n{"type": null}\n{"type": 5}\n', "error: t.jsonl, line 3: `type` is a number, and text on line 1\nhelp: give each attribute one type\n"),
+    ("t.jsonl", b'{"type": "\xff"}\n', "error: t.jsonl, line 1: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
+    ("t.json", b"[" * 100_000, "error: t.json, line 1"),
+    ("t.parquet", b"PAR1 and no more", "error: t.parquet cannot be read as Parquet: "),
+    ("t.xml", b"<a/>", "error: files of events do not end in .xml\nhelp: the endings are .csv, .tsv, .jsonl, .ndjson, .json, .parquet\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "expected"), WRONG_FILES)
+def test_wrong_files(name: str, content: bytes, expected: str) -> None:
+    Path(name).write_bytes(content)
+    message = mistake("run", "-e", "SELECT * WHERE A AS x ; B AS y", name)
+    assert message == expected or (not expected.endswith("\n") and message.startswith(expected))
+
+
+def test_a_damaged_page_of_parquet() -> None:
+    pq.write_table(pa.table({"type": ["A"] * 5000, "ts": range(5000)}), "t.parquet", compression="gzip", use_dictionary=False)
+    content = bytearray(Path("t.parquet").read_bytes())
+    for place in range(200, 400):
+        content[place] ^= 0xFF
+    Path("t.parquet").write_bytes(content)
+    assert mistake("run", "-e", "SELECT * WHERE A AS x", "t.parquet").startswith("error: t.parquet cannot be read as Parquet: ")
+
+
+def test_missing_files_and_folders() -> None:
+    assert mistake("run", "fire.ceql", "reading.csv") == "error: there is no file reading.csv\nhelp: did you mean readings.csv?\n"
+    assert mistake("run", "fire.ceql", ".") == "error: . is a directory, not a file of events\n"
+    assert mistake("run", "nope.ceql", "readings.csv") == "error: the query file nope.ceql cannot be read: No such file or directory\n"
+    assert mistake("run", ".", "readings.csv") == "error: . is a directory, not the file of a query\n"
+    assert mistake("run", "SELECT * WHERE A", "readings.csv").endswith("help: add -e to give its text\n")
+
+
+def test_columns_of_type_and_time() -> None:
+    assert "the input has no type column `kind`" in mistake("run", "fire.ceql", "readings.csv", "--type", "kind")
+    assert "did you mean `ts`?" in mistake("run", "fire.ceql", "readings.csv", "--time", "tss")
+    Path("t.csv").write_text("kind,at\nA,1\nB,2\n", encoding="utf-8")
+    message = mistake("run", "-e", "SELECT * WHERE A AS x ; B AS y", "t.csv")
+    assert message.endswith("help: on the command line: --type NAME\n")
+    assert len(rows("-e", "SELECT * WHERE A AS x ; B AS y WITHIN 1", "t.csv", "--type", "kind", "--time", "at")) == 1
+
+
+# ----------------------------------------------------------------------------------------------------------------------- the query
+
+
+def test_the_query_from_the_standard_input() -> None:
+    assert "1 match" in call("run", "-", "readings.csv", stdin=FIRE).stderr
+    result = call("run", "-", "readings.csv", stdin=b"SELECT \xff")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "error: the query on the standard input is not UTF-8 at byte 7\nhelp: send it as UTF-8\n",
+    )
+
+
+def test_errors_of_the_query_are_printed_as_they_are() -> None:
+    text = "SELECT * WHERE Temperature AS t FILTER t[valeu > 40]"
+    with pytest.raises(cepheid.CepheidError) as raised:
+        cepheid.query(text).run([{"type": "Temperature", "ts": 1, "value": 1}])
+    Path("t.csv").write_text("type,ts,value\nTemperature,1,1\n", encoding="utf-8")
+    assert mistake("run", "-e", text, "t.csv") == f"{raised.value}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ("v=40", 40),
+        (":v=-1.5", -1.5),
+        ("v=1e3", 1000.0),
+        ("v=TRUE", True),
+        ("v='40'", "40"),
+        ("v=it is text", "it is text"),
+        ("v=a.b", "a.b"),
+        ("v=", ""),
+        ("v=NULL", None),
+        ("v=DATE '2026-01-31'", dt.date(2026, 1, 31)),
+        ("v=TIMESTAMP '2026-01-31 10:00Z'", dt.datetime(2026, 1, 31, 10, tzinfo=dt.UTC)),
+        ("v=5m", dt.timedelta(minutes=5)),
+        ("v=0.5 seconds", dt.timedelta(milliseconds=500)),
+    ],
+)
+def test_parameters_are_typed(given: str, value: object) -> None:
+    from cepheid.cli.queries import parameter
+
+    name, found = parameter(given)
+    assert (name, found, type(found).__name__.replace("Decimal", "float")) == ("v", value, type(value).__name__)
+
+
+def test_parameters_that_are_none() -> None:
+    assert mistake("run", "-e", FIRE, "readings.csv", "-p", "limit") == (
+        "error: --param limit is not a name and a value\nhelp: write --param limit=40\n"
+    )
+    assert "month must be in" in mistake("run", "-e", FIRE, "readings.csv", "-p", "v=TIMESTAMP '2026-13-01 00:00'")
+    assert "the query has no parameter `:v`" in mistake("run", "-e", FIRE, "readings.csv", "-p", "v=1")
+    assert "--param NAME=VALUE" in mistake("run", "-e", FIRE.replace("40", ":limit"), "readings.csv")
+    assert len(rows("-e", FIRE.replace("40", ":limit"), "readings.csv", "--param", "limit=40")) == 1
+
+
+def test_what_the_engine_does_not_do_names_the_option() -> None:
+    query = "SELECT NXT * WHERE Temperature AS t ; Humidity AS h"
+    assert mistake("run", "-e", query, "readings.csv").endswith("help: on the command line: --engine reference\n")
+    assert len(rows("-e", query, "readings.csv", "--engine", "reference")) == 2
+
+
+def test_measures_by_the_reference() -> None:
+    query = "SELECT t.value AS v, duration() AS d WHERE Temperature AS t ; Humidity AS h FILTER t.sensor = h.sensor"
+    assert [row["v"] for row in rows("-e", query, "readings.csv", "--engine", "reference")] == [45.0]
+
+
+# --------------------------------------------------------------------------------------------------------------------------- Spark
+
+
+@pytest.mark.slow
+def test_spark_gives_the_same(tmp_path: Path) -> None:
+    """With ties, NULL keys and two streams; in a process of its own, for its Java."""
+    Path("w.csv").write_text(
+        "ts,origin,gust\n" + "".join(f"{n // 3},{'JFK' if n % 2 else 'EWR'},{n % 7}\n" for n in range(60)), encoding="utf-8"
+    )
+    Path("f.csv").write_text(
+        "ts,origin,dep\n" + "".join(f"{n // 4},{['JFK', 'EWR', ''][n % 3]},{n}\n" for n in range(60)), encoding="utf-8"
+    )
+    query = "SELECT * FROM w, f WHERE w AS x ; f{2} AS y FILTER x[gust > 4] PARTITION BY origin WITHIN 2"
+    command = [sys.executable, "-m", "cepheid.cli", "run", "-e", query, "w.csv", "f.csv"]
+    done = subprocess.run([*command, "--engine", "spark", "-o", "spark.parquet"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert call("run", "-e", query, "w.csv", "f.csv", "-o", "local.parquet").exit_code == 0
+    spark, local = pq.read_table("spark.parquet"), pq.read_table("local.parquet")
+    assert spark.schema == local.schema
+    assert local.num_rows > 10
+    assert sorted(map(str, spark.to_pylist())) == sorted(map(str, local.to_pylist()))
