@@ -74,7 +74,7 @@ def complex_event(marks: tuple[tuple[int, frozenset[str]], ...], end: int) -> Fo
 @pytest.mark.parametrize("strategy", [Strategy.ALL, Strategy.STRICT])
 def test_random_patterns(strategy: Strategy) -> None:
     rng = random.Random(SEED)
-    total = 0
+    matched = 0
     for _ in range(CASES):
         pattern = random_pattern(rng, 3)
         types = "".join(rng.choice("ABC") for _ in range(rng.randint(0, 7)))
@@ -88,8 +88,8 @@ def test_random_patterns(strategy: Strategy) -> None:
         found = by_running(program.automaton, types)
         assert set(found) == expected, (SEED, pattern, types, variables)
         assert len(found) == len(expected), (SEED, pattern, types, variables)
-        total += len(expected)
-    assert total > CASES
+        matched += bool(expected)
+    assert matched >= CASES // 10
 
 
 def test_fragment_has_every_construction() -> None:

@@ -130,7 +130,10 @@ def interpreted(spark):
 def test_many_patterns_in_one_job(interpreted, cases, seed):
     spark = interpreted
     made = [random_case(seed * 10_000 + number) for number in range(cases)]
+    matched = 0
     for position in range(0, len(made), 100):
         piece = made[position : position + 100]
         for (query, table), found in zip(piece, evaluate_many(spark, piece), strict=True):
             assert found == expected(query, table), (query.text, table.to_pylist())
+            matched += bool(found)
+    assert matched >= cases // 4
