@@ -17,7 +17,8 @@ from cepheid.engine.inputs import plain_schema, source_of, time_number, used_typ
 from cepheid.engine.matches import Matches, concatenate
 from cepheid.engine.planner import Compiled, compile_plan, layout_of
 from cepheid.engine.recognizer import Recognizer
-from cepheid.errors import CepheidError, InputError, NotSupportedError, nearest
+from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, nearest
+from cepheid.kernel import VARIANTS, available
 from cepheid.language import parse, read_query, syntax, to_text
 from cepheid.logical.bind import bind
 from cepheid.schema import EventSchema, schema_of
@@ -166,9 +167,10 @@ class Query:
         with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
         equal time, before the row order. progress: called with (rows done, rows; 0 rows where the input does not say).
 
-        Raises BindError, NotSupportedError, LimitError (the query), SchemaError, InputError (the events). Linear in events and matches.
+        Raises BindError, NotSupportedError, LimitError (the query), SchemaError, InputError (the events), SetupError (an engine that is not
+        installed). Linear in events and matches.
         """
-        _choice("engine", engine, ENGINES)
+        _engine(engine, ENGINES)
         _choice("null_keys", null_keys, ("drop", "group"))
         order = (order,) if isinstance(order, str) else tuple(order)
         source = source_of(events, self._tree, type=type, time=time, sort=sort)
@@ -214,7 +216,7 @@ class Query:
         lateness: how late an event may come (a text such as "10s", a timedelta, or steps of the time column); None: events must come in
         order. snapshot: bytes of `Recognizer.snapshot` to go on from. Raises as `run`, and SnapshotError for bytes of another query.
         """
-        _choice("engine", engine, ENGINES[:-1])
+        _engine(engine, ENGINES[:-1])
         _choice("null_keys", null_keys, ("drop", "group"))
         compiled = self.compiled(self.schema(schema, type=type, time=time))
         recognizer = Recognizer(compiled, lateness=lateness, null_keys=null_keys, variant=engine)
@@ -270,6 +272,16 @@ def _from_text(text: str, args: Mapping[str, object]) -> Query:
 def _whole(source: Source) -> pa.Table:
     events = source.events
     return events.read_all() if isinstance(events, pa.RecordBatchReader) else events
+
+
+def _engine(engine: str | None, known: Sequence[str]) -> None:
+    """Raise InputError for an engine that there is not, and SetupError for one that this installation lacks."""
+    _choice("engine", engine, known)
+    if engine in VARIANTS and engine not in available():
+        raise SetupError(
+            f"engine={engine!r} is not in this installation",
+            help=f"it has {', '.join(map(repr, available()))} and 'reference'; leave engine= out for the best one",
+        )
 
 
 def _choice(name: str, value: object, known: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 
 import pandas as pd
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 
 import cepheid
 from cepheid.engine.matches import python_value
-from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SchemaError
+from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SchemaError, SetupError
 
 QUERY = cepheid.query("SELECT * WHERE A ; B WITHIN 10")
 
@@ -249,6 +250,18 @@ def test_keys_of_any_flat_type(kind):
         matches = cepheid.query("SELECT * WHERE A ; B PARTITION BY k").run(encoded)
         assert ends(matches) == [(0, 1), (0, 1), (0, 2)]
         assert [match.keys["k"] for match in matches] == [keys[row].as_py() for row in (2, 3, 5)]
+
+
+def test_an_engine_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("cepheid.query"), "available", lambda: ("python",))
+    for run in (QUERY.run, lambda events, engine: QUERY.recognizer(pa.Table.from_pylist(events).schema, engine=engine)):
+        with pytest.raises(SetupError) as error:
+            run(rows(), engine="checked")
+        assert message(error) == [
+            "error: engine='checked' is not in this installation",
+            "help: it has 'python' and 'reference'; leave engine= out for the best one",
+        ]
+    assert ends(QUERY.run(rows(), engine="python")) == ends(QUERY.run(rows()))
 
 
 def test_null_and_nan_keys():

@@ -27,7 +27,7 @@ def spark():
 @pytest.fixture(scope="session")
 def connect():
     """A session of Spark Connect, whose server runs in this process' JVM; it cannot live beside a classic session."""
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'cepheid[connect]'")
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     prepare_environment()
     settings = {**SMALL_MACHINE, **TEST_SETTINGS}
     # The server takes what is not of SQL on its command line only.

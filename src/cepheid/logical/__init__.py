@@ -11,5 +11,19 @@ from cepheid.logical.describe import describe
 from cepheid.logical.equivalence import Counterexample, equivalent
 from cepheid.logical.rewrite import RULES, rewrite, rewrite_steps
 from cepheid.logical.safe_form import safe_form
+from cepheid.logical.variables import bound, bounded, defined, safe, well_formed
 
-__all__ = ["RULES", "Counterexample", "describe", "equivalent", "rewrite", "rewrite_steps", "safe_form"]
+__all__ = [
+    "RULES",
+    "Counterexample",
+    "bound",
+    "bounded",
+    "defined",
+    "describe",
+    "equivalent",
+    "rewrite",
+    "rewrite_steps",
+    "safe",
+    "safe_form",
+    "well_formed",
+]
