@@ -134,6 +134,9 @@ def test_lists_of_something_else():
         QUERY.run(None)
     with pytest.raises(SchemaError, match="the values of `ts` are not of one type"):
         QUERY.run([{"type": "A", "ts": 1}, {"type": "A", "ts": "late"}])
+    noon = dt.datetime(2024, 1, 1, 12)
+    with pytest.raises(SchemaError, match="some values of `ts` have a time zone and some have none"):
+        QUERY.run([{"type": "A", "ts": noon}, {"type": "A", "ts": noon.replace(tzinfo=dt.UTC)}])
 
 
 def test_missing_attributes_of_dicts_are_null():

@@ -86,10 +86,14 @@ def _rows(rows: list[Any]) -> pa.Table:
         raise SchemaError("an empty list says nothing about its attributes", help="pass an empty pyarrow.Table with a schema instead")
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
         try:
-            columns[name] = pa.array([row.get(name) for row in rows])
+            columns[name] = pa.array(values)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise SchemaError(f"the values of `{name}` are not of one type: {error}", help="give each attribute one type") from None
+        # Arrow takes the zone of the first and drops or adds it to the others.
+        if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
+            raise SchemaError(f"some values of `{name}` have a time zone and some have none", help="give all of them a time zone, or none")
     return pa.table(columns)
 
 
