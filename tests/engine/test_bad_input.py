@@ -134,7 +134,7 @@ def test_lists_of_something_else():
         QUERY.run(None)
     with pytest.raises(SchemaError, match="the values of `ts` are not of one type"):
         QUERY.run([{"type": "A", "ts": 1}, {"type": "A", "ts": "late"}])
-    noon = dt.datetime(2024, 1, 1, 12)
+    noon = dt.datetime.fromisoformat("2024-01-01 12:00")
     with pytest.raises(SchemaError, match="some values of `ts` have a time zone and some have none"):
         QUERY.run([{"type": "A", "ts": noon}, {"type": "A", "ts": noon.replace(tzinfo=dt.UTC)}])
 
