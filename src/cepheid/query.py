@@ -102,9 +102,16 @@ class Query:
     # -------------------------------------------------------------------------------------------------------------- compiling
 
     def schema(self, schema: pa.Schema | EventSchema, *, type: str | None = None, time: str | None = None) -> EventSchema:  # noqa: A002
-        """An Arrow schema as the query reads it: where the type and the time stand. Raises SchemaError."""
+        """The schema of events as the query reads it: where the type and the time stand.
+
+        schema: of Arrow, or a Spark DataFrame or its schema. Raises SchemaError.
+        """
         if isinstance(schema, EventSchema):
             return schema
+        if schema.__class__.__module__.startswith("pyspark."):
+            from cepheid.spark.source import event_schema
+
+            return event_schema(schema, self._tree, type=type, time=time)
         return schema_of(plain_schema(schema), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
 
     def bound(self, schema: EventSchema) -> QueryPlan:

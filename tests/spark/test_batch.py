@@ -258,3 +258,12 @@ def test_on_is_the_function_behind_query_on():
     query = cepheid.query("SELECT * WHERE A ; B")
     assert on(query, order=("a", "any")).options == query.on(order=("a", "any")).options
     assert on(query, order=("a", "any")).options.any_order
+
+
+def test_a_query_reads_the_schema_of_a_dataframe(spark):
+    table = stream(20, seed=3)
+    frame = frame_of(spark, table)
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 60")
+    produced = frame.transform(query.on()).schema.names
+    assert query.output_schema(frame, events=True).names == query.output_schema(frame.schema, events=True).names == produced
+    assert str(query.explain(schema=frame)) == str(query.explain(schema=frame.schema))

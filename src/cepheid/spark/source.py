@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+from pyspark.sql import types as spark_types
 
 from cepheid.engine.inputs import STREAM_COLUMN, used_types
 from cepheid.errors import InputError, SchemaError, nearest, quoted
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql import types as spark_types
 
     from cepheid.language.syntax import Query as Tree
 
@@ -75,6 +75,13 @@ def source_of(frame: DataFrame, tree: Tree, *, type: str | Column | None, time: 
     arrow = arrow_schema(frame.schema)
     schema = schema_of(arrow, type=typed, time=time, streams=tree.streams, used=used_types(tree))
     return _plainly_named(frame, schema)
+
+
+def event_schema(described: DataFrame | spark_types.StructType, tree: Tree, *, type: str | None, time: str | None) -> EventSchema:  # noqa: A002
+    """What binding knows of a DataFrame, or of its schema (merged streams: of the DataFrame). Raises SchemaError."""
+    if isinstance(described, spark_types.StructType):
+        return schema_of(arrow_schema(described), type=type, time=time, streams=tree.streams, used=used_types(tree))
+    return source_of(described, tree, type=type, time=time).schema
 
 
 def _plainly_named(frame: DataFrame, schema: EventSchema) -> Source:
