@@ -1,0 +1,84 @@
+"""The documentation's examples run, and print what stands below them.
+
+The Python blocks of a file run in order in one namespace; a text block that directly follows one is what it prints. The shell blocks of a file
+are one script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FILES = sorted(DOCS.glob("*.md"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    line: int
+    expected: str | None = None
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks; a Python or shell block with a text block right below it expects that output."""
+    found = list(BLOCK.finditer(text))
+    result = []
+    for index, block in enumerate(found):
+        after = found[index + 1] if index + 1 < len(found) else None
+        follows = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
+        line = text.count("\n", 0, block.start(2)) + 1
+        result.append(Block(block[1], block[2], line, after[2] if follows and after else None))
+    return result
+
+
+def test_the_documentation_is_there() -> None:
+    assert {"language.md", "differences-from-core.md", "cli.md", "errors.md"} <= {path.name for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_python_blocks(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__docs__"}
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.language != "python":
+            continue
+        printed = io.StringIO()
+        code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if block.expected is not None:
+            assert printed.getvalue() == block.expected, f"{path.name}:{block.line}"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the shell blocks are for bash")
+@pytest.mark.parametrize("path", [path for path in FILES if "```bash" in path.read_text(encoding="utf-8")], ids=lambda path: path.name)
+def test_shell_blocks(path: Path, tmp_path: Path) -> None:
+    """Commands with an output below them print it on the standard output; installing is left out."""
+    script = [f'cepheid() {{ "{sys.executable}" -m cepheid.cli "$@"; }}']
+    shown = [block for block in blocks(path.read_text(encoding="utf-8")) if block.language == "bash" and "pip install" not in block.text]
+    for number, block in enumerate(shown):
+        script += [f"exec >{number}.out", block.text]
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", "\n".join(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for number, block in enumerate(shown):
+        if block.expected is not None:
+            assert (tmp_path / f"{number}.out").read_text(encoding="utf-8") == block.expected, f"{path.name}:{block.line}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_links_lead_to_files(path: Path) -> None:
+    for target in LINK.findall(path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
