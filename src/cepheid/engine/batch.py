@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.inputs import check_order, times_of
-from cepheid.engine.keys import group, key_codes
+from cepheid.engine.keys import group, key_codes, key_table
 from cepheid.engine.matches import Matches, collect
 from cepheid.errors import SchemaError, quoted
 
@@ -139,8 +139,8 @@ def _matches(
     grouped = np.repeat(cuts[segments], np.diff(offsets)) + positions
     shown = places[grouped] if compiled.derived else positions
     keys = partitions = None
-    if compiled.layout.keys:
-        keys = table.select(list(compiled.layout.keys)).take(pa.array(rows[cuts] if len(rows) else rows))
+    if names := list(compiled.layout.keys):
+        keys = key_table(table.select(names).take(pa.array(rows[cuts] if len(rows) else rows)), names)
         partitions = segments.astype(np.int64)
     matches = Matches(compiled.layout, offsets, shown, labels, rows[grouped], table, partitions, keys, null_keys=null_keys)
     ends = places[grouped[offsets[1:] - 1]]

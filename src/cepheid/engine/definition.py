@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.inputs import check_order, times_of
+from cepheid.engine.keys import key_table
 from cepheid.engine.matches import Matches
 from cepheid.engine.planner import layout_of
 
@@ -94,7 +95,7 @@ def _matches(plan: QueryPlan, events: pa.Table, result: Result) -> Matches:
         np.array(rows_, np.int64),
         table,
         np.array([item[1] for item in found], np.int64) if layout.keys else None,
-        table.select(list(layout.keys)).take(firsts) if layout.keys else None,
+        key_table(table.select(list(layout.keys)).take(firsts), layout.keys) if layout.keys else None,
         measures,
         result.null_keys,
         sum(len(partition.undecided) for partition in result.partitions),

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.matches import python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError, SchemaError, nearest, quoted
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of, time_unit
@@ -54,11 +55,13 @@ def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with string and binary views as large strings and binaries: Arrow's take has no views."""
+    """The schema with large strings and binaries for views, and values for runs: Arrow's take has neither."""
     for number, field in enumerate(schema):
         if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
             kind = pa.large_string() if pa.types.is_string_view(field.type) else pa.large_binary()
             schema = schema.set(number, field.with_type(kind))
+        elif pa.types.is_run_end_encoded(field.type):
+            schema = schema.set(number, field.with_type(field.type.value_type))
     return schema
 
 
@@ -67,7 +70,15 @@ def without_views(events: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.Reco
     schema = plain_schema(events.schema)
     if schema == events.schema:
         return events
-    return events.cast(schema)
+    if not any(pa.types.is_run_end_encoded(kind) for kind in events.schema.types):
+        return events.cast(schema)
+    if isinstance(events, pa.RecordBatchReader):
+        return pa.RecordBatchReader.from_batches(schema, (_decoded(batch, schema) for batch in events))
+    return pa.Table.from_batches([_decoded(batch, schema) for batch in events.to_batches()], schema)
+
+
+def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([plain(column) if pa.types.is_run_end_encoded(column.type) else column for column in batch.columns], schema)
 
 
 def _pandas(frame: Any) -> pa.Table:
@@ -305,9 +316,9 @@ def check_order(times: Array, column: Any, *, stream: str | None = None, after: 
         )
         if row < 0:
             return
-        before = f"row {row - 1} ({column[row - 1].as_py()})"
+        before = f"row {row - 1} ({python_value(column[row - 1])})"
     where = f"row {row}" if stream is None else f"row {row} of the stream `{stream}`"
     raise InputError(
-        f"the events are not in the order of their times: {where} ({column[row].as_py()}) is earlier than {before}",
+        f"the events are not in the order of their times: {where} ({python_value(column[row])}) is earlier than {before}",
         help=f"q.run(.., {how}) sorts them, stably" if how == "sort=True" else how,
     )

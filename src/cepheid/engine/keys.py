@@ -103,6 +103,11 @@ def normalized(column: Any) -> pa.Array:
     return array
 
 
+def key_table(events: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The key columns of rows as they are shown and kept: `normalized`, one chunk each."""
+    return pa.table([normalized(events[name]) for name in names], names=list(names))
+
+
 def _encode(array: pa.Array, name: str) -> tuple[Array, int]:
     """Codes (int32 or int64, -1 for NULL) of an array's values, and how many there are."""
     if not pa.types.is_dictionary(array.type):

@@ -75,13 +75,31 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def python_value(value: pa.Scalar) -> Any:
-    """An Arrow scalar as a Python value; nanoseconds that datetime cannot hold are cut off where pandas, which can, is not installed."""
+    """An Arrow scalar as a Python value.
+
+    Nanoseconds that datetime cannot hold are cut off where pandas, which can, is not installed; a time that Python cannot hold at all (after the
+    year 9999) is an int, in steps of its column. Containers go through value by value.
+    """
     try:
         return value.as_py()
-    except ValueError:
+    except (ValueError, OverflowError):
         kind = value.type
-        coarser = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
-        return value.cast(coarser, safe=False).as_py()
+    if pa.types.is_struct(kind):
+        return {name: python_value(part) for name, part in value.items()}
+    if hasattr(value, "values"):
+        return None if value.values is None else [python_value(part) for part in value.values]
+    if kind in (pa.timestamp("ns", getattr(kind, "tz", None)), pa.duration("ns")):
+        return value.cast(pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us"), safe=False).as_py()
+    return value.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()).as_py()
+
+
+def python_values(column: pa.ChunkedArray) -> list[Any]:
+    """A column as Python values, see `python_value`."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):
+        values = [python_value(value) for value in column]
+    return values
 
 
 class Match:
@@ -133,14 +151,14 @@ class Match:
     def measures(self) -> dict[str, Any]:
         """The values of SELECT's measures."""
         table = self._matches.measures
-        return {} if table is None else {name: table[name][self._index].as_py() for name in table.column_names}
+        return {} if table is None else {name: python_value(table[name][self._index]) for name in table.column_names}
 
     def __getitem__(self, variable: str) -> list[dict[str, Any]]:
         if variable not in self._matches.layout.variables:
             raise KeyError(variable)
         rows = self._slice(self._matches.rows)[self._of(variable)]
         events = self._matches.events.take(pa.array(rows))
-        columns = {name: [python_value(value) for value in events[name]] for name in events.column_names}
+        columns = {name: python_values(events[name]) for name in events.column_names}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _slice(self, array: Array) -> Array:
@@ -273,7 +291,7 @@ class Matches(Sequence[Match]):
         if self.partitions is None or self.keys is None:
             return {}
         row = int(self.partitions[index])
-        return {name: self.keys[name][row].as_py() for name in self.keys.column_names}
+        return {name: python_value(self.keys[name][row]) for name in self.keys.column_names}
 
     def _variable(self, name: str, values: Array) -> tuple[Array, Array]:
         """The offsets (int64) and values of one variable's marks."""
@@ -330,8 +348,9 @@ class Matches(Sequence[Match]):
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """The rows of `to_arrow` as dicts."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
+        table = self.to_arrow()
+        columns = [python_values(column) for column in table.columns]
+        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def to_pandas(self) -> Any:
         """The table of `to_arrow` as a pandas DataFrame; needs pandas."""
@@ -341,7 +360,7 @@ class Matches(Sequence[Match]):
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         table = self[:SHOWN].to_arrow()
-        columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
+        columns = [[_text(value) for value in python_values(column)] for column in table.columns]
         return table.column_names, [list(row) for row in zip(*columns, strict=True)]
 
     def _title(self) -> str:

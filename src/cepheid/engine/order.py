@@ -17,6 +17,12 @@ NEVER = -(2**63)
 """The watermark before the first event."""
 
 
+def earlier(times: Array, steps: int) -> Array:
+    """Times minus a duration of at most 2**62 steps; never below the least time, where int64 would wrap around."""
+    result: Array = np.maximum(times, NEVER + steps) - steps
+    return result
+
+
 class ReorderBuffer:
     """The events that the watermark has not passed.
 
@@ -34,7 +40,7 @@ class ReorderBuffer:
     def push(self, events: pa.Table, times: Array) -> tuple[pa.Table, Array]:
         """Take a batch; give the events that the watermark has now passed, with their times, in order. Late events go to `late`."""
         if len(times):
-            before = np.concatenate([[self.watermark], np.maximum.accumulate(times)[:-1] - self.lateness])
+            before = np.concatenate([[self.watermark], np.maximum.accumulate(earlier(times, self.lateness))[:-1]])
             late = times < np.maximum(before, self.watermark)
             if late.any():
                 self.late = pa.concat_tables([self.late, events.filter(pa.array(late))]).combine_chunks()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.keys import normalized
+from cepheid.engine.keys import key_table
 from cepheid.engine.values import plain
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ def decoded(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
+def _exact_rows(keys: pa.Table) -> list[tuple[Any, ...]]:
+    """Rows of keys as Python values that are equal where the keys are: times as steps, for datetime confuses the two hours of a clock change."""
+    columns = [
+        column.cast(pa.int64() if column.type.bit_width == 64 else pa.int32()) if pa.types.is_temporal(column.type) else column
+        for column in keys.columns
+    ]
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
 class KeyIndex:
     """Slots of keys, given in the order of first appearance.
 
@@ -51,8 +60,8 @@ class KeyIndex:
 
     def slots(self, distinct: pa.Table) -> Array:
         """The slots (int32) of distinct keys, one per row of a table of the key columns; new keys get new slots."""
-        distinct = decoded(pa.table([normalized(distinct[name]) for name in self.keys], names=list(self.keys)))
-        rows = list(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
+        distinct = decoded(key_table(distinct, self.keys))
+        rows = _exact_rows(distinct)
         known = self._slots
         before = len(known)
         slots = np.array([known.setdefault(row, len(known)) for row in rows], np.int32)
@@ -72,8 +81,7 @@ class KeyIndex:
         """Take over the keys of a snapshot."""
         self.table = table
         self.seen = seen
-        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        self._slots = {row: slot for slot, row in enumerate(rows)}
+        self._slots = {row: slot for slot, row in enumerate(_exact_rows(table))}
         self._fit(len(self._slots))
 
     @property

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation
-from cepheid.engine.inputs import check_order, table_of, time_number, times_of
+from cepheid.engine.inputs import check_order, table_of, time_number, times_of, without_views
 from cepheid.engine.keys import group, key_codes
 from cepheid.engine.matches import Matches, collect
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.payload import KeyIndex, Payload, decoded
-from cepheid.errors import InputError, SchemaError, SnapshotError, nearest, quoted
+from cepheid.errors import InputError, LimitError, SchemaError, SnapshotError, nearest, quoted
+from cepheid.logical.times import MAX_STEPS
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Recognizer:
 
     def _conform(self, events: object) -> pa.Table:
         """The events with exactly the columns of the schema."""
-        table = table_of(events)
+        table = without_views(table_of(events))
         if isinstance(table, pa.RecordBatchReader):
             table = table.read_all()
         columns = []
@@ -287,6 +288,10 @@ def steps_of(lateness: object, compiled: Compiled) -> int:
         if schema.unit is None:
             raise InputError(f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number")
         steps = -(-nanoseconds // schema.unit)
+    if steps > MAX_STEPS:
+        raise LimitError(
+            f"lateness={lateness!r} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)", help="give less"
+        )
     if steps < 0:
         raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")
     return steps

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.evaluation import Evaluation, Sizes
+from cepheid.engine.order import earlier
 from cepheid.engine.pools import Pool, ragged
 from cepheid.errors import SnapshotError
 
@@ -157,7 +158,7 @@ def _live_starts(evaluation: Evaluation, record: Array) -> tuple[Array, Array, A
     position, time = evaluation.starts.arrays[0][place].astype(np.int64), evaluation.starts.arrays[1][place]
     kept = np.ones(len(owner), bool)
     if evaluation.window is not None:
-        kept = time >= record[owner, column["last_time"]] - evaluation.window
+        kept = time >= earlier(record[owner, column["last_time"]], evaluation.window)
     if evaluation.count_window is not None:
         kept &= position > record[owner, column["position"]] - evaluation.count_window
     return owner[kept], position[kept], time[kept]
