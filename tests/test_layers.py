@@ -3,7 +3,7 @@
 A unit is a module or package below `cepheid`; a module belongs to the longest unit that contains it. A module may
 import its own unit and the units of its row. An import inside a function may also use a row of `LATE`: an edge
 against the order, with its reason, that no mere import of the package follows. Imports for the type checker alone
-never run; they may name the public objects that a signature speaks of (`FOR_TYPES`).
+never run; they may use the rows of `LATE`, and name the public objects that a signature speaks of (`FOR_TYPES`).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def is_allowed(edge: Import) -> bool:
         return True
     parts = edge.source.split(".")
     sources = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    return edge.late and any((name, target) in LATE for name in sources)
+    return (edge.late or edge.for_types) and any((name, target) in LATE for name in sources)
 
 
 @pytest.mark.parametrize("module", MODULES)

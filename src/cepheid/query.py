@@ -21,14 +21,17 @@ from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupErr
 from cepheid.kernel import VARIANTS, available
 from cepheid.language import parse, read_query, syntax, to_text
 from cepheid.logical.bind import bind
-from cepheid.schema import EventSchema, schema_of
+from cepheid.schema import DEFAULT_TIME, EventSchema, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pyspark.sql import Column
+
     from cepheid.engine.explain import Explanation
     from cepheid.engine.inputs import Source
     from cepheid.logical.plan import QueryPlan
+    from cepheid.spark.batch import Recognition
 
 ENGINES = ("compiled", "python", "checked", "reference")
 """What `engine=` may be: variants of the kernel (see `cepheid.kernel.VARIANTS`), or the definition itself."""
@@ -231,12 +234,37 @@ class Query:
             recognizer.restore(snapshot)
         return recognizer
 
-    def on(self, **options: Any) -> Callable[[Any], Any]:
-        """A function of a Spark DataFrame, for `DataFrame.transform`; the options are those of `cepheid.spark.batch.on`."""
+    def on(
+        self,
+        *,
+        type: str | Column | None = None,  # noqa: A002 - public word
+        time: str = DEFAULT_TIME,
+        order: str | Sequence[str] = (),
+        lateness: object = None,
+        null_keys: str = "drop",
+        null_time: str = "error",
+        positions: bool = False,
+        columns: Sequence[str] | None = None,
+        buckets: int | None = None,
+    ) -> Recognition:
+        """A function from a Spark DataFrame of events to one of matches, for `DataFrame.transform`.
+
+        The options, the output and the errors are those of `cepheid.spark.on`; needs the extra `spark`.
+        """
         from cepheid.spark.batch import on
 
-        transformed: Callable[[Any], Any] = on(self, **options)
-        return transformed
+        return on(
+            self,
+            type=type,
+            time=time,
+            order=order,
+            lateness=lateness,
+            null_keys=null_keys,
+            null_time=null_time,
+            positions=positions,
+            columns=columns,
+            buckets=buckets,
+        )
 
     # ---------------------------------------------------------------------------------------------------------------- showing
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import random
 from decimal import Decimal
 
@@ -256,6 +257,8 @@ def test_other_errors_pass_untranslated():
 
 def test_on_is_the_function_behind_query_on():
     query = cepheid.query("SELECT * WHERE A ; B")
+    options = dict(list(inspect.signature(on).parameters.items())[1:])
+    assert dict(inspect.signature(query.on).parameters) == options
     assert on(query, order=("a", "any")).options == query.on(order=("a", "any")).options
     assert on(query, order=("a", "any")).options.any_order
 
