@@ -154,7 +154,7 @@ def test_svg_of_a_large_automaton_is_refused_and_dot_is_not() -> None:
     states = MAX_DRAWN_STATES + 1
     moves = tuple(Transition(state, state + 1, 1, frozenset({"x"})) for state in range(states - 1))
     automaton = Automaton(states, 0, frozenset({states - 1}), moves, (Predicate(type="A"),))
-    with pytest.raises(cepheid.LimitError, match="201 states; an SVG shows at most 200"):
+    with pytest.raises(cepheid.LimitError, match="101 states; an SVG shows at most 100"):
         draw(automaton)
     assert f"{states - 2} -> {states - 1}" in draw(automaton, format="dot")
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from cepheid.automata.automaton import Automaton
 
-MAX_DRAWN_STATES = 200
+MAX_DRAWN_STATES = 100
 """Most states of an SVG; Mermaid and DOT have no limit of ours."""
 
-MAX_DRAWN_LINKS = 1_000
+MAX_DRAWN_LINKS = 500
 """Most edges of an SVG."""
 
 LINES_SHOWN = 8

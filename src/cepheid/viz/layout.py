@@ -25,6 +25,9 @@ SLOT_GAP = 14.0
 SWEEPS = 24
 """How often slots are ordered, and how often they are moved: each sweep goes once forward and once back."""
 
+MOST_STEPS = 40_000
+"""Slots times sweeps: large drawings get fewer sweeps, at least two."""
+
 STRAIGHT = 8.0
 """How much more it counts that a long edge is straight than that a state stands amid its neighbours."""
 
@@ -168,13 +171,17 @@ def _chain(slots: list[Slot], source: int, target: int, label: Size) -> tuple[li
 # --------------------------------------------------------------------------------------------------------------------------- order
 
 
+def _sweeps(slots: Sequence[Slot]) -> int:
+    return min(SWEEPS, max(2, MOST_STEPS // len(slots)))
+
+
 def _ordered(slots: list[Slot]) -> list[list[int]]:
-    """The columns, each from top to bottom, with few crossings: the best of `SWEEPS` orders by barycentres."""
+    """The columns, each from top to bottom, with few crossings: the best of the orders by barycentres."""
     columns: list[list[int]] = [[] for _ in range(1 + max(slot.column for slot in slots))]
     for number, slot in enumerate(slots):
         columns[slot.column].append(number)
     best, fewest = [list(column) for column in columns], crossings(slots, columns)
-    for sweep in range(2 * SWEEPS):
+    for sweep in range(2 * _sweeps(slots)):
         forward = sweep % 2 == 0
         for index in range(1, len(columns)) if forward else range(len(columns) - 2, -1, -1):
             rank = {number: place for place, number in enumerate(columns[index - 1 if forward else index + 1])}
@@ -228,7 +235,7 @@ def _move(slots: list[Slot], columns: Sequence[Sequence[int]]) -> None:
     """Give every slot its y: close to the barycentre of its neighbours, in its order, `SLOT_GAP` apart."""
     for column in columns:
         _settle(slots, column, [0.0] * len(column), [1.0] * len(column))
-    for sweep in range(2 * SWEEPS):
+    for sweep in range(2 * _sweeps(slots)):
         for column in columns if sweep % 2 == 0 else reversed(columns):
             wanted, weights = [], []
             for number in column:
