@@ -179,7 +179,7 @@ def _spark_type(kind: pa.DataType) -> spark_types.DataType:
 
 def _native_literal(node: Literal) -> Column:
     """A literal of Spark's own type, for comparisons with a stored column."""
-    if node.value is None or not pa.types.is_timestamp(node.type):
+    if not pa.types.is_timestamp(node.type):
         return _literal(node)
     microseconds = cast("int", node.value)
     if node.type.tz is not None:
@@ -188,11 +188,15 @@ def _native_literal(node: Literal) -> Column:
     return F.lit(moment.isoformat(sep=" ")).cast("timestamp_ntz")
 
 
+def _is_null_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
+
+
 def _is_native(expression: Expression) -> bool:
     """Whether a leaf may be compared as the source has it."""
     if isinstance(expression, Literal):
         kind = expression.type
-        if not is_steps(kind) or expression.value is None:
+        if not is_steps(kind):
             return True
         in_calendar = abs(cast("int", expression.value)) < CALENDAR_MICROSECONDS
         return bool(pa.types.is_timestamp(kind) and kind.unit == "us" and in_calendar)
@@ -225,6 +229,8 @@ def _scaled(column: Column, source: str, target: str) -> Column:
 def _compare(compare: Callable[[Column, Column], Column], name: str) -> Callable[[ColumnPrinter, Apply], Column]:
     def condition(printer: ColumnPrinter, node: Apply) -> Column:
         left, right = node.arguments
+        if _is_null_literal(left) or _is_null_literal(right):
+            return F.lit(False)
         if not (_is_native(left) and _is_native(right)):
             return compare(printer.value(left), printer.value(right))
         first, second = printer.native(left), printer.native(right)
@@ -255,8 +261,8 @@ def _not(printer: ColumnPrinter, node: Apply) -> Column:
 
 
 def _in(printer: ColumnPrinter, node: Apply) -> Column:
-    value, options = node.arguments[0], [option for option in node.arguments[1:] if cast("Literal", option).value is not None]
-    if not options:
+    value, options = node.arguments[0], [option for option in node.arguments[1:] if not _is_null_literal(option)]
+    if not options or _is_null_literal(value):
         return F.lit(False)
     if pa.types.is_floating(value.type):  # type: ignore[attr-defined]
         # A long list becomes a hash set in Spark, to which 0.0 and -0.0 are two values.
@@ -321,12 +327,20 @@ def _arithmetic(
         if pa.types.is_floating(node.type):
             return _finite_result(on_doubles(left, right), left, right)
         if not pa.types.is_decimal(node.type):
-            return on_exact(left, right)
+            return on_exact(*(_apart(column, argument) for column, argument in zip((left, right), node.arguments, strict=True)))
         if not _is_exact(node):
             return _in_python(node, left, right)
         return on_exact(left, right).try_cast(decimal_type(node.type))
 
     return value
+
+
+def _apart(column: Column, argument: Expression) -> Column:
+    """An operand as Spark's optimizer must take it: it reorders nested sums and products of integers, and with them where they overflow.
+
+    That is a fault of its rule ReorderAssociativeOperator, which looks through try_add and try_multiply, but not through a difference.
+    """
+    return F.try_subtract(column, F.lit(0).cast("long")) if isinstance(argument, Apply) else column
 
 
 def _is_exact(node: Apply) -> bool:
@@ -361,20 +375,26 @@ def _in_python(node: Apply, left: Column, right: Column) -> Column:
 
 
 def _negate(printer: ColumnPrinter, node: Apply) -> Column:
-    (column,) = printer.values(node)
-    return -column if _signed(node.type) else F.try_subtract(F.lit(0).cast("long"), column)
+    return _negated(printer.value(node.arguments[0]), node.type)
 
 
 def _abs(printer: ColumnPrinter, node: Apply) -> Column:
-    (column,) = printer.values(node)
-    if _signed(node.type):
+    column = printer.value(node.arguments[0])
+    if pa.types.is_floating(node.type):
         return F.abs(column)
-    return F.when(column >= 0, column).otherwise(F.try_subtract(F.lit(0).cast("long"), column))
+    return F.when(column >= 0, column).otherwise(_negated(column, node.type))
 
 
-def _signed(kind: pa.DataType) -> bool:
-    """Whether the range of a type is the same on both sides of zero: its negation cannot overflow."""
-    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+def _negated(column: Column, kind: pa.DataType) -> Column:
+    if pa.types.is_decimal(kind):
+        zero = Literal(Decimal(0), kind)
+        exact = kind.precision <= NEGATED_DIGITS
+        return -column if exact else _in_python(Apply("-", (zero, zero), kind), _literal(zero), column)
+    return -column if pa.types.is_floating(kind) else F.try_subtract(F.lit(0).cast("long"), column)
+
+
+NEGATED_DIGITS = 34
+"""To so many digits Spark rounds a decimal when it negates it, or takes its absolute value."""
 
 
 def _rounding(function: Callable[[Column], Column]) -> Callable[[ColumnPrinter, Apply], Column]:
