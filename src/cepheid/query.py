@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine import batch, definition
-from cepheid.engine.inputs import plain_schema, source_of, time_number, used_types
+from cepheid.engine.inputs import schema_in, source_of, time_number, used_types
 from cepheid.engine.matches import Matches, concatenate
 from cepheid.engine.planner import Compiled, compile_plan, layout_of
 from cepheid.engine.recognizer import Recognizer
@@ -104,10 +104,11 @@ class Query:
 
     # -------------------------------------------------------------------------------------------------------------- compiling
 
-    def schema(self, schema: pa.Schema | EventSchema, *, type: str | None = None, time: str | None = None) -> EventSchema:  # noqa: A002
+    def schema(self, schema: Any, *, type: str | None = None, time: str | None = None) -> EventSchema:  # noqa: A002
         """The schema of events as the query reads it: where the type and the time stand.
 
-        schema: of Arrow, or a Spark DataFrame or its schema. Raises SchemaError.
+        schema: of Arrow, a table or DataFrame that has it, or a Spark DataFrame or its schema. Raises SchemaError, and InputError for what has
+        no schema.
         """
         if isinstance(schema, EventSchema):
             return schema
@@ -115,7 +116,7 @@ class Query:
             from cepheid.spark.source import event_schema
 
             return event_schema(schema, self._tree, type=type, time=time)
-        return schema_of(plain_schema(schema), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
+        return schema_of(schema_in(schema), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
 
     def bound(self, schema: EventSchema) -> QueryPlan:
         """The logical plan over a schema; raises BindError with the place in the text."""

@@ -233,3 +233,14 @@ def test_derived_partitions_keep_the_positions_of_the_stream():
     found = [match for row in range(5) for match in recognizer.push(events.slice(row, 1))]
     assert found == list(matches)
     assert [match["y"][0]["ts"] for match in found] == [3, 3, 4]
+
+
+def test_memory_comes_back_after_a_burst_of_keys():
+    recognizer = KEYED.recognizer(SCHEMA)
+    count = 30_000
+    recognizer.push(pa.table([["A"] * count, [1] * count, list(range(count))], schema=SCHEMA))
+    full = recognizer.memory_usage()
+    assert len(recognizer.advance_time(1000)) == 0
+    assert recognizer.memory_usage() < full / 2
+    assert recognizer.memory_usage() < 400 * count
+    assert ends(recognizer.push(batch("A1001 B1002", key=7))) == [(1, 2)]

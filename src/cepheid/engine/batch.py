@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.inputs import check_order, times_of
-from cepheid.engine.keys import group, key_codes, key_table
+from cepheid.engine.keys import group, key_codes, key_table, normalized
 from cepheid.engine.matches import Matches, collect
+from cepheid.engine.values import plain
 from cepheid.errors import SchemaError, quoted
 
 if TYPE_CHECKING:
@@ -81,8 +82,13 @@ def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequenc
         if not order:
             return times, None
     if order:
-        keys = pa.table([times, *(events[name] for name in order)], [f"{index}" for index in range(len(order) + 1)])
-        stream = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]).to_numpy().astype(np.int64)
+        columns = [normalized(events[name]) for name in order]
+        keys = pa.table([times, *map(plain, columns)], [f"{index}" for index in range(len(order) + 1)])
+        try:
+            stream = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]).to_numpy().astype(np.int64)
+        except (pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            kinds = ", ".join(f"`{name}` ({events.schema.field(name).type})" for name in order)
+            raise SchemaError(f"events of equal time cannot be ordered by {kinds}", help="order by numbers, text or times") from None
     else:
         stream = np.argsort(times, kind="stable")
     return times, stream

@@ -217,6 +217,11 @@ class Evaluation:
         return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
 
     @property
+    def held_cells(self) -> int:
+        """Places of the cells' pool that partitions hold."""
+        return int((self.records[:, self.column["cells_mask"]] + 1).sum())
+
+    @property
     def triggers(self) -> int:
         """Events that ended at least one match."""
         return self._get("triggers")

@@ -40,7 +40,7 @@ def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
         return events
     if isinstance(events, pa.RecordBatch):
         return pa.Table.from_batches([events])
-    if type(events).__module__.partition(".")[0] == "pandas":
+    if type(events).__module__.partition(".")[0] == "pandas" and hasattr(events, "columns"):
         return _pandas(events)
     if hasattr(events, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(events)
@@ -63,6 +63,20 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
         elif pa.types.is_run_end_encoded(field.type):
             schema = schema.set(number, field.with_type(field.type.value_type))
     return schema
+
+
+def schema_in(given: object) -> pa.Schema:
+    """The `plain_schema` of a schema, or of a table, reader or DataFrame of such events; raises InputError for anything else."""
+    own = getattr(given, "schema", None)
+    if isinstance(given, pa.Schema) or isinstance(own, pa.Schema):
+        return plain_schema(given if isinstance(given, pa.Schema) else own)
+    if type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns"):
+        return plain_schema(_pandas(given).schema)
+    if hasattr(given, "__arrow_c_stream__"):
+        return plain_schema(pa.RecordBatchReader.from_stream(given).schema)
+    if hasattr(given, "__arrow_c_schema__"):
+        return plain_schema(pa.schema(given))
+    raise InputError(f"a schema cannot be a {type(given).__name__}", help="pass a pyarrow.Schema, or a table or DataFrame that has it")
 
 
 def without_views(events: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
@@ -95,6 +109,9 @@ def _rows(rows: list[Any]) -> pa.Table:
         raise InputError(f"event {wrong} of the list is a {type(rows[wrong]).__name__}, not a dict", help="pass a list of dicts")
     if not rows:
         raise SchemaError("an empty list says nothing about its attributes", help="pass an empty pyarrow.Table with a schema instead")
+    name = next((name for row in rows for name in row if not isinstance(name, str)), "")
+    if not isinstance(name, str):
+        raise SchemaError(f"the attribute name {name!r} is not text", help="name each attribute by a str")
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]

@@ -7,6 +7,7 @@ Comes in: what the kernel wrote (offsets, positions, labels), the events they po
 from __future__ import annotations
 
 import html
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
@@ -161,6 +162,12 @@ class Match:
         columns = {name: python_values(events[name]) for name in events.column_names}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
+    def __contains__(self, variable: object) -> bool:
+        return variable in self._matches.layout.variables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._matches.layout.variables)
+
     def _slice(self, array: Array) -> Array:
         return array[self._matches.offsets[self._index] : self._matches.offsets[self._index + 1]]
 
@@ -227,7 +234,8 @@ class Matches(Sequence[Match]):
     def __getitem__(self, index: int | slice) -> Match | Matches:
         if isinstance(index, slice):
             return self._sliced(index)
-        position = index + len(self) if index < 0 else index
+        position = operator.index(index)
+        position += len(self) if position < 0 else 0
         if not 0 <= position < len(self):
             raise IndexError(f"match {index} of {len(self)}")
         return Match(self, position)
@@ -325,6 +333,9 @@ class Matches(Sequence[Match]):
         else:
             columns += [self._positions_of(name) for name in self.layout.variables]
         return pa.table(columns, schema=schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _positions_of(self, name: str) -> pa.Array:
         offsets, values = self._variable(name, self.positions)

@@ -129,12 +129,14 @@ class Payload:
         rows: Array = order[np.searchsorted(keys, _joined(slots, positions), "right") - 1]
         return rows
 
-    def compact(self, seen: Array, *, window: int | None, count_window: int | None, now: int) -> None:
+    def compact(self, seen: Array, *, window: int | None, count_window: int | None, now: int, at_once: bool = False) -> None:
         """Drop events that no later match can show, once more than half are such; amortized O(1) per event.
 
-        seen: events of each slot so far. now: the least time that a later event can have.
+        seen: events of each slot so far. now: the least time that a later event can have. at_once: look now, and not only once the number of
+        events has doubled.
         """
-        if len(self.slots) < 2 * self._after_compaction or (window is None and count_window is None):
+        least = LEAST_COMPACTION if at_once else 2 * self._after_compaction
+        if len(self.slots) < least or (window is None and count_window is None):
             return
         alive = np.ones(len(self.slots), np.bool_)
         if window is not None:

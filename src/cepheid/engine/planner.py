@@ -118,7 +118,9 @@ class Compiled:
 def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, derived: bool = False) -> Layout:
     """The layout of a query's matches, with these labels."""
     schema = plan.schema
-    events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != STREAM_COLUMN])
+    # The type column that merging made; where it is the input's own it is an attribute like any other.
+    hidden = STREAM_COLUMN if schema.type_column == STREAM_COLUMN and STREAM_COLUMN not in plan.partition_by else None
+    events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != hidden])
     measures = tuple(pa.field(measure.name, measure.expression.type) for measure in plan.measures)  # type: ignore[attr-defined]
     if plan.count:
         measures = (pa.field("count", pa.int64()),)

@@ -53,6 +53,11 @@ class Pool:
         return int(self.numbers[LEAST])
 
     @property
+    def places(self) -> int:
+        """Places of the arrays, given out or not."""
+        return int(self.numbers[CAPACITY])
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return sum(int(array.nbytes) for array in self.arrays)

@@ -35,6 +35,13 @@ IDLE_CHECK = 64
 """Pushes between two looks for partitions whose memory can be given back."""
 
 
+SHRINK_FROM = 1 << 20
+"""Bytes of the match graphs below which their memory is kept for later."""
+
+SHRINK_RATIO = 4
+"""Memory is given back once more than this many times what is in use is reserved."""
+
+
 class Recognizer:
     """The run state of one query over one stream.
 
@@ -192,8 +199,15 @@ class Recognizer:
 
     def _expire(self) -> None:
         """Give back the memory of partitions in which nothing is open any more."""
-        if self.compiled.window is not None and self._latest != NEVER:
-            self._evaluation.expire(self._latest)
+        compiled = self.compiled
+        if compiled.window is None or self._latest == NEVER:
+            return
+        evaluation = self._evaluation
+        evaluation.expire(self._latest)
+        if evaluation.cells.nbytes > SHRINK_FROM and SHRINK_RATIO * evaluation.held_cells < evaluation.cells.places:
+            # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
+            self._evaluation = state.load(state.dump(evaluation), compiled.program, **self._bounds())
+        self._payload.compact(self._keys.seen, window=compiled.window, count_window=compiled.count_window, now=self._latest, at_once=True)
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
