@@ -148,7 +148,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def quoted(names: Iterable[str], *, most: int = 12) -> str:
-    """Names for a message: `` `a`, `b` and 3 more``."""
+    """Names for a message: `` `a`, `b` and 3 more``, or `nothing`."""
     all_names = list(names)
+    if not all_names:
+        return "nothing"
     shown = ", ".join(f"`{name}`" for name in all_names[:most])
     return shown if len(all_names) <= most else f"{shown} and {len(all_names) - most} more"
