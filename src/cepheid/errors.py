@@ -8,7 +8,7 @@
     |-- LimitError                      (ValueError)     a named limit is exceeded
     |-- SchemaError                     (ValueError)     the input lacks a column, or has it with a wrong type
     |-- InputError                      (ValueError)     the data itself: null times, unsorted events
-    |-- SnapshotError                   (ValueError)     snapshot bytes of another query or version, or damaged
+    |-- SnapshotError                   (ValueError)     bytes of another query or version, or damaged; half a state
     `-- SetupError               (RuntimeError)   a missing Java, extra or compiler
 
 A message is a fact, the place in the query text where there is one (the line with a caret), and ``help:`` lines that say the way out.
@@ -108,7 +108,7 @@ class InputError(CepheidError, ValueError):
 
 
 class SnapshotError(CepheidError, ValueError):
-    """Snapshot bytes of another query or format version, or damaged."""
+    """Snapshot bytes of another query or format version, or damaged; or a recognizer whose state is incomplete after an interruption."""
 
 
 class SetupError(CepheidError, RuntimeError):

@@ -244,3 +244,29 @@ def test_memory_comes_back_after_a_burst_of_keys():
     assert recognizer.memory_usage() < full / 2
     assert recognizer.memory_usage() < 400 * count
     assert ends(recognizer.push(batch("A1001 B1002", key=7))) == [(1, 2)]
+
+
+@pytest.mark.parametrize("lateness", [None, 0])
+def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
+    recognizer = QUERY.recognizer(SCHEMA, lateness=lateness)
+    recognizer.push(batch("A1 C2"))
+    saved = recognizer.snapshot()
+
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(recognizer._evaluation), "feed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            recognizer.push(batch("B3 A4"))
+    for use in (lambda: recognizer.push(batch("B5")), recognizer.flush, recognizer.snapshot, lambda: recognizer.advance_time(9)):
+        with pytest.raises(SnapshotError, match="interrupted"):
+            use()
+    recognizer.restore(saved)
+    assert len(recognizer.push(batch("B3 A4"))) + len(recognizer.flush()) == 1
+
+
+@pytest.mark.parametrize("data", ["text", 5, b""])
+def test_what_is_no_snapshot(data):
+    with pytest.raises(SnapshotError, match="no snapshot"):
+        QUERY.recognizer(SCHEMA, snapshot=data)

@@ -6,6 +6,7 @@ the marked events that a match may still show; it never grows with the number of
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import struct
@@ -26,6 +27,8 @@ from cepheid.logical.times import MAX_STEPS
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cepheid.engine.evaluation import Chunk
     from cepheid.engine.planner import Compiled
 
@@ -64,6 +67,7 @@ class Recognizer:
         self._keys = KeyIndex(compiled.keys, compiled.layout.events) if compiled.keys else KeyIndex((), self.schema)
         self._payload = Payload(compiled.layout.events)
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness)
+        self._intact = True
         self._latest = NEVER
         self._events = 0
         self._pushes = 0
@@ -79,18 +83,21 @@ class Recognizer:
         """The matches that end in these events, in the order of the events that end them.
 
         events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema. A batch that raises SchemaError or
-        InputError (NULL times; without lateness also times that descend) changes nothing.
+        InputError (NULL times; without lateness also times that descend) changes nothing. Whatever else ends it early (a LimitError, Ctrl-C)
+        leaves half a state: then every method but `restore` raises SnapshotError.
         """
         table = self._conform(events)
         times = self._times(table)
         if self._order is not None:
-            return self._feed(*self._order.push(table, times))
+            with self._changing():
+                return self._feed(*self._order.push(table, times))
         if self.compiled.schema.time_column is not None:
             after = None if self._latest == NEVER else self._latest
             check_order(
                 times, table[self.compiled.schema.time_column], after=after, how="q.recognizer(.., lateness=..) accepts late events"
             )
-        return self._feed(table, times)
+        with self._changing():
+            return self._feed(table, times)
 
     def advance_time(self, time: object) -> Matches:
         """Say that no event before `time` will come: gives the matches among the events that this releases.
@@ -98,14 +105,31 @@ class Recognizer:
         time: a datetime, date or int as the time column has them. Later events before `time` are late, or (without lateness) an error.
         """
         now = time_number(time, self.compiled.schema)
-        matches = self._feed(*self._order.advance(now)) if self._order is not None else self._nothing()
-        self._latest = max(self._latest, now)
-        self._expire()
+        with self._changing():
+            matches = self._feed(*self._order.advance(now)) if self._order is not None else self._nothing()
+            self._latest = max(self._latest, now)
+            self._expire()
         return matches
 
     def flush(self) -> Matches:
         """Read the events that are held back for lateness, and give their matches."""
-        return self._nothing() if self._order is None else self._feed(*self._order.flush())
+        with self._changing():
+            return self._nothing() if self._order is None else self._feed(*self._order.flush())
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What is done inside changes the state as a whole, or the state says from then on that it is of no use."""
+        self._check_intact()
+        self._intact = False
+        yield
+        self._intact = True
+
+    def _check_intact(self) -> None:
+        if not self._intact:
+            raise SnapshotError(
+                "this recognizer was interrupted while it read events, and its state is incomplete",
+                help="`restore` its last snapshot, or start again with a new one",
+            )
 
     @property
     def late(self) -> pa.Table:
@@ -212,7 +236,11 @@ class Recognizer:
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
     def snapshot(self) -> bytes:
-        """The state as bytes: a header with magic, format version and fingerprint, then flat buffers. O(live state)."""
+        """The state as bytes: a header with magic, format version and fingerprint, then flat buffers. O(live state).
+
+        Raises SnapshotError after an interrupted `push`.
+        """
+        self._check_intact()
         payload, keys = self._payload, self._keys
         numbers = {"latest": self._latest, "events": self._events, "null_keys": self.null_keys, "lateness": self._lateness}
         if self._order is not None:
@@ -241,7 +269,7 @@ class Recognizer:
             columns = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
             tables = {name: _table(sections[name]) for name in ("keys", "payload", "pending", "late") if name in sections}
             seen = np.frombuffer(sections["seen"], "<i8").astype(np.int64)
-        except (KeyError, ValueError, struct.error, pa.ArrowException) as error:
+        except (KeyError, ValueError, struct.error, OSError, pa.ArrowException) as error:
             raise SnapshotError(f"the snapshot is damaged: {error}", help="use another snapshot, or start again without it") from None
         self._start()
         self._evaluation = evaluation

@@ -54,7 +54,10 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes) -> dict[str, bytes]:
 
     Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
     """
-    data = bytes(data)
+    try:
+        data = memoryview(data).tobytes()
+    except TypeError:
+        data = b""
     if data[: len(MAGIC)] != MAGIC[: len(data)] or len(data) < len(MAGIC):
         raise SnapshotError("these bytes are no snapshot of Cepheid", help="give the bytes that `snapshot()` returned, all of them")
     if len(data) < _HEADER.size + 4:
