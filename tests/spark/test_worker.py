@@ -64,6 +64,10 @@ def rows(found):
     return sorted(repr(row) for part in found for row in part.to_pylist())
 
 
+MOST_MATCHES = 2000
+"""Of a random case: one in some thousands has millions, and here a match may be a batch of its own."""
+
+
 @pytest.mark.parametrize("compact", [2, worker.COMPACT_ROWS])
 def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
     monkeypatch.setattr(worker, "COMPACT_ROWS", compact)
@@ -73,9 +77,12 @@ def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
         query = cepheid.query(random_query(source))
         events = table(random_stream(source, most=14))
         events = events.append_column("row", pa.array(range(len(events)), pa.int64()))
+        expected = query.run(events)
+        if len(expected) > MOST_MATCHES:
+            continue
         compiled, task = task_of(query, events.schema)
         found = list(worker.recognize(task, iter(cut(prepared(compiled, events), source))))
-        assert rows(found) == rows([query.run(events).to_arrow(events=True)]), (query.text, events.to_pylist())
+        assert rows(found) == rows([expected.to_arrow(events=True)]), (query.text, events.to_pylist())
 
 
 def test_positions_and_fewer_columns():
