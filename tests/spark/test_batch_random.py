@@ -106,12 +106,18 @@ def expected(query, table):
     )
 
 
+MOST_MATCHES = 2000
+"""Of a random case: one in some thousands has millions, and here each becomes a text."""
+
+
 def random_case(seed):
     source = random.Random(seed)
-    query = cepheid.query(random_query(source))
-    rows = random_stream(source, most=14)
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    return query, table.append_column("row", pa.array(range(len(table)), pa.int64()))
+    while True:
+        query = cepheid.query(random_query(source))
+        table = pa.Table.from_pylist(random_stream(source, most=14), schema=SCHEMA)
+        table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
+        if len(query.run(table, order="row")) <= MOST_MATCHES:
+            return query, table
 
 
 @pytest.fixture
