@@ -86,3 +86,62 @@ def test_run_end_encoded_columns(reader):
     found = query.run(events.to_reader() if reader else events, type="t")
     assert found.to_arrow(events=True) == query.run(plain, type="t").to_arrow(events=True)
     assert query.recognizer(plain.schema, type="t").push(events).to_arrow() == found.to_arrow()
+
+
+@pytest.mark.parametrize("reader", [False, True])
+def test_views_at_any_depth(reader):
+    """What Polars gives: views inside categories, structs and lists."""
+    texts = ["a", "b", "a", "b"]
+    categories = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None], pa.uint32()), pa.array(["u", "v"], pa.string_view()))
+    columns = {
+        "type": pa.array(["A", "B", "A", "B"], pa.string_view()),
+        "ts": pa.array([1, 2, 3, 4]),
+        "k": categories,
+        "inner": pa.StructArray.from_arrays([pa.array(texts, pa.string_view()), categories], ["text", "category"]),
+        "items": pa.array([[text] for text in texts], pa.large_list(pa.string_view())),
+        "pair": pa.array([[text, text] for text in texts], pa.list_(pa.string_view(), 2)),
+        "pairs": pa.array([[(text, "v")] for text in texts], pa.map_(pa.string(), pa.string_view())),
+        "bytes": pa.array([b"x"] * 4, pa.binary_view()),
+    }
+    events = pa.table(columns)
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x[inner.text = 'a' AND k = 'u'] AND y[inner.category IS NULL] WITHIN 5")
+    found = query.run(events.to_reader(max_chunksize=2) if reader else events)
+    assert [(match.start, match.end) for match in found] == [(2, 3), (0, 3)]
+    assert found[0]["x"][0] == {name: column[2].as_py() for name, column in columns.items()}
+    recognizer = query.recognizer(events.schema)
+    recognizer.push(events.slice(0, 3))
+    recognizer = query.recognizer(events, snapshot=recognizer.snapshot())
+    assert recognizer.push(events.slice(3)).to_arrow(events=True) == found.to_arrow(events=True)
+    assert len(cepheid.query("SELECT * WHERE A AS x ; A AS y PARTITION BY k").run(events)) == 1
+
+
+OTHERS = {
+    "binary": pa.array([b"x", None, b""]),
+    "fixed": pa.array([b"xyz", None, b"abc"], pa.binary(3)),
+    "list": pa.array([[1], None, []]),
+    "pair": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int8(), 2)),
+    "struct": pa.array([{"a": 1}, None, {"a": None}]),
+    "map": pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int8())),
+    "interval": pa.array([(1, 2, 3), None, (0, 0, 0)], pa.month_day_nano_interval()),
+    "clock": pa.array([1, None, 2], pa.int64()).cast(pa.time64("us")),
+    "uuid": pa.array([b"0" * 16, None, b"1" * 16], pa.uuid()),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_of_every_type_one_can_ask_whether_it_is_null(kind):
+    events = pa.table({"ts": [0, 1, 2], "v": OTHERS[kind]}).slice(1)
+    for condition, expected in (("v IS NULL", [0]), ("v IS NOT NULL", [1])):
+        query = cepheid.query(f"SELECT * WHERE ANY AS x FILTER x[{condition}]")
+        assert [match.start for match in query.run(events)] == expected
+        assert [match.start for match in query.run(events, engine="reference")] == expected
+
+
+CONDITIONS = ["v", "NOT v", "v OR ts > 0", "coalesce(v, TRUE)", "coalesce(v, 1.5) > 1", "-v = 1", "v IN (NULL, 1)", "v LIKE 'a'", "v = v"]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_column_of_type_null_is_null_of_every_type(condition):
+    events = pa.table({"ts": [0, 1], "v": pa.nulls(2)})
+    query = cepheid.query(f"SELECT * WHERE ANY AS x FILTER x[{condition}]")
+    assert query.run(events) == query.run(events, engine="reference")

@@ -55,14 +55,30 @@ def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with large strings and binaries for views, and values for runs: Arrow's take has neither."""
-    for number, field in enumerate(schema):
-        if pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type):
-            kind = pa.large_string() if pa.types.is_string_view(field.type) else pa.large_binary()
-            schema = schema.set(number, field.with_type(kind))
-        elif pa.types.is_run_end_encoded(field.type):
-            schema = schema.set(number, field.with_type(field.type.value_type))
-    return schema
+    """The schema with large strings and binaries for views, at any depth, and values for runs: Arrow's take has neither."""
+    return pa.schema([field.with_type(_taken(field.type)) for field in schema], schema.metadata)
+
+
+def _taken(kind: pa.DataType) -> pa.DataType:
+    """The type that stands for `kind` where Arrow's take has to copy it."""
+    if pa.types.is_run_end_encoded(kind):
+        return _taken(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _taken(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_taken(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_taken(kind.key_type), kind.item_field.with_type(_taken(kind.item_type)), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_taken(kind.value_type)), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item = kind.value_field.with_type(_taken(kind.value_type))
+        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
+    return kind
 
 
 def schema_in(given: object) -> pa.Schema:
@@ -92,7 +108,8 @@ def without_views(events: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.Reco
 
 
 def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.record_batch([plain(column) if pa.types.is_run_end_encoded(column.type) else column for column in batch.columns], schema)
+    columns = [plain(column) if pa.types.is_run_end_encoded(column.type) else column for column in batch.columns]
+    return pa.record_batch([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema)
 
 
 def _pandas(frame: Any) -> pa.Table:

@@ -160,11 +160,22 @@ def raw(array: pa.Array) -> np.ndarray[Any, Any]:
     return np.frombuffer(data, dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
+def _flat(kind: pa.DataType) -> bool:
+    """Whether `raw` can read values of this type."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(number or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind)))
+
+
 def read(array: pa.Array, canonical: pa.DataType) -> Value:
-    """An input column as values of its canonical type: integers of any width, floats with NaN as NULL, dates as days, text, decimals."""
+    """An input column as values of its canonical type: integers of any width, floats with NaN as NULL, dates as days, text, decimals.
+
+    Of anything else (binaries, containers) only IS NULL can be asked; its values are not read.
+    """
     array = plain(array)
     if in_arrow(canonical):
         return array if array.type == canonical or is_text(array.type) else array.cast(canonical)
+    if not _flat(array.type):  # also type null: bool goes together with every type of the other operand
+        return Column(np.zeros(len(array), np.bool_), np.asarray(array.is_valid()))
     values, valid = raw(array), validity(array)
     if pa.types.is_floating(canonical):
         if values.dtype.kind != "f":
