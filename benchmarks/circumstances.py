@@ -24,7 +24,7 @@ def circumstances() -> dict[str, Any]:
         "python": platform.python_version(),
         "commit": _git("rev-parse", "--short=12", "HEAD"),
         "changed": bool(_git("status", "--porcelain", "--untracked-files=no", "src", "benchmarks")),
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *(a for a in sys.argv[1:] if "/" not in a)]),
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *(a for a in sys.argv[1:] if not a.startswith("/"))]),
     }
 
 
