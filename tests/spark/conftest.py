@@ -29,7 +29,9 @@ def connect():
     """A session of Spark Connect, whose server runs in this process' JVM; it cannot live beside a classic session."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     prepare_environment()
-    settings = {**SMALL_MACHINE, **TEST_SETTINGS}
+    settings = {**SMALL_MACHINE, **TEST_SETTINGS, "spark.connect.grpc.binding.address": "127.0.0.1"}
+    # Spark's own switch for a server on any free port: two test runs on one machine do not meet.
+    os.environ["SPARK_TESTING"] = "1"
     # The server takes what is not of SQL on its command line only.
     fixed = [f"--conf {name}={value}" for name, value in settings.items() if not name.startswith("spark.sql.")]
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*fixed, "pyspark-shell"])
