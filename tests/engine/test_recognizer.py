@@ -62,7 +62,7 @@ def test_a_batch_that_is_wrong_changes_nothing():
         recognizer.push(batch("B3 B4"))
     assert str(error.value).splitlines() == [
         "error: the events are not in the order of their times: row 0 (3) is earlier than an event that came before (5)",
-        "help: q.recognizer(.., lateness=..) accepts late events",
+        "help: q.recognizer(.., lateness=..) accepts late events, and q.run(.., sort=True) sorts them all",
     ]
     with pytest.raises(InputError, match="row 0 has no time"):
         recognizer.push(pa.table([["A"], [None], [1]], schema=SCHEMA))

@@ -94,7 +94,10 @@ class Recognizer:
         if self.compiled.schema.time_column is not None:
             after = None if self._latest == NEVER else self._latest
             check_order(
-                times, table[self.compiled.schema.time_column], after=after, how="q.recognizer(.., lateness=..) accepts late events"
+                times,
+                table[self.compiled.schema.time_column],
+                after=after,
+                how="q.recognizer(.., lateness=..) accepts late events, and q.run(.., sort=True) sorts them all",
             )
         with self._changing():
             return self._feed(table, times)

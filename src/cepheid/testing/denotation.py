@@ -334,7 +334,7 @@ class Denotation:
         if size > self.max_matches:
             raise LimitError(
                 f"a sub-pattern has more than {self.max_matches} matches, the limit of the reference",
-                help="take fewer events or a more selective pattern, or raise the limit with max_matches=",
+                help="take fewer events or a more selective pattern, or call `cepheid.testing.reference.run` with a greater max_matches=",
             )
 
 
