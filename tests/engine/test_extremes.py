@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.engine import evaluation
 from cepheid.errors import LimitError
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -145,3 +146,13 @@ def test_a_column_of_type_null_is_null_of_every_type(condition):
     events = pa.table({"ts": [0, 1], "v": pa.nulls(2)})
     query = cepheid.query(f"SELECT * WHERE ANY AS x FILTER x[{condition}]")
     assert query.run(events) == query.run(events, engine="reference")
+
+
+def test_too_many_live_macro_states_are_a_limit_and_no_memory_error(monkeypatch):
+    monkeypatch.setattr(evaluation, "LIST_LIMIT", 1 << 12)
+    events = pa.table({"type": list("ABBABAABBABA"), "ts": range(12)})
+    query = cepheid.query("SELECT ANY * WHERE (A OR B)+ ; A" + " ; (A OR B)" * 6)
+    with pytest.raises(LimitError, match="LIST_LIMIT"):
+        query.run(events)
+    monkeypatch.undo()
+    assert [match.end for match in query.run(events)] == [9, 10, 11]

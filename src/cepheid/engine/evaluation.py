@@ -33,6 +33,9 @@ SPAN_LIMIT = 1 << 30
 CELL_LIMIT = 1 << 28
 """Greatest number of cells (18 bytes each) of one partition's match graph."""
 
+LIST_LIMIT = 1 << 29
+"""Greatest number of places (4 bytes each) for the lists of the macro states that live at one time in one partition."""
+
 CHUNK_MATCHES = 1 << 18
 """Most matches per chunk. PERF: positions then take over 4 MB, from where on numpy asks for huge pages; 0.15 s instead of 0.6 s for 1 GB."""
 
@@ -156,7 +159,7 @@ class Evaluation:
         segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition
         between segments and calls, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the
         partition of the last segment of the call before; both have slot -1.
-        Raises LimitError past ROW_LIMIT events, SPAN_LIMIT or CELL_LIMIT. O(n) and the output, plus O(live state) per segment.
+        Raises LimitError past ROW_LIMIT events, SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT. O(n) and the output, plus O(live state) per segment.
         """
         rows = len(letters)
         if rows > ROW_LIMIT:
@@ -460,6 +463,12 @@ class Evaluation:
         self._grow_lists(max(count, self._get("list_count")), max(length, self._get("list_length")))
 
     def _grow_lists(self, count: int, length: int) -> None:
+        if 2 * count * length > LIST_LIMIT:
+            raise LimitError(
+                f"one partition has {self._get('lists')} macro states at one time, and their lists need {2 * count * length} places;"
+                f" the limit is {LIST_LIMIT} (LIST_LIMIT)",
+                help="make the pattern more deterministic: shorter counted repetitions, fewer overlapping alternatives, a smaller window",
+            )
         old, old_count, old_length = self._lists, self._get("list_count"), self._get("list_length")
         self._list_arrays(count, length)
         for new, previous in zip(self._lists[:3], old[:3], strict=True):
