@@ -15,7 +15,8 @@ A cell has an id that grows for ever in its partition; its place is `offset + (i
 which means expired: links are never cleaned, they go stale and are recognized.
 
 A LIST (name in paper: union list) belongs to one live macro state: entry 0 is never a pure union and has the greatest max start, the max starts of
-the others strictly decrease. Lists are processed in descending max start, so most joins are one link at the end of a cell made just now.
+the others strictly decrease (each was a list's when entry 0's match started, so there are at most as many as lists then). Lists are processed
+in descending max start, so most joins are one link at the end of a cell made just now.
 Unions nest at most three deep before an output, whatever the number of labels: all cells of one event and one source have one max start and
 are chained by `rest`; only unmarked moves make unions, and the left side of each union that heads an entry is no union.
 """
