@@ -29,7 +29,7 @@ MIN_VENV := .venv-spark-min
 export UV_NO_CONFIG := 1
 export PYTHONUNBUFFERED := 1
 
-KERNEL_SOURCES := $(wildcard src/cepheid/kernel/match.py)
+KERNEL_SOURCES := $(wildcard src/cepheid/kernel/[!_]*.py)
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 

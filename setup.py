@@ -1,14 +1,14 @@
 """Build the compiled kernel; everything else about the package stands in pyproject.toml.
 
-The kernel is written in Cython's pure Python mode: the same file runs uncompiled. So compilation is optional, and
+The kernels are written in Cython's pure Python mode: the same files run uncompiled. So compilation is optional, and
 a machine without Cython or a C compiler gets a pure install and a warning.
 
 Environment:
     CEPHEID_REQUIRE_COMPILED=1  a kernel that does not compile is an error (developers, CI)
-    CEPHEID_BUILD_CHECKED=1     also build `cepheid.kernel._checked`, the same source with bounds checks (developers)
+    CEPHEID_BUILD_CHECKED=1     also build `cepheid.kernel._checked_*`, the same sources with bounds checks (developers)
 
-Next to the extension the build writes `cepheid/kernel/_source_hash.py` with `HASH`, the SHA-256 of the source that
-was compiled. It is in a wheel exactly if the extension is, and tells a stale extension from a current one.
+Next to the extensions the build writes `cepheid/kernel/_source_hash.py` with `HASH`, the SHA-256 of the sources that
+were compiled. It is in a wheel exactly if the extensions are, and tells stale extensions from current ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-KERNEL_MODULES = ("match",)
 KERNEL_FOLDER = Path("src/cepheid/kernel")
 GENERATED_FOLDER = Path("build/cython")
 REQUIRE_COMPILED = os.environ.get("CEPHEID_REQUIRE_COMPILED") == "1"
@@ -36,8 +35,7 @@ UNCHECKED = re.compile(r"\b(boundscheck|initializedcheck)(\s*[(=]\s*)False")
 
 
 def kernel_sources() -> list[Path]:
-    paths = [KERNEL_FOLDER / f"{name}.py" for name in KERNEL_MODULES]
-    return [path for path in paths if path.exists()]
+    return sorted(KERNEL_FOLDER.glob("[!_]*.py"))
 
 
 def source_hash() -> str:
@@ -55,8 +53,8 @@ def warn(reason: str) -> None:
 
 
 def checked_twin(source: Path) -> Path:
-    """Write the kernel's source with bounds checks switched on, under another module name."""
-    twin = GENERATED_FOLDER / "cepheid/kernel/_checked.py"
+    """Write a kernel's source with bounds checks switched on, under another module name."""
+    twin = GENERATED_FOLDER / f"cepheid/kernel/_checked_{source.name}"
     twin.parent.mkdir(parents=True, exist_ok=True)
     text, replaced = UNCHECKED.subn(r"\1\2True", source.read_text(encoding="utf-8"))
     if not replaced:
@@ -84,7 +82,7 @@ def extensions() -> list[Extension]:
         return []
     modules = [extension(source.stem, source) for source in sources]
     if BUILD_CHECKED:
-        modules += [extension("_checked", checked_twin(source)) for source in sources if source.stem == "match"]
+        modules += [extension(f"_checked_{source.stem}", checked_twin(source)) for source in sources]
     return modules
 
 

@@ -76,9 +76,9 @@ AT_THREE = "import array; from cepheid.kernel import {0} as kernel; print(kernel
 def test_builds_the_kernel_and_its_checked_twin_and_says_which_source(project: Path) -> None:
     done = build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1")
     assert done.returncode == 0, done.stderr
-    assert built(project) == {"match", "_checked"}
+    assert built(project) == {"match", "_checked_match"}
     assert run(project, AT_THREE.format("match", 2)) == "True 2"
-    assert "Out of bounds" in run(project, AT_THREE.format("_checked", 3))
+    assert "Out of bounds" in run(project, AT_THREE.format("_checked_match", 3))
     expected = hashlib.sha256(KERNEL.encode()).hexdigest()
     assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") == expected
 

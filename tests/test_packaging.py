@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from importlib import metadata, resources
 from pathlib import Path
@@ -50,8 +49,7 @@ def test_kernel_is_compiled_from_the_source_that_is_there() -> None:
     from cepheid.kernel import _source_hash
 
     assert kernel.COMPILED, "the kernel runs uncompiled: run `make setup` on a machine with a C compiler"
-    source = (PACKAGE / "kernel/match.py").read_bytes()
-    assert hashlib.sha256(source).hexdigest() == _source_hash.HASH, "the extension is stale: run `make setup`"
+    assert kernel.source_hash() == _source_hash.HASH, "the extension is stale: run `make setup`"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)

@@ -5,7 +5,6 @@ Each line is found by looking, not by asking a list: packages are imported, the 
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -86,12 +85,11 @@ def _kernel() -> Finding:
     if not kernel.COMPILED:
         help_ = "results are the same, 60 to 110 times slower: install a wheel, or a C compiler and then cepheid again"
         return Finding("kernel", State.WARNING, "not compiled", help_)
-    source = Path(kernel.__file__).with_name("match.py")
     try:
         built = importlib.import_module("cepheid.kernel._source_hash").HASH
     except ImportError:
         return Finding("kernel", State.OK, "compiled")
-    if source.exists() and hashlib.sha256(source.read_bytes()).hexdigest() != built:
+    if kernel.source_hash() != built:
         return Finding("kernel", State.BROKEN, "compiled from another source than the one installed", "install cepheid again (make setup)")
     return Finding("kernel", State.OK, "compiled, from the source installed")
 

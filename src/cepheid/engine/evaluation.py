@@ -100,9 +100,9 @@ class Evaluation:
         self.window = window
         self.count_window = count_window
         self.limit = limit
-        self.kernel = kernel(variant)
-        self.field = {name: place for place, name in enumerate(self.kernel.fields)}
-        self.column = {name: place for place, name in enumerate(self.kernel.record)}
+        self.kernel = kernel("match", variant)
+        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
+        self.column = {name: place for place, name in enumerate(self.kernel.RECORD)}
         self.table = TransitionTable(program, entries=sizes.table)
         self._pools: Array = np.zeros((3, POOL_NUMBERS), np.int64)
         self.cells = Pool(self._pools[0], sizes.cells, ((np.int32, 4), (np.uint16, 1)))
@@ -178,7 +178,7 @@ class Evaluation:
         self.events += rows
 
     def _run(self, sink: Callable[[Chunk], None] | None) -> None:
-        run, exits = self.kernel.run, self.kernel.exits
+        run, exits = self.kernel.run, self.kernel.EXITS
         self._refresh()
         while code := run(*self._arguments):
             if exits[code] == "output" and self._get("buffered_matches"):
@@ -346,7 +346,7 @@ class Evaluation:
             self._out_segments,
             self.marked,
         )
-        self._arguments = tuple(array.data for array in arrays) if self.kernel.plain else arrays
+        self._arguments = arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
 
     # ------------------------------------------------------------------------------------------------ output
 

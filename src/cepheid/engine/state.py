@@ -194,7 +194,7 @@ def _live_cells(evaluation: Evaluation, record: Array, lows: Array) -> tuple[Arr
         np.zeros(largest, np.int32),
         seen,
     )
-    evaluation.kernel.reach(*(array.data for array in arrays) if evaluation.kernel.plain else arrays)
+    evaluation.kernel.reach(*arrays if evaluation.kernel.COMPILED else (array.data for array in arrays))
     head = record[:, column["head"]]
     owner, number = ragged(head, record[:, column["next"]] - head)
     place = record[owner, column["cells_offset"]] + (number & record[owner, column["cells_mask"]])
