@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
@@ -11,9 +12,11 @@ from cepheid.logical.bind import bind
 from cepheid.schema import schema_of
 from cepheid.testing.generators import (
     ENGINE,
+    NESTED,
     PATTERNS,
     SCHEMA,
     TIMED_SCHEMA,
+    WAITING,
     WIDE,
     Fragment,
     queries,
@@ -32,7 +35,7 @@ def bound(text):
     return bind(parse(text), EVENTS, text=text)
 
 
-@pytest.mark.parametrize("fragment", [ENGINE, WIDE], ids=["ENGINE", "WIDE"])
+@pytest.mark.parametrize("fragment", [ENGINE, WAITING, NESTED, WIDE], ids=["ENGINE", "WAITING", "NESTED", "WIDE"])
 def test_queries_bind_and_many_have_matches(fragment):
     count, some = 150, 0
     for seed in range(count):
@@ -44,6 +47,20 @@ def test_queries_bind_and_many_have_matches(fragment):
             continue
         some += any(partition.candidates for partition in result.partitions)
     assert some > count // 4
+
+
+def test_a_waiting_pattern_has_nothing_adjacent():
+    texts = [random_query(random.Random(seed), fragment=WAITING) for seed in range(100)]
+    assert not any(":" in text for text in texts)
+    assert any("CONSUME BY ANY" in text for text in texts)
+
+
+def test_a_count_has_no_limit_and_no_targets():
+    fragment = dataclasses.replace(ENGINE, count=1.0, limit=1.0)
+    for seed in range(20):
+        text = random_query(random.Random(seed), fragment=fragment)
+        assert bound(text).count
+        assert "LIMIT" not in text
 
 
 def test_the_same_seed_makes_the_same():

@@ -2,7 +2,7 @@
 
 Queries are made as TEXT, so that parser and binder take part, and are well-formed by construction: the generator knows which variables a
 pattern shows and which an enclosing pattern binds. Sizes are such that the reference answers in milliseconds; a `LimitError` of the
-reference is rare and means: take the next seed. `Fragment` says which operators take part; `ENGINE` and `WIDE` are the two in use.
+reference is rare and means: take the next seed. `Fragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED` and `WIDE` are in use.
 
 The streams fit the queries: types A to C and X (which no query names), times with ties, attributes with NULL, and NaN.
 `queries` and `streams` are the same as Hypothesis strategies, which shrink.
@@ -48,9 +48,11 @@ TIMED_SCHEMA = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", tz="UTC")))
 class Fragment:
     """Which operators random queries use, and how large they get.
 
-    depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, consume: what
-    may stand at the top. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. previous: prev.
-    unit: of durations in the text ("" for a numeric time column, else for example "s").
+    depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
+    may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
+    whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. previous: prev.
+    partition, consume, limit, count: how often a query has that clause, from 0 to 1. unit: of durations in the text ("" for a numeric time
+    column, else for example "s").
     """
 
     operators: tuple[tuple[str, int], ...]
@@ -58,11 +60,16 @@ class Fragment:
     items: int = 3
     strategies: tuple[str, ...] = ("", "", "", "ALL", "ANY", "STRICT")
     windows: tuple[str, ...] = ("", "time", "events")
+    nested: tuple[str, ...] = ("NXT", "LAST", "MAX", "STRICT", "NEXT")
+    adjacent: bool = True
     outer: bool = True
     correlated: bool = False
     previous: bool = False
-    consume: bool = False
     absence: bool = False
+    partition: float = 0.25
+    consume: float = 0.0
+    limit: float = 0.15
+    count: float = 0.0
     unit: str = ""
 
 
@@ -85,6 +92,32 @@ ENGINE = Fragment(
 )
 """What the automaton engine runs: local conditions, windows over the whole pattern, partitions, ALL, ANY, STRICT and LIMIT."""
 
+WAITING = Fragment(
+    operators=(
+        ("atom", 3),
+        ("named", 4),
+        ("sequence", 6),
+        ("either", 3),
+        ("iterate", 3),
+        ("counted", 1),
+        ("optional", 1),
+        ("filter", 3),
+    ),
+    strategies=("NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "both"),
+    adjacent=False,
+    consume=0.3,
+)
+"""Patterns that wait for anything between two events (`;`, `+`, OR, local conditions): NXT, LAST and MAX have algorithms of their own there."""
+
+NESTED = Fragment(
+    operators=(*ENGINE.operators, ("select", 6)),
+    strategies=("", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "", "time", "events"),
+    consume=0.15,
+)
+"""What the automaton engine runs, with strategies at any level."""
+
 WIDE = Fragment(
     operators=(
         *ENGINE.operators,
@@ -100,7 +133,7 @@ WIDE = Fragment(
     windows=("", "time", "events", "interval"),
     correlated=True,
     previous=True,
-    consume=True,
+    consume=0.2,
     absence=True,
 )
 """What the reference covers."""
@@ -140,13 +173,14 @@ class QueryGenerator:
         pattern = self.pattern(fragment.depth, NONE)
         where = self._postfixes(pattern)
         strategy = random.choice(fragment.strategies)
-        targets = self._targets(pattern)
+        counted = random.random() < fragment.count
+        targets = "COUNT(*)" if counted else self._targets(pattern)
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
-        if random.random() < 0.25:
+        if random.random() < fragment.partition:
             clauses.append("PARTITION BY " + random.choice(["k", "k", "k", "k, b"]))
-        if fragment.consume and random.random() < 0.2:
-            clauses.append("CONSUME BY " + random.choice(["NONE", "PARTITION", "ANY"]))
-        if random.random() < 0.15:
+        if random.random() < fragment.consume:
+            clauses.append("CONSUME BY " + random.choice(["NONE", "PARTITION", "PARTITION", "ANY", "ANY"]))
+        if not counted and random.random() < fragment.limit:
             clauses.append(f"LIMIT {random.randint(1, 3)}")
         return " ".join(clauses)
 
@@ -160,11 +194,11 @@ class QueryGenerator:
             negated = self.pattern(1, NONE)
             where += f" NOT FOLLOWED BY {negated.item} FOR {self._duration(4)}"
         window = random.choice(fragment.windows)
-        if window == "time":
+        if window in {"time", "both"}:
             where += f" WITHIN {self._duration(12)}"
-        elif window == "events":
+        if window in {"events", "both"}:
             where += f" WITHIN {random.randint(2, 9)} EVENTS"
-        elif window == "interval":
+        if window == "interval":
             where += f" WITHIN {self._interval()}"
         return where
 
@@ -207,7 +241,7 @@ class QueryGenerator:
         return _together(text, pieces)
 
     def _link(self, links: Sequence[str]) -> str:
-        link = self.random.choice(links)
+        link = self.random.choice([link for link in links if self.fragment.adjacent or not link.startswith(":")])
         if link.endswith("["):
             return link[:-1] + self._interval()
         if link == "NOT":
@@ -228,7 +262,7 @@ class QueryGenerator:
 
     def optional(self, depth: int, outer: frozenset[str]) -> Piece:
         """A chain with one optional item."""
-        must, may, link = self.pattern(depth, outer), self.pattern(depth, outer), self.random.choice(";:")
+        must, may, link = self.pattern(depth, outer), self.pattern(depth, outer), self._link((";", ":"))
         first, second = (must.item, may.item + "?") if self.random.random() < 0.5 else (may.item + "?", must.item)
         return dataclasses.replace(_together(f"{first} {link} {second}", [must, may]), binds=must.binds)
 
@@ -274,7 +308,8 @@ class QueryGenerator:
 
     def counted(self, depth: int, outer: frozenset[str]) -> Piece:
         """Braces."""
-        return self.iterate(depth, outer, suffix=self.random.choice(["{2}", "{1,2}", "{2,}", "{2,3}", " :{2,3}", " :{1,2}"]))
+        suffixes = ["{2}", "{1,2}", "{2,}", "{2,3}", *([" :{2,3}", " :{1,2}"] if self.fragment.adjacent else [])]
+        return self.iterate(depth, outer, suffix=self.random.choice(suffixes))
 
     def filter(self, depth: int, outer: frozenset[str]) -> Piece:
         """FILTER, over variables of the pattern or, sometimes, of an enclosing one."""
@@ -295,7 +330,7 @@ class QueryGenerator:
 
     def select(self, depth: int, _outer: frozenset[str]) -> Piece:
         """Any strategy at any level."""
-        return self._selected(self.random.choice(["NXT", "LAST", "MAX", "STRICT", "NEXT"]), depth)
+        return self._selected(self.random.choice(self.fragment.nested), depth)
 
     def _selected(self, strategy: str, depth: int) -> Piece:
         inner = self.pattern(depth, NONE)
