@@ -2,7 +2,7 @@
 
 `reference` is the meaning of every query as slow, obvious code that knows no automata; `denotation` and `evaluate` are the same for patterns
 and conditions. `harness` writes event streams in one line and compares matches; `generators` makes random queries and streams for differential
-tests.
+tests, `differential` holds what these tests share: cases with their answers, and every way to evaluate one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,185 @@
+"""Random cases with their answers by the definition, and every way to evaluate one: what differential tests share.
+
+A `Case` is a query, its events, and for each trigger the matches that may be given and how many of them. `draw` makes cases from a seed and a
+fragment of the language, `check` judges an answer. `WAYS` are the ways that events can come: whole, as a list, as a reader, pushed in random
+pieces, with a snapshot and a restart at every cut. They must all give the same matches in the same order, also those that ANY and LIMIT choose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+import cepheid
+from cepheid.errors import LimitError
+from cepheid.schema import schema_of
+from cepheid.testing import generators, reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cepheid.engine.matches import Matches
+    from cepheid.query import Query
+    from cepheid.testing.generators import Fragment
+
+MAX_MATCHES = 3_000
+"""Most matches of a case's sub-patterns; a case that has more is passed over."""
+
+
+class Row(NamedTuple):
+    """A match as a value: the key of its partition, its interval, and its variables that are not empty; for COUNT(*) the number instead."""
+
+    key: tuple[Any, ...]
+    start: int
+    end: int
+    mapping: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+Trigger = tuple[tuple[Any, ...], int]
+"""A partition's key, and the position of the event that completes matches."""
+
+
+class Answer(NamedTuple):
+    """The matches that a trigger may give, and how many of them it gives."""
+
+    candidates: frozenset[Row]
+    choose: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A query, its events and the answer of each trigger. seed, number: what made it."""
+
+    seed: int
+    number: int
+    query: Query
+    events: pa.Table
+    expected: dict[Trigger, Answer]
+
+    def __str__(self) -> str:
+        return f"CEPHEID_SEED={self.seed} case {self.number}\n{self.query.text}\n{self.events.to_pylist()}"
+
+    def random(self, purpose: str) -> random.Random:
+        """Randomness of its own for a purpose, the same at each call."""
+        return random.Random(f"{self.seed}/{self.number}/{purpose}")
+
+
+def draw(fragment: Fragment, *, count: int, seed: int, longest: int = 12) -> list[Case]:
+    """So many cases; every other one has timestamps instead of a numeric time.
+
+    longest: most events of a stream. The same arguments give the same cases.
+    """
+    found: list[Case] = []
+    for number in itertools.count():
+        if len(found) == count:
+            break
+        rng = random.Random(f"{seed}/{number}")
+        timed = number % 2 == 1
+        text = generators.random_query(rng, fragment=dataclasses.replace(fragment, unit="s" if timed else ""))
+        rows = generators.random_stream(rng, most=longest if number % 3 else longest // 2)
+        events = generators.table(rows, timed=timed)
+        query = cepheid.query(text)
+        try:
+            expected = by_definition(query, events)
+        except LimitError:  # too many matches for the definition: as the generator says, take the next
+            continue
+        found.append(Case(seed, number, query, events, expected))
+    return found
+
+
+def by_definition(query: Query, events: pa.Table) -> dict[Trigger, Answer]:
+    """The answer of each trigger by `cepheid.testing.reference`; raises LimitError past `MAX_MATCHES`."""
+    plan = query.bound(schema_of(events.schema))
+    times = events["ts"].cast("int64").to_pylist()
+    given = [reference.Event(row["type"], time, row) for row, time in zip(events.to_pylist(), times, strict=True)]
+    answers: dict[Trigger, Answer] = {}
+    for partition in reference.run(plan, given, max_matches=MAX_MATCHES).partitions:
+        for group in partition.groups:
+            if plan.count:
+                counted = Row(partition.key, group.end, group.end, (("count", (group.count,)),))
+                answers[partition.key, group.end] = Answer(frozenset({counted}), 1)
+                continue
+            rows = (Row(partition.key, m.start, m.end, tuple((v, p) for v, p in m.mapping if p)) for m in group.candidates)
+            answers[partition.key, group.end] = Answer(frozenset(rows), group.choose)
+    return answers
+
+
+def rows_of(matches: Matches) -> list[Row]:
+    """Matches as values, in their order."""
+    if any(field.name == "count" for field in matches.layout.measures):
+        return [Row(tuple(m.keys.values()), m.start, m.end, (("count", (m.measures["count"],)),)) for m in matches]
+    return [Row(tuple(m.keys.values()), m.start, m.end, tuple(sorted((v, p) for v, p in m.variables.items() if p))) for m in matches]
+
+
+def check(case: Case, found: list[Row]) -> None:
+    """Every match is one by the definition, none comes twice, and each trigger gives as many as it is to; raises AssertionError."""
+    assert len(found) == len(set(found)), f"duplicates\n{case}"
+    by_trigger: dict[Trigger, set[Row]] = {}
+    for row in found:
+        by_trigger.setdefault((row.key, row.end), set()).add(row)
+    for trigger, (candidates, choose) in case.expected.items():
+        chosen = by_trigger.pop(trigger, set())
+        assert chosen <= candidates, f"not matches at {trigger}: {chosen - candidates}, but {candidates}\n{case}"
+        assert len(chosen) == choose, f"{len(chosen)} of {choose} at {trigger}; missing {candidates - chosen}\n{case}"
+    assert not by_trigger, f"triggers that are none: {by_trigger}\n{case}"
+
+
+# ------------------------------------------------------------------------------------------------------------------ ways to evaluate
+
+
+def whole(case: Case, engine: str | None) -> list[Row]:
+    """The events as one table."""
+    return rows_of(case.query.run(case.events, engine=engine))
+
+
+def listed(case: Case, engine: str | None) -> list[Row]:
+    """The events as a list of dicts, where these have the types of the table."""
+    rows = case.events.to_pylist()
+    inferred = pa.Table.from_pylist(rows).schema if rows else None
+    return rows_of(case.query.run(rows if inferred == case.events.schema else case.events, engine=engine))
+
+
+def read(case: Case, engine: str | None) -> list[Row]:
+    """The events from a reader, a few at a time."""
+    batches = case.events.to_batches(max_chunksize=3)
+    return rows_of(case.query.run(pa.RecordBatchReader.from_batches(case.events.schema, batches), engine=engine))
+
+
+def pushed(case: Case, engine: str | None) -> list[Row]:
+    """The events in random pieces, some of them empty, to one recognizer."""
+    recognizer = case.query.recognizer(case.events.schema, engine=engine)
+    found = [row for piece in pieces(case.random("pushed"), case.events) for row in rows_of(recognizer.push(piece))]
+    return found + rows_of(recognizer.flush())
+
+
+def restored(case: Case, engine: str | None) -> list[Row]:
+    """The events in random pieces, each to a new recognizer that goes on from the snapshot of the one before."""
+    found: list[Row] = []
+    snapshot = None
+    for piece in pieces(case.random("restored"), case.events):
+        recognizer = case.query.recognizer(case.events.schema, engine=engine, snapshot=snapshot)
+        found += rows_of(recognizer.push(piece))
+        snapshot = recognizer.snapshot()
+    return found
+
+
+def pieces(rng: random.Random, table: pa.Table) -> Iterator[pa.Table]:
+    """A table cut at up to four random places."""
+    cuts = sorted(rng.randint(0, len(table)) for _ in range(rng.randint(0, 4)))
+    for begin, end in zip([0, *cuts], [*cuts, len(table)], strict=True):
+        yield table.slice(begin, end - begin)
+
+
+WAYS: dict[str, Callable[[Case, str | None], list[Row]]] = {
+    "whole": whole,
+    "listed": listed,
+    "read": read,
+    "pushed": pushed,
+    "restored": restored,
+}
+"""How events come to an engine."""
