@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from cepheid.engine import evaluation as module
-from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation, Sizes
 from cepheid.errors import LimitError
 
@@ -261,7 +260,8 @@ def test_the_state_of_an_evaluation_that_is_continued():
     whole = matches_of(Evaluation(Sequence(), window=20, limit=2), letters)
     run = Evaluation(Sequence(), window=20, limit=2)
     found = matches_of(run, letters[:151])
-    again = state.load(state.dump(run), Sequence(), window=20, limit=2)
+    again = Evaluation(Sequence(), window=20, limit=2)
+    again.load(run.dump())
     assert (again.events, again.matches, again.triggers) == (run.events, run.matches, run.triggers)
     found += matches_of(again, letters[151:], np.arange(151, 300), continued=True)
     assert found == whole
@@ -275,7 +275,7 @@ def test_the_bytes_are_a_function_of_the_events():
         run = Evaluation(Sequence(), window=60, limit=1, sizes=Sizes(cells=2, starts=1, packed=1, lists=1, entries=1))
         for a, b in itertools.pairwise(cuts):
             matches_of(run, letters[a:b], times[a:b], slots=np.array([4]))
-        sections = state.dump(run)
+        sections = run.dump()
         del sections["counters"]
         dumps.add(tuple(sections.items()))
     assert len(dumps) == 1

@@ -40,7 +40,7 @@ def snapshot():
     run = Evaluation(Pairs(), window=5)
     letters = np.array([1, 1, 2, 0, 1, 3, 1, 1], np.uint32)
     run.feed(letters, np.arange(8), cuts=np.array([0, 5]), slots=np.array([3, 0]))
-    return state.dump(run)
+    return run.dump()
 
 
 def test_round_trip():
@@ -97,33 +97,34 @@ def test_what_is_wrong_is_said(data, message):
 @pytest.mark.parametrize("name", list(snapshot()))
 def test_sections_that_do_not_fit_together_are_refused(name):
     sections = snapshot()
-    state.load(sections, Pairs(), window=5)
+    Evaluation(Pairs(), window=5).load(sections)
     without = {key: value for key, value in sections.items() if key != name}
     wrong = [without, {**sections, name: sections[name][:-1]}, {**sections, name: sections[name] + bytes(8)}]
     if name not in {"counters", "labels", "starts_time", "macros", "starts_position", "list_max"}:  # numbers of any value
         wrong.append({**sections, name: b"\x7f" * len(sections[name])})
     for damaged in wrong:
         with pytest.raises(SnapshotError, match="do not fit together"):
-            state.load(damaged, Pairs(), window=5)
+            Evaluation(Pairs(), window=5).load(damaged)
 
 
 def test_a_dump_leaves_the_evaluation_as_it_was():
     assert snapshot() == snapshot()
     run = Evaluation(Pairs(), window=5)
     run.feed(np.array([1, 1, 1], np.uint32), np.arange(3))
-    assert state.dump(run) == state.dump(run)
-    again = state.dump(state.load(state.dump(run), Pairs(), window=5))
-    assert again == state.dump(run)
+    assert run.dump() == run.dump()
+    again = Evaluation(Pairs(), window=5)
+    again.load(run.dump())
+    assert again.dump() == run.dump()
 
 
 def test_expired_state_is_not_in_the_bytes():
     run = Evaluation(Pairs(), window=5)
     run.feed(np.full(1000, 1, np.uint32), np.arange(1000), continued=True)
-    open_state = state.dump(run)
+    open_state = run.dump()
     assert len(open_state["starts_time"]) == 8 * 6
     assert len(open_state["cells"]) == 16 * 6
     run.feed(np.zeros(1, np.uint32), np.array([5000]), continued=True)
-    closed = state.dump(run)
+    closed = run.dump()
     assert not closed["cells"]
     assert not closed["starts_time"]
     assert not closed["list_macro"]

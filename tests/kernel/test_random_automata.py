@@ -325,10 +325,10 @@ def stored(case, rng, variant, limit=None, *, restore=True):
     for batch in random_pieces(rng, case.streams):
         feed(run, batch, found, case.most_lists, slots=np.array([slots[p] for p, _, _ in batch], np.int32))
         if restore and rng.random() < 0.3:
-            data = state.pack(state.dump(run), fingerprint=case.toy.fingerprint)
+            data = state.pack(run.dump(), fingerprint=case.toy.fingerprint)
             sections = state.unpack(data, fingerprint=case.toy.fingerprint)
-            bounds = {"window": case.window, "count_window": case.count_window, "limit": limit}
-            run = state.load(sections, case.toy, **bounds, variant=variant, sizes=tiny(rng))
+            run = evaluation(case, rng, variant, limit)
+            run.load(sections)
         elif restore and rng.random() < 0.3:
             age(run, rng)
     return found

@@ -98,12 +98,13 @@ class Program:
         return hashlib.sha256(text.encode()).digest()
 
 
-def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str], strategy: Strategy) -> Program:
+def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
     """The program of a rewritten pattern, without its outermost windows.
 
-    strategy: STRICT is built into the automaton; ANY and ALL are not its business. variables: what the matches show; matches that agree on
+    strategy: STRICT is built into the automaton; ANY and ALL are not its business. variables: what the matches show, None: all; matches that agree on
     interval and variables are one. Raises NotSupportedError and LimitError as `construct`.
     """
     if strategy.value == "STRICT":
         pattern = Select(strategy, pattern, span=pattern.span)
-    return Program(hide(project(construct(pattern, schema), variables)))
+    automaton = construct(pattern, schema)
+    return Program(hide(automaton if variables is None else project(automaton, variables)))

@@ -5,23 +5,26 @@ Comes in: a `Compiled` query and a table with its schema. Goes out: `Matches` wh
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import group, key_codes, key_table, normalized
 from cepheid.engine.matches import Matches, collect
 from cepheid.engine.values import plain
 from cepheid.errors import SchemaError, quoted
+from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cepheid.engine.evaluation import Chunk
+    from cepheid.engine.evaluation import Chunk, Evaluation
+    from cepheid.engine.keys import Groups
     from cepheid.engine.planner import Compiled
     from cepheid.schema import EventSchema
 
@@ -52,16 +55,18 @@ def run(
     null_count = 0
     cuts = np.zeros(1, np.int64)
     places: Array | None = None
+    groups: Groups | None = None
     if compiled.keys:
         codes, count = key_codes(events, compiled.keys, null_keys="drop" if compiled.derived else null_keys)
         groups = group(codes if stream is None else codes[stream], count)
         places, cuts, null_count = groups.order, groups.cuts, groups.null_keys
     rows = stream if places is None else places if stream is None else stream[places]
     chunks: list[Chunk] = []
-    evaluation = Evaluation(
-        compiled.program, window=compiled.window, count_window=compiled.count_window, limit=compiled.limit, variant=variant
-    )
-    feed(evaluation, letters, times, rows, cuts, chunks, progress=progress)
+    evaluation = compiled.evaluation(variant=variant)
+    if groups is not None and compiled.consume is Consumption.ANY:
+        feed_interleaved(evaluation, letters, times, stream, groups, chunks, progress=progress)
+    else:
+        feed(evaluation, letters, times, rows, cuts, chunks, progress=progress)
     return _matches(compiled, events, collect(chunks), (places, rows, cuts), null_keys=0 if compiled.derived else null_count)
 
 
@@ -124,6 +129,33 @@ def feed(
         evaluation.feed(letters[piece], times[piece], cuts=inside, continued=continued, sink=sink)
         if progress is not None:
             progress(stop, total)
+
+
+def feed_interleaved(
+    evaluation: Evaluation,
+    letters: Array,
+    times: Array,
+    stream: Array | None,
+    groups: Groups,
+    chunks: list[Chunk],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Feed partitions in stream order, a step at a time, each in a slot of its own; segments in `chunks` number the partitions."""
+    order, cuts, slots = groups.interleaved()
+    rows = order if stream is None else stream[order]
+    steps = np.unique(np.searchsorted(cuts, [*range(0, len(rows), STEP), len(rows)]))
+    for first, last in itertools.pairwise(steps.tolist()):
+        start, stop = int(cuts[first]), int(cuts[last]) if last < len(cuts) else len(rows)
+        mine = slots[first:last]
+
+        def sink(chunk: Chunk, mine: Array = mine) -> None:
+            chunks.append(dataclasses.replace(chunk, segments=mine[chunk.segments]))
+
+        piece = rows[start:stop]
+        evaluation.feed(letters[piece], times[piece], cuts=cuts[first:last] - start, slots=mine.astype(np.int32), sink=sink)
+        if progress is not None:
+            progress(stop, len(rows))
 
 
 def _matches(

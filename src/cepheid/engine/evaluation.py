@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.engine import state
 from cepheid.engine.pools import POOL_NUMBERS, Pool, power_of_two, ragged
 from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError
 from cepheid.kernel import kernel
+from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Array = np.ndarray[Any, Any]
 
 ALL = 1 << 62
 """Matches per trigger when no limit is given."""
+
+CONSUME = {Consumption.NONE: 0, Consumption.PARTITION: 1, Consumption.ANY: 2}
+"""Consumption as the kernels have it in their vector."""
 
 ROW_LIMIT = 1 << 30
 """Greatest number of events in one call of `Evaluation.feed`."""
@@ -38,6 +43,12 @@ LIST_LIMIT = 1 << 29
 
 CHUNK_MATCHES = 1 << 18
 """Most matches per chunk. PERF: positions then take over 4 MB, from where on numpy asks for huge pages; 0.15 s instead of 0.6 s for 1 GB."""
+
+SHRINK_FROM = 1 << 20
+"""Bytes of the match graphs below which their memory is kept for later."""
+
+SHRINK_RATIO = 4
+"""Memory is given back once more than this many times what is in use is reserved."""
 
 FIRST_CHUNK = 1 << 10  # matches; the buffers grow to CHUNK_MATCHES in an evaluation that needs it
 
@@ -80,7 +91,8 @@ class Evaluation:
     """The run state of one program over any number of partitions.
 
     window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
-    end - start + 1 in events. limit: matches per ending event, None for all, 0 to count the ending events only. variant: see
+    end - start + 1 in events. consume: after a trigger only later starts count, in its partition or (ANY: the partitions are then fed in
+    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. variant: see
     `cepheid.kernel.VARIANTS`. Update O(live macro states) per event, output-linear delay (foundations-cel, section 6); memory is bounded by the
     marked events of the window, without a window by all marked events.
     """
@@ -91,6 +103,7 @@ class Evaluation:
         *,
         window: int | None = None,
         count_window: int | None = None,
+        consume: Consumption = Consumption.NONE,
         limit: int | None = None,
         variant: str | None = None,
         sizes: Sizes | None = None,
@@ -99,6 +112,7 @@ class Evaluation:
         self.program = program
         self.window = window
         self.count_window = count_window
+        self.consume = consume
         self.limit = limit
         self.kernel = kernel("match", variant)
         self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
@@ -138,6 +152,7 @@ class Evaluation:
         self._set("window", 0 if self.window is None else self.window)
         self._set("timed", self.window is not None)
         self._set("count_window", 0 if self.count_window is None else min(self.count_window, SPAN_LIMIT + 1))
+        self._set("consume", CONSUME[self.consume])
         self._set("limit", ALL if self.limit is None else self.limit)
         self._set("letter_mask", self.table.letter_mask)
 
@@ -201,7 +216,7 @@ class Evaluation:
         """
         record = self.records
         lists = record[:, self.column["lists"]]
-        idle = lists == 0
+        idle = (lists == 0) | self.consumed(record)
         if self.window is not None:
             head, tail = record[:, self.column["starts_head"]], record[:, self.column["starts_tail"]]
             place = record[:, self.column["starts_offset"]] + ((tail - 1) & record[:, self.column["starts_mask"]])
@@ -211,6 +226,24 @@ class Evaluation:
         rows = rows[rows > 0]
         self._empty(rows)
         return rows - 1
+
+    def consumed(self, records: Array) -> Array:
+        """For each row of `records`, whether a trigger elsewhere has consumed all that is open in it: bool."""
+        stale: Array = records[:, self.column["epoch"]] != self._get("epoch")
+        return stale
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state of all partitions as named sections, see `state.dump`."""
+        return state.dump(self)
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
+        state.load(self, sections)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the match graphs' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        return self.cells.nbytes > SHRINK_FROM and SHRINK_RATIO * self.held_cells < self.cells.places
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""

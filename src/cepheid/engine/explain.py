@@ -16,6 +16,7 @@ import pyarrow as pa
 from cepheid.engine.inputs import used_types
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
 from cepheid.language import syntax
+from cepheid.language.syntax import Consumption
 from cepheid.logical.describe import describe, describe_expression
 from cepheid.logical.rewrite import rewrite_steps
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
@@ -177,6 +178,14 @@ def program_text(compiled: Compiled) -> str:
     return "\n".join(lines)
 
 
+CONSUMES = {
+    Consumption.NONE: "nothing",
+    Consumption.PARTITION: "after a trigger, only later starts count in its partition",
+    Consumption.ANY: "after a trigger, only later starts count in all partitions",
+}
+"""What CONSUME BY does, as the explanation says it."""
+
+
 def evaluation_text(compiled: Compiled) -> str:
     """The chosen evaluation and what it guarantees."""
     guarantee, unit = compiled.guarantee, compiled.schema.unit
@@ -191,10 +200,13 @@ def evaluation_text(compiled: Compiled) -> str:
         "window": " and ".join(bounds) or "none",
         "partitions": (f"{keys} (from equalities)" if compiled.derived else keys) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
+        "consumes": CONSUMES[compiled.consume],
         "update": guarantee.update,
         "state": guarantee.state,
         "delay": guarantee.delay,
     }
+    if compiled.consume is Consumption.NONE:
+        del rows["consumes"]
     return "\n".join(f"{name:<10}  {text}" for name, text in rows.items())
 
 

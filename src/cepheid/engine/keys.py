@@ -33,6 +33,14 @@ class Groups:
     cuts: Array
     null_keys: int
 
+    def interleaved(self) -> tuple[Array, Array, Array]:
+        """The same rows in stream order: (rows, places in them where segments of one partition start, each segment's partition); O(n log n)."""
+        partition = np.repeat(np.arange(len(self.cuts)), np.diff(self.cuts, append=len(self.order)))
+        sorting = np.argsort(self.order)
+        partition = partition[sorting]
+        cuts = np.flatnonzero(np.diff(partition, prepend=-1))
+        return self.order[sorting], cuts, partition[cuts]
+
 
 def group(codes: Array, count: int) -> Groups:
     """Rows grouped by the numbers of their keys, -1 for none (see `key_codes`); linear: radix passes."""

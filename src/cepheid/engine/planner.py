@@ -18,6 +18,7 @@ import pyarrow as pa
 from cepheid.automata import Program, program_of
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.engine.matches import Layout, plain_type
+from cepheid.engine.methods import MATCH_GRAPH, METHODS
 from cepheid.engine.predicates import Predicates
 from cepheid.errors import CepheidError, NotSupportedError, Span
 from cepheid.language.syntax import Consumption, Strategy
@@ -25,6 +26,8 @@ from cepheid.logical import plan as logical
 from cepheid.logical.rewrite import rewrite
 
 if TYPE_CHECKING:
+    from cepheid.engine.evaluation import Evaluation
+    from cepheid.engine.methods import Guarantee
     from cepheid.logical.plan import Interval, Pattern, QueryPlan
     from cepheid.schema import EventSchema
 
@@ -36,28 +39,21 @@ STRATEGIES = frozenset({Strategy.ALL, Strategy.ANY, Strategy.STRICT})
 
 
 @dataclass(frozen=True)
-class Guarantee:
-    """What an evaluation promises, as `explain()` prints it."""
-
-    evaluation: str
-    update: str
-    state: str
-    delay: str
-
-
-@dataclass(frozen=True)
 class Compiled:
     """One query over one schema, ready to run.
 
-    plan: as bound. rewritten: what construction read. program: the automaton's. window: greatest time(end) - time(start), None without.
-    count_window: greatest end - start + 1 in events, None without. limit: matches per ending event, None for all.
+    plan: as bound. rewritten: what construction read. program: the automaton's. method: how it is evaluated, a key of `methods.METHODS`.
+    window: greatest time(end) - time(start), None without. count_window: greatest end - start + 1 in events, None without. consume: what a
+    trigger consumes; ANY says that partitions are fed in stream order. limit: matches per ending event, None for all.
     """
 
     plan: QueryPlan
     rewritten: QueryPlan
     program: Program
+    method: str
     window: int | None
     count_window: int | None
+    consume: Consumption
     limit: int | None
 
     @property
@@ -95,24 +91,18 @@ class Compiled:
         """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""
         attributes = [(name, str(kind)) for name, kind in self.schema.attributes.items()]
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
-        text = repr((self.window, self.count_window, self.limit, self.keys, self.derived, *schema))
+        bounds = (self.method, self.window, self.count_window, self.consume.value, self.limit)
+        text = repr((*bounds, self.keys, self.derived, *schema))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
+
+    def evaluation(self, *, variant: str | None = None) -> Evaluation:
+        """A new evaluation, without any state; variant: of the kernel."""
+        return METHODS[self.method].start(self, variant)
 
     @property
     def guarantee(self) -> Guarantee:
         """What this evaluation promises."""
-        bounded = self.window is not None or self.count_window is not None
-        partition = " of each partition" if self.keys else ""
-        return Guarantee(
-            evaluation="match graph over the automaton, determinized lazily; one pass",
-            update="O(m) per event, m = live macro states of the event's partition",
-            state=(
-                f"O(marked events within the window{partition})"
-                if bounded
-                else f"grows with the marked events{partition}: there is no window over the whole pattern"
-            ),
-            delay="output-linear: the time per match depends on its length alone",
-        )
+        return METHODS[self.method].guarantee(self)
 
 
 def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, derived: bool = False) -> Layout:
@@ -130,18 +120,26 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, derived: b
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
-    Raises NotSupportedError outside the fragment (local filters, one window over the whole pattern, PARTITION BY, ALL, ANY, STRICT, LIMIT),
-    LimitError past a limit of rewriting or construction.
+    Raises NotSupportedError outside the fragment (local filters, one window over the whole pattern, and what SELECT, PARTITION BY, CONSUME BY and
+    LIMIT say of it), LimitError past a limit of rewriting or construction.
     """
     try:
         check_supported(plan)
         rewritten = rewrite(plan)
         pattern, bounds = hoist(rewritten.pattern)
-        program = program_of(pattern, plan.schema, variables=plan.variables, strategy=plan.strategy)
+        consume = plan.consume if rewritten.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
+        program, method = choose(plan, pattern)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
-    limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY else None) if limit is not None]
-    return Compiled(plan, rewritten, program, bounds.window, bounds.count, min(limits, default=None))
+    limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
+    return Compiled(plan, rewritten, program, method, bounds.window, bounds.count, consume, min(limits, default=None))
+
+
+def choose(plan: QueryPlan, pattern: Pattern) -> tuple[Program, str]:
+    """The program and the method of evaluation for a pattern without its windows: the table of engine.md, section 4."""
+    # Measures and COUNT(*) are about the whole mapping of a match, SELECT's variables about its projection.
+    variables = None if plan.measures or plan.count else plan.variables
+    return program_of(pattern, plan.schema, variables=variables, strategy=plan.strategy), MATCH_GRAPH
 
 
 # ------------------------------------------------------------------------------------------------------------------------- windows
@@ -215,8 +213,6 @@ def check_supported(plan: QueryPlan) -> None:
         raise _unsupported(plan, "COUNT(*)", _found(plan, r"\bCOUNT\s*\(\s*\*\s*\)"))
     if plan.measures:
         raise _unsupported(plan, "a measure in SELECT", plan.measures[0].expression.span)
-    if plan.consume is not Consumption.NONE:
-        raise _unsupported(plan, f"CONSUME BY {plan.consume.value}", _found(plan, r"\bCONSUME\s+BY\s+\w+"))
     if plan.model is not None:
         raise _unsupported(plan, "THEN", _found(plan, r"\bTHEN\b"), help_=NOWHERE_HELP)
 

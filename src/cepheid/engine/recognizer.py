@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
-from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.inputs import check_order, table_of, time_number, times_of, without_views
 from cepheid.engine.keys import group, key_codes
 from cepheid.engine.matches import Matches, collect
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.payload import KeyIndex, Payload, decoded
 from cepheid.errors import InputError, LimitError, SchemaError, SnapshotError, nearest, quoted
+from cepheid.language.syntax import Consumption
 from cepheid.logical.times import MAX_STEPS
 from cepheid.schema import NANOSECONDS
 
@@ -36,13 +36,6 @@ Array = np.ndarray[Any, Any]
 
 IDLE_CHECK = 64
 """Pushes between two looks for partitions whose memory can be given back."""
-
-
-SHRINK_FROM = 1 << 20
-"""Bytes of the match graphs below which their memory is kept for later."""
-
-SHRINK_RATIO = 4
-"""Memory is given back once more than this many times what is in use is reserved."""
 
 
 class Recognizer:
@@ -63,7 +56,7 @@ class Recognizer:
 
     def _start(self) -> None:
         compiled = self.compiled
-        self._evaluation = Evaluation(compiled.program, **self._bounds())
+        self._evaluation = compiled.evaluation(variant=self.variant)
         self._keys = KeyIndex(compiled.keys, compiled.layout.events) if compiled.keys else KeyIndex((), self.schema)
         self._payload = Payload(compiled.layout.events)
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness)
@@ -72,10 +65,6 @@ class Recognizer:
         self._events = 0
         self._pushes = 0
         self.null_keys = 0
-
-    def _bounds(self) -> dict[str, Any]:
-        compiled = self.compiled
-        return {"window": compiled.window, "count_window": compiled.count_window, "limit": compiled.limit, "variant": self.variant}
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
@@ -180,12 +169,12 @@ class Recognizer:
         marked = np.flatnonzero(self._evaluation.marked)
         rows = marked if order is None else order[marked]
         segments = np.searchsorted(cuts, marked, "right") - 1
-        before = keys.seen[slots] - cuts
+        before = keys.seen[slots] + _earlier(slots, lengths) - cuts
         shown = [events[name] for name in compiled.layout.events.names]
         kept = decoded(pa.table(shown, names=compiled.layout.events.names).take(pa.array(rows)))
         self._payload.append(kept, slots[segments], marked + before[segments], rows + self._events, times[rows])
         matches = self._matches(collect(chunks), slots, before, order)
-        keys.seen[slots] += lengths
+        np.add.at(keys.seen, slots, lengths)
         self._events += events.num_rows
         self._latest = max(self._latest, int(times[-1]))
         self._pushes += 1
@@ -204,7 +193,11 @@ class Recognizer:
         if not compiled.derived:
             self.null_keys += groups.null_keys
         distinct = events.select(list(compiled.keys)).take(pa.array(groups.order[groups.cuts]))
-        return groups.order, groups.cuts, self._keys.slots(distinct)
+        slots = self._keys.slots(distinct)
+        if compiled.consume is Consumption.ANY:
+            order, cuts, partitions = groups.interleaved()
+            return order, cuts, slots[partitions]
+        return groups.order, groups.cuts, slots
 
     def _matches(self, output: tuple[Array, Array, Array, Array], slots: Array, before: Array, order: Array | None) -> Matches:
         offsets, positions, labels, segments = output
@@ -231,9 +224,10 @@ class Recognizer:
             return
         evaluation = self._evaluation
         evaluation.expire(self._latest)
-        if evaluation.cells.nbytes > SHRINK_FROM and SHRINK_RATIO * evaluation.held_cells < evaluation.cells.places:
+        if evaluation.wasteful:
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
-            self._evaluation = state.load(state.dump(evaluation), compiled.program, **self._bounds())
+            self._evaluation = compiled.evaluation(variant=self.variant)
+            self._evaluation.load(evaluation.dump())
         self._payload.compact(self._keys.seen, window=compiled.window, count_window=compiled.count_window, now=self._latest, at_once=True)
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
@@ -249,7 +243,7 @@ class Recognizer:
         if self._order is not None:
             numbers["watermark"] = self._order.watermark
         sections = {
-            **state.dump(self._evaluation),
+            **self._evaluation.dump(),
             "recognizer": json.dumps(numbers).encode(),
             "seen": keys.seen.astype("<i8").tobytes(),
             "keys": _ipc(keys.table),
@@ -267,7 +261,8 @@ class Recognizer:
         """
         sections = state.unpack(data, fingerprint=self._fingerprint())
         try:
-            evaluation = state.load(sections, self.compiled.program, **self._bounds())
+            evaluation = self.compiled.evaluation(variant=self.variant)
+            evaluation.load(sections)
             numbers = json.loads(sections["recognizer"])
             columns = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
             tables = {name: _table(sections[name]) for name in ("keys", "payload", "pending", "late") if name in sections}
@@ -291,6 +286,16 @@ class Recognizer:
     def _fingerprint(self) -> bytes:
         options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
         return self.compiled.fingerprint + options
+
+
+def _earlier(slots: Array, lengths: Array) -> Array:
+    """For each segment, the events in earlier segments of its slot; O(n log n)."""
+    order = np.argsort(slots, kind="stable")
+    before = np.cumsum(lengths[order]) - lengths[order]
+    first = np.flatnonzero(np.diff(slots[order], prepend=-1))
+    earlier = np.empty_like(before)
+    earlier[order] = before - np.repeat(before[first], np.diff(first, append=len(slots)))
+    return earlier
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.evaluation import Evaluation, Sizes
 from cepheid.engine.order import earlier
 from cepheid.engine.pools import Pool, ragged
 from cepheid.errors import SnapshotError
@@ -21,7 +20,7 @@ from cepheid.errors import SnapshotError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cepheid.engine.transitions import Successors
+    from cepheid.engine.evaluation import Evaluation
 
 Array = np.ndarray[Any, Any]
 
@@ -113,6 +112,9 @@ def dump(evaluation: Evaluation) -> dict[str, bytes]:
     column, record = evaluation.column, evaluation.records
     record = record[np.flatnonzero((record[:, column["position"]] > 0) | (record[:, column["base"]] > 0))]
     slots = np.flatnonzero((evaluation.records[:, column["position"]] > 0) | (evaluation.records[:, column["base"]] > 0)) - 1
+    consumed = evaluation.consumed(record)
+    for name, value in (("lists", 0), ("head", record[:, column["next"]]), ("starts_head", record[:, column["starts_tail"]])):
+        record[:, column[name]] = np.where(consumed, value, record[:, column[name]])
     starts_owner, starts_position, starts_time = _live_starts(evaluation, record)
     lows = _lows(evaluation, record, starts_owner, starts_position)
     cells, labels, cell_owner, dense = _live_cells(evaluation, record, lows)
@@ -248,21 +250,11 @@ def _live_lists(evaluation: Evaluation, record: Array, lows: Array, dense: Array
 # ---------------------------------------------------------------------------------------------------- sections -> evaluation
 
 
-def load(
-    sections: Mapping[str, bytes],
-    program: Successors,
-    *,
-    window: int | None = None,
-    count_window: int | None = None,
-    limit: int | None = None,
-    variant: str | None = None,
-    sizes: Sizes | None = None,
-) -> Evaluation:
-    """An evaluation in the state of `dump`; the other arguments as for `Evaluation`, and as they were there.
+def load(run: Evaluation, sections: Mapping[str, bytes]) -> None:
+    """Bring a fresh evaluation, of the same program and bounds, into the state of `dump`.
 
     Raises SnapshotError if the sections do not fit together. Vectorized, linear in the sections.
     """
-    run = Evaluation(program, window=window, count_window=count_window, limit=limit, variant=variant, sizes=sizes)
     try:
         parts = {name: np.frombuffer(sections[name], kind).copy() for name, kind in _KINDS.items()}
         slots = parts["slots"].reshape(-1, len(_SLOT_COLUMNS))
@@ -275,7 +267,6 @@ def load(
     run.restore_counters(counters[0], dict(zip(_COUNTERS, counters[1:], strict=True)))
     if len(slots):
         _restore(run, parts, slots, cells, macros)
-    return run
 
 
 _KINDS = {

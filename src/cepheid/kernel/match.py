@@ -79,6 +79,8 @@ FIELDS = (
     "skipped",  # 41 events passed by the skip loop
     "unions",  # 42 pure unions made
     "continued",  # 43 ! 1: the first segment goes on with record 0
+    "consume",  # 44 ! 0 no; a trigger drops what is open 1 in its partition, 2 in all
+    "epoch",  # 45 triggers that dropped what is open in all partitions
 )
 
 # What `pools` holds for each of the pools of cells, starts and packed lists: 35 numbers. A slab is `least << class` places; a free one holds the
@@ -101,6 +103,7 @@ RECORD = (
     "position",  # 11 relative position of the partition's next event
     "base",  # 12
     "last_time",  # 13 of its last event
+    "epoch",  # 14 when it was last read: what is open in it is older than a later one
 )
 
 
@@ -246,6 +249,8 @@ def run(
     argument: cython.longlong = 0
     skipped: cython.longlong = S[41]  # skipped
     unions: cython.longlong = S[42]  # unions
+    consume: cython.int = S[44]  # consume
+    epoch: cython.longlong = S[45]  # epoch
     match_room: cython.longlong = out_segments.shape[0]
     position_room: cython.longlong = out_positions.shape[0]
     stack_room: cython.int = stack.shape[0] - 4
@@ -355,6 +360,8 @@ def run(
                 if rc != 0:
                     break
                 S[40] += given  # matches
+                if consume != 0:
+                    head = nx
                 i += 1
             # ------------------------------------------------------------------------------------------------ skip
             c = 0
@@ -371,7 +378,7 @@ def run(
                 if record >= 0:
                     if record != 0 or segment + 1 == segments or slots[segment + 1] >= 0:
                         # Store the partition that ends here: lists packed in columns (macros, max starts, lengths, entries).
-                        s = record * 14
+                        s = record * 15
                         size = 3 * nl + entries
                         if nl != 0 and size > records[s + 9]:
                             klass = 0
@@ -409,6 +416,7 @@ def run(
                         records[s + 10] = nl
                         records[s + 11] = shift + end
                         records[s + 12] = base
+                        records[s + 14] = epoch
                         if end > cuts[segment]:
                             records[s + 13] = times[end - 1]
                         record = -1
@@ -423,7 +431,7 @@ def run(
                     record = slots[segment]
                     if record < 0:
                         record = 0
-                    s = record * 14
+                    s = record * 15
                     head = records[s]
                     nx = records[s + 1]
                     ao = records[s + 2]
@@ -434,6 +442,10 @@ def run(
                     sm = records[s + 7]
                     nl = records[s + 10]
                     records[s + 10] = 0
+                    if records[s + 14] != epoch:
+                        nl = 0
+                        head = nx
+                        sh = st
                     shift = records[s + 11] - i
                     base = records[s + 12]
                     live = 1
@@ -800,12 +812,22 @@ def run(
                     longest = ln
             if nout != 0:
                 S[39] += 1  # triggers
+                if consume != 0:  # later matches start after this event: nothing stays open, but the cells until they are enumerated
+                    nl = 0
+                    live = 1
+                    entries = 0
+                    longest = 1
+                    sh = st
+                    if consume == 2:
+                        epoch += 1
                 if limit != 0:
                     enumerating = 1
                     oc = 0
                     sp = 0
                     given = 0
                     continue
+                if consume != 0:
+                    head = nx
             i += 1
 
     S[0] = i  # row
@@ -840,6 +862,7 @@ def run(
     S[38] = argument  # argument
     S[41] = skipped  # skipped
     S[42] = unions  # unions
+    S[45] = epoch  # epoch
     return rc
 
 
@@ -872,7 +895,7 @@ def reach(
     side: cython.int = 0
     with cython.nogil:
         for r in range(count):
-            s = r * 14
+            s = r * 15
             nl = records[s + 10]
             if nl == 0:
                 continue

@@ -21,6 +21,7 @@ from pyspark.sql import types as spark_types
 from cepheid import errors
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.language.syntax import Consumption
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text
 from cepheid.spark.source import source_of
@@ -177,6 +178,11 @@ class Plan:
             raise NotSupportedError(
                 "positions=True asks for positions in the whole stream, and its events are spread over the keys of the query's equalities",
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
+            )
+        if self.compiled.consume is Consumption.ANY:
+            raise NotSupportedError(
+                "CONSUME BY ANY lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",
+                help=("write CONSUME BY PARTITION", "q.run(..) has CONSUME BY ANY over keys, for events that fit on one machine"),
             )
         self._check_names()
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.matches import Layout, Matches
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
@@ -115,7 +114,7 @@ class Run:
 
     def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema) -> None:
         self.task = task
-        self.evaluation = Evaluation(compiled.program, window=compiled.window, count_window=compiled.count_window, limit=compiled.limit)
+        self.evaluation = compiled.evaluation()
         self.window = compiled.window
         self.count_window = compiled.count_window
         fields = [schema.field(column).with_name(name) for name, column in task.payload]
