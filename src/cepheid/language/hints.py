@@ -54,9 +54,12 @@ def _hint(help_line: str, *, at: str = "", before: str = "", accepts: str = "", 
 
 _NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
 _UNIT = "(?:" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")\b"
+_STRATEGY = "(?:" + "|".join(sorted(STRATEGIES, key=len, reverse=True)) + r")\b"
 _CLAUSE = "FILTER, WITHIN, UNLESS and NOT FOLLOWED BY bind loosest"
 _IN_PATTERN = "SEMICOLON THEN"
 _NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), or p NOT FOLLOWED BY n FOR 10m (no n afterwards)"
+
+_SELECT_ONLY = r"\b(?:ANY|ALL|RESTRICTED)"
 
 HINTS: tuple[Hint, ...] = (
     # signs of other languages
@@ -112,6 +115,41 @@ HINTS: tuple[Hint, ...] = (
     _hint("a gap or window with one bound says which: [<= 5s], [>= 5s] or [= 5s]", at=r"\]", before=rf"\[\s*[0-9.]+\s*(?:{_UNIT})?"),
     _hint("IS tests only for NULL; a boolean attribute is a condition by itself: x.active, NOT x.active", before=r"\bIS(?:\s+NOT)?"),
     _hint("conditions stand behind FILTER: T AS x FILTER x[temp > 40]", at=r"\[|\.|[<>=!]", before=_NAME, accepts=_IN_PATTERN),
+    # strategies
+    _hint(
+        "ALL, ANY and RESTRICTED stand behind SELECT alone; STRICT, NXT, LAST and MAX also around a pattern", at=r"\(", before=_SELECT_ONLY
+    ),
+    _hint(
+        "a strategy has parentheses in a pattern, NXT(A ; B), and stands behind SELECT for the whole query",
+        at=_NAME,
+        before=r"(?:WHERE|[;:(]|OR|AND)\s*(?:STRICT|NXT|NEXT|LAST|MAX)",
+        accepts=_IN_PATTERN,
+    ),
+    _hint(
+        "a query has one strategy; others stand around parts of the pattern, as in NXT(A ; B)",
+        before=rf"\bSELECT\s+{_STRATEGY}\s+{_STRATEGY}(?:\s+\S+\s+(?:FROM|WHERE))?",
+    ),
+    _hint("the strategy stands before the targets, SELECT NXT *", at=_STRATEGY, before=r"\bSELECT\s+\S+"),
+    _hint("targets stand behind the strategy: SELECT NXT * WHERE ..", before=rf"\bSELECT\s+{_STRATEGY}\s+WHERE"),
+    _hint(
+        "LIMIT stands at the end, LIMIT 5: at most five matches of each event that completes some",
+        before=r"\bSELECT\s+(?:TOP|LIMIT)",
+    ),
+    _hint(
+        "there is no DISTINCT: SELECT x, y gives equal rows once, measures give a row for each match",
+        before=r"\bSELECT\s+DISTINCT(?:\s+\S+\s+(?:FROM|WHERE))?",
+    ),
+    _hint(
+        "what a match uses up is said by CONSUME BY: with CONSUME BY ANY the next match starts after the last event of this one",
+        at=r"AFTER\b|SKIP\b",
+        accepts="LIMIT",
+    ),
+    _hint("the key stands before it, PARTITION BY k CONSUME BY PARTITION", at=r"BY\b", before=r"\bCONSUME\s+BY\s+PARTITION"),
+    _hint(
+        "NONE: a match takes nothing from others (the default); PARTITION: the next one of its key starts after it; ANY: of the whole stream",
+        before=r"\bCONSUME\s+BY",
+    ),
+    _hint("LIMIT takes a whole number, at least 1", before=r"\bLIMIT"),
     _hint(
         "an event type has no arguments; functions stand in conditions, and patterns are joined by `;`",
         at=r"\(",
@@ -174,6 +212,10 @@ def _guess(failure: Failure, before: str) -> str | None:
         if near:
             return f"did you mean {near}?"
     # A misspelt strategy was read as a target; the failure is at one of the words behind it.
-    first = re.search(r"\bSELECT\s+(\w+)\s+(?:\S+\s+(?:FROM\s+)?)?\Z", before, re.IGNORECASE)
-    strategy = nearest(first[1].upper(), STRATEGIES) if first else None
-    return f"did you mean SELECT {strategy} ..?" if strategy else None
+    first = re.search(r"\bSELECT\s+(\w+)\s+(?:(\S+)\s+(?:(?:FROM|WHERE)\s+)?)?\Z", before, re.IGNORECASE)
+    if first is None:
+        return None
+    strategy = nearest(first[1].upper(), STRATEGIES)
+    if strategy:
+        return f"did you mean SELECT {strategy} ..?"
+    return f"the strategies are {', '.join(STRATEGIES)}" if first[2] == "*" else None
