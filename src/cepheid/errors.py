@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The name of `known` that is most like `name`, or None if nothing is near."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    """Raise InputError unless the value of an option is one of those known."""
+    if value not in known:
+        near = nearest(str(value), known)
+        help_ = ([f"did you mean {near!r}?"] if near else []) + [f"it may be {', '.join(map(repr, known))}"]
+        raise InputError(f"{name}={value!r} is not known", help=help_)
 
 
 def quoted(names: Iterable[str], *, most: int = 12) -> str:

@@ -17,7 +17,7 @@ from cepheid.engine.inputs import schema_in, source_of, time_number, used_types
 from cepheid.engine.matches import Matches, concatenate
 from cepheid.engine.planner import Compiled, compile_plan, layout_of
 from cepheid.engine.recognizer import Recognizer
-from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, nearest
+from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, check_choice
 from cepheid.kernel import VARIANTS, available
 from cepheid.language import parse, read_query, syntax, to_text
 from cepheid.logical.bind import bind
@@ -182,7 +182,7 @@ class Query:
         installed). Linear in events and matches.
         """
         _engine(engine, ENGINES)
-        _choice("null_keys", null_keys, ("drop", "group"))
+        check_choice("null_keys", null_keys, ("drop", "group"))
         order = (order,) if isinstance(order, str) else tuple(order)
         source = source_of(events, self._tree, type=type, time=time, sort=sort)
         if engine == "reference":
@@ -228,7 +228,7 @@ class Query:
         order. snapshot: bytes of `Recognizer.snapshot` to go on from. Raises as `run`, and SnapshotError for bytes of another query.
         """
         _engine(engine, ENGINES[:-1])
-        _choice("null_keys", null_keys, ("drop", "group"))
+        check_choice("null_keys", null_keys, ("drop", "group"))
         compiled = self.compiled(self.schema(schema, type=type, time=time))
         recognizer = Recognizer(compiled, lateness=lateness, null_keys=null_keys, variant=engine)
         if snapshot is not None:
@@ -294,10 +294,10 @@ class Query:
         time: str | None = None,
     ) -> Any:
         """The automaton as a drawing: "svg", "mermaid" or "dot"."""
-        from cepheid.engine.explain import assumed_schema
+        from cepheid.engine.guessing import likely_schema
         from cepheid.viz.graph import draw
 
-        events = assumed_schema(self) if schema is None else self.schema(schema, type=type, time=time)
+        events = likely_schema(self) if schema is None else self.schema(schema, type=type, time=time)
         return draw(self.compiled(events).program.automaton, format=format)
 
 
@@ -312,18 +312,10 @@ def _whole(source: Source) -> pa.Table:
 
 def _engine(engine: str | None, known: Sequence[str]) -> None:
     """Raise InputError for an engine that there is not, and SetupError for one that this installation lacks."""
-    _choice("engine", engine, known)
+    if engine is not None:
+        check_choice("engine", engine, known)
     if engine in VARIANTS and engine not in available():
         raise SetupError(
             f"engine={engine!r} is not in this installation",
             help=f"it has {', '.join(map(repr, available()))} and 'reference'; leave engine= out for the best one",
         )
-
-
-def _choice(name: str, value: object, known: Sequence[str]) -> None:
-    if value is None or value in known:
-        return
-    near = nearest(str(value), known)
-    raise InputError(
-        f"{name}={value!r} is not known", help=([f"did you mean {near!r}?"] if near else []) + [f"it may be {', '.join(map(repr, known))}"]
-    )

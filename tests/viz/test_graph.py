@@ -11,7 +11,7 @@ import pytest
 import cepheid
 from cepheid.automata.automaton import Automaton, Predicate, Transition, order
 from cepheid.automata.transform import determinize
-from cepheid.engine.explain import assumed_schema
+from cepheid.engine.guessing import likely_schema
 from cepheid.viz import FORMATS, draw
 from cepheid.viz.graph import LINES_SHOWN, MAX_DRAWN_STATES, RADIUS, Box, scene
 from cepheid.viz.labels import links
@@ -32,7 +32,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def automaton_of(text: str) -> Automaton:
     query = cepheid.query(text)
-    return query.compiled(assumed_schema(query)).program.automaton
+    return query.compiled(likely_schema(query)).program.automaton
 
 
 def automata() -> list[Automaton]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cepheid.cli.failures import message
-from cepheid.cli.guessing import likely_schema
+from cepheid.engine.guessing import likely_schema
 from cepheid.errors import LimitError, NotSupportedError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cepheid.automata.transform import determinize
-from cepheid.cli.guessing import likely_schema
+from cepheid.engine.guessing import likely_schema
 from cepheid.viz.graph import draw
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from cepheid.cli import files
 from cepheid.cli.results import Found
-from cepheid.engine.explain import assumed_schema
+from cepheid.engine.guessing import likely_schema
 from cepheid.engine.inputs import source_of
 from cepheid.engine.matches import plain_type
 from cepheid.errors import NotSupportedError, SchemaError
@@ -103,7 +103,7 @@ def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings, *, 
     """The events in files. Times that are none are found here, and columns of an empty file get the types that the query wants."""
     streams = files.load(arguments, separator=settings.separator, lazily=lazily)
     time = settings.time or DEFAULT_TIME
-    wanted = dict(assumed_schema(query).attributes)
+    wanted = dict(likely_schema(query).attributes)
     wanted[time] = wanted[DEFAULT_TIME]
     ready = []
     for stream in streams:

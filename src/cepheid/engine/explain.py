@@ -11,23 +11,21 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from cepheid.engine.inputs import used_types
+from cepheid.engine.guessing import likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption
 from cepheid.logical.describe import describe, describe_expression
 from cepheid.logical.rewrite import rewrite_steps
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from cepheid.automata.automaton import Automaton, Predicate, Transition
     from cepheid.engine.planner import Compiled
     from cepheid.logical.plan import QueryPlan
     from cepheid.query import Query
+    from cepheid.schema import EventSchema
 
 STAGES = ("text", "tree", "plan", "rewritten", "automaton", "program", "evaluation", "lints")
 """The stages, in the order of the compile hops; `explain(stage)` shows one of them."""
@@ -78,7 +76,7 @@ def _sections(query: Query, schema: EventSchema | None) -> Iterator[tuple[str, s
     yield "tree", tree_text(query.tree)
     guessed = schema is None
     try:
-        schema = assumed_schema(query) if schema is None else schema
+        schema = likely_schema(query) if schema is None else schema
         plan = query.bound(schema)
     except (BindError, SchemaError) as error:
         if not guessed:
@@ -214,94 +212,3 @@ def _duration(steps: int, unit: int | None) -> str:
     from cepheid.logical.describe import _Description
 
     return _Description(unit).steps(steps)
-
-
-# ------------------------------------------------------------------------------------------------------------------- guessed schemas
-
-
-def assumed_schema(query: Query) -> EventSchema:
-    """A schema that the query could be about: a type column, a time column, and a type for each attribute from how it is used."""
-    tree = query.tree
-    attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string()}
-    attributes[DEFAULT_TIME] = pa.int64() if _bare_durations(tree) else pa.timestamp("us", "UTC")
-    attributes |= dict.fromkeys(tree.partition_by, pa.string())
-    targets = {leaf for target in tree.targets or () for leaf in _walk(target)}
-    for node in _walk(tree):
-        guess = GUESSES.get(type(node))
-        if guess is not None:
-            for operand, kind in guess(query, node):
-                name = _attribute(operand)
-                if name is not None:
-                    attributes.setdefault(name, kind)
-    _guess_equal(tree, attributes)
-    for node in _walk(tree):
-        name = _attribute(node)
-        if name is not None and not (isinstance(node, syntax.Word) and node in targets):
-            attributes.setdefault(name, pa.float64())
-    types = {name: frozenset(attributes) for name in used_types(tree)} or None
-    return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
-
-
-def _guess_equal(tree: syntax.Query, attributes: dict[str, pa.DataType]) -> None:
-    """Attributes that are compared for equality have one type: that of the other one, or else a whole number, as keys have."""
-    for node in _walk(tree):
-        if isinstance(node, syntax.Compare) and node.operator == "=":
-            names = [name for operand in (node.left, node.right) if (name := _attribute(operand)) is not None]
-            if len(names) == 2:
-                known = next((attributes[name] for name in names if name in attributes), pa.int64())
-                attributes |= {name: attributes.get(name, known) for name in names}
-
-
-def _walk(node: syntax.Node) -> Iterator[syntax.Node]:
-    yield node
-    for child in node.children():
-        yield from _walk(child)
-
-
-def _bare_durations(tree: syntax.Node) -> bool:
-    return any(isinstance(node, syntax.Duration) and node.unit is None for node in _walk(tree))
-
-
-def _attribute(node: object) -> str | None:
-    if isinstance(node, syntax.Attribute) and len(node.path) == 1:
-        return node.path[0]
-    return node.name if isinstance(node, syntax.Word) else None
-
-
-def _literal_type(query: Query, node: object) -> pa.DataType | None:
-    match node:
-        case syntax.Number() | syntax.Negative() | syntax.Arithmetic():
-            return pa.float64()
-        case syntax.Text():
-            return pa.string()
-        case syntax.Constant(value=bool()):
-            return pa.bool_()
-        case syntax.Instant(kind="DATE"):
-            return pa.date32()
-        case syntax.Instant():
-            return pa.timestamp("us", "UTC")
-        case syntax.Parameter(name=name) if name in query.args:
-            kind = pa.scalar(query.args[name]).type
-            return pa.float64() if pa.types.is_integer(kind) else kind
-    return None
-
-
-def _guess_operands(query: Query, node: Any) -> Iterator[tuple[object, pa.DataType]]:
-    operands = [child for child in node.children() if isinstance(child, syntax.Expression)]
-    known = [kind for operand in operands if (kind := _literal_type(query, operand)) is not None]
-    for operand in operands:
-        if known:
-            yield operand, known[0]
-
-
-def _guess_text(_: Query, node: Any) -> Iterator[tuple[object, pa.DataType]]:
-    yield node.operand, pa.string()
-
-
-GUESSES: dict[type[syntax.Node], Callable[[Query, Any], Iterator[tuple[object, pa.DataType]]]] = {
-    syntax.Compare: _guess_operands,
-    syntax.In: _guess_operands,
-    syntax.Between: _guess_operands,
-    syntax.Like: _guess_text,
-}
-"""Where a literal stands beside an attribute: (query, node) -> attributes with the types that they must have."""

@@ -20,7 +20,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid import errors
 from cepheid.engine.inputs import STREAM_COLUMN
-from cepheid.errors import CepheidError, InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.errors import CepheidError, InputError, NotSupportedError, SchemaError, check_choice, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text
@@ -84,8 +84,8 @@ def on(
     ``q.run(..).to_arrow(events=True)``. Raises InputError for unknown option values; the function raises SchemaError, BindError,
     NotSupportedError and LimitError, all before any job.
     """
-    _choice("null_keys", null_keys, ("drop", "group"))
-    _choice("null_time", null_time, ("error", "drop"))
+    check_choice("null_keys", null_keys, ("drop", "group"))
+    check_choice("null_time", null_time, ("error", "drop"))
     given = (order,) if isinstance(order, str) else tuple(order)
     any_order = bool(given) and given[-1] == ANY_ORDER
     shown = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
@@ -130,13 +130,6 @@ class Recognition:
 
     def __repr__(self) -> str:
         return f"{self.query!r}.on({self.options!r})"
-
-
-def _choice(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        near = nearest(str(value), known)
-        help_ = ([f"did you mean {near!r}?"] if near else []) + [f"it may be {', '.join(map(repr, known))}"]
-        raise InputError(f"{name}={value!r} is not known", help=help_)
 
 
 @dataclass(frozen=True)

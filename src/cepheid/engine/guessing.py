@@ -1,4 +1,4 @@
-"""A schema that a query could be about, from the query alone, for `check` and `draw` without events.
+"""A schema that a query could be about, from the query alone: for `explain`, `check` and `draw` without events.
 
 Comes in: a query. Goes out: an `EventSchema`. What stands beside an attribute says its type: a literal, LIKE, a difference of times, a place
 where a condition must stand; comparisons carry types from one attribute to another. What nothing is said of is a double.
@@ -6,20 +6,19 @@ where a condition must stand; comparisons carry types from one attribute to anot
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine.explain import assumed_schema
+from cepheid.engine.inputs import used_types
 from cepheid.language import syntax
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import cepheid
-    from cepheid.schema import EventSchema
+    from cepheid.query import Query
 
 Path = tuple[str, ...]
 
@@ -28,18 +27,22 @@ INSTANT = pa.timestamp("us", "UTC")
 TEXT_FUNCTIONS = frozenset({"length", "lower", "upper"})
 
 
-def likely_schema(query: cepheid.Query) -> EventSchema:
-    """The schema of events that the query could be about: `assumed_schema`, with the types that the whole pattern tells."""
-    schema = assumed_schema(query)
+def likely_schema(query: Query) -> EventSchema:
+    """The schema of events that the query could be about: a type column, a time column, and the attributes with the types that it tells."""
+    tree = query.tree
+    bare = any(isinstance(node, syntax.Duration) and node.unit is None for node in walk(tree))
+    attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string(), DEFAULT_TIME: pa.int64() if bare else INSTANT}
     kinds = attribute_types(query)
-    attributes = dict(schema.attributes)
-    for path in dict.fromkeys(path for node in walk(query.tree.pattern) if (path := path_of(node))):
-        known = attributes.get(path[0])
-        if path[0] in (schema.type_column, schema.time_column) or (len(path) == 1 and path not in kinds):
+    attributes |= {key: kinds.get((key,), pa.string()) for key in tree.partition_by}
+    variables = {leaf for target in tree.targets or () for leaf in walk(target) if isinstance(leaf, syntax.Word)}
+    paths = [path_of(node) for node in walk(tree) if not (isinstance(node, syntax.Word) and node in variables)]
+    for path in dict.fromkeys(filter(None, paths)):
+        if path[0] in (DEFAULT_TYPE, DEFAULT_TIME) or (len(path) == 1 and path[0] in attributes):
             continue
+        known = attributes.get(path[0])
         attributes[path[0]] = _with_leaf(known if len(path) > 1 else None, path[1:], kinds.get(path, pa.float64()))
-    types = None if schema.types is None else dict.fromkeys(schema.types, frozenset(attributes))
-    return dataclasses.replace(schema, attributes=attributes, types=types)
+    types = {name: frozenset(attributes) for name in used_types(tree)} or None
+    return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
 
 
 def walk(node: syntax.Node) -> Iterator[syntax.Node]:
@@ -56,7 +59,7 @@ def path_of(node: object) -> Path:
     return (node.name,) if isinstance(node, syntax.Word) else ()
 
 
-def attribute_types(query: cepheid.Query) -> dict[Path, pa.DataType]:
+def attribute_types(query: Query) -> dict[Path, pa.DataType]:
     """The types that the conditions of the pattern tell."""
     kinds: dict[Path, pa.DataType] = {}
     equal: list[tuple[Path, Path]] = []
@@ -72,10 +75,11 @@ def attribute_types(query: cepheid.Query) -> dict[Path, pa.DataType]:
             if known is not None:
                 kinds.setdefault(first, known)
                 kinds.setdefault(second, known)
-    return kinds
+    # What is compared with each other alone is a whole number, as keys are.
+    return kinds | {path: pa.int64() for pair in equal for path in pair if path not in kinds}
 
 
-def told(query: cepheid.Query, node: syntax.Node) -> Iterator[tuple[object, pa.DataType]]:
+def told(query: Query, node: syntax.Node) -> Iterator[tuple[object, pa.DataType]]:
     """The nodes whose types a node tells, with these types."""
     match node:
         case syntax.Compare() | syntax.In() | syntax.Between():
@@ -96,7 +100,7 @@ def told(query: cepheid.Query, node: syntax.Node) -> Iterator[tuple[object, pa.D
             yield operand, pa.bool_()
 
 
-def value_type(query: cepheid.Query, node: Any) -> pa.DataType | None:
+def value_type(query: Query, node: Any) -> pa.DataType | None:
     """The type that a value has by itself; numbers are doubles, which compare with every number."""
     match node:
         case syntax.Number() | syntax.Negative():
