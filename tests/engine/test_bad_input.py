@@ -355,7 +355,6 @@ def test_times_of_different_units_meet_in_the_finer_one():
         ("SELECT MAX * WHERE A ; B", "the strategy MAX", "MAX"),
         ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
         ("SELECT COUNT(*) WHERE A ; B", "COUNT(*)", "COUNT(*)"),
-        ("SELECT count(A) AS n WHERE A ; B", "a measure in SELECT", "count(A)"),
         ("SELECT * WHERE A ;[<= 5] B", "a time gap", None),
         ("SELECT * WHERE A+[<= 5]", "a time gap in an iteration", None),
         ("SELECT * WHERE A ; NOT C ; B", "NOT between two items of a sequence", "C"),

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import group, key_codes, key_table, normalized
 from cepheid.engine.matches import Matches, collect
+from cepheid.engine.measures import measured
 from cepheid.engine.values import plain
 from cepheid.errors import SchemaError, quoted
 from cepheid.language.syntax import Consumption
@@ -67,7 +68,8 @@ def run(
         feed_interleaved(evaluation, letters, times, stream, groups, chunks, progress=progress)
     else:
         feed(evaluation, letters, times, rows, cuts, chunks, progress=progress)
-    return _matches(compiled, events, collect(chunks), (places, rows, cuts), null_keys=0 if compiled.derived else null_count)
+    matches = _matches(compiled, events, collect(chunks), (places, rows, cuts), null_keys=0 if compiled.derived else null_count)
+    return measured(compiled.plan, matches)
 
 
 def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequence[str]) -> tuple[Array, Array | None]:

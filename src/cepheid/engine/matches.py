@@ -58,8 +58,19 @@ class Layout:
             fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
         fields += self.time_fields
         struct = pa.list_(pa.struct(list(self.events))) if events else pa.large_list(pa.int64())
-        shown = list(self.measures) or [pa.field(variable, struct) for variable in self.variables]
+        shown = self.measure_columns or [pa.field(variable, struct) for variable in self.variables]
         return pa.schema(fields + shown)
+
+    @property
+    def measure_columns(self) -> list[pa.Field]:
+        """The measures that are columns of their own: start_time() under its own name is the column that every result has."""
+        taken = {field.name for field in self.time_fields}
+        return [field for field in self.measures if field.name not in taken]
+
+    @property
+    def no_measures(self) -> pa.Table | None:
+        """The measures of no match; None where SELECT names none."""
+        return pa.schema(list(self.measures)).empty_table() if self.measures else None
 
     def visible(self, variable: str) -> Array:
         """For each label number whether it puts its event in the variable: bool."""
@@ -218,9 +229,8 @@ class Matches(Sequence[Match]):
         events = layout.events.empty_table() if events is None else events
         keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
         partitions = nothing if layout.keys else None
-        return cls(
-            layout, np.zeros(1, np.int64), nothing, nothing.astype(np.uint16), nothing, events, partitions, keys, null_keys=null_keys
-        )
+        marks = (nothing, nothing.astype(np.uint16), nothing)
+        return cls(layout, np.zeros(1, np.int64), *marks, events, partitions, keys, layout.no_measures, null_keys)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -327,7 +337,7 @@ class Matches(Sequence[Match]):
             columns += [times.take(pa.array(self.start_rows)), times.take(pa.array(self.end_rows))]
         if self.layout.measures:
             assert self.measures is not None
-            columns += self.measures.columns
+            columns += [self.measures[field.name] for field in self.layout.measure_columns]
         elif events:
             columns += [self._events_of(name) for name in self.layout.variables]
         else:
@@ -429,6 +439,7 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
             [part.partitions + step for part, step in zip(compact, key_shift, strict=True) if part.partitions is not None]
         )
         keys = pa.concat_tables([part.keys for part in compact if part.keys is not None])
+    measures = [part.measures for part in compact if part.measures is not None]
     return Matches(
         layout,
         np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + step for part, step in pairs)]),
@@ -438,7 +449,8 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
         pa.concat_tables([part.events for part in compact]),
         partitions,
         keys,
-        null_keys=null_keys,
+        pa.concat_tables(measures) if measures else None,
+        null_keys,
     )
 
 
@@ -454,7 +466,8 @@ def _compact(part: Matches) -> Matches:
         kept, partitions = np.unique(partitions, return_inverse=True)
         keys = keys.take(pa.array(kept))
     events = part.events.take(pa.array(used)).combine_chunks()
-    return Matches(part.layout, part.offsets, part.positions, part.labels, rows.astype(np.int64, copy=False), events, partitions, keys)
+    marks = (part.positions, part.labels, rows.astype(np.int64, copy=False))
+    return Matches(part.layout, part.offsets, *marks, events, partitions, keys, part.measures)
 
 
 def collect(chunks: Sequence[Chunk]) -> tuple[Array, Array, Array, Array]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from cepheid.automata import Program, program_of
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.engine.matches import Layout, plain_type
+from cepheid.engine.measures import attributes_of
 from cepheid.engine.methods import MATCH_GRAPH, METHODS
 from cepheid.engine.predicates import Predicates
 from cepheid.errors import CepheidError, NotSupportedError, Span
@@ -69,7 +70,7 @@ class Compiled:
     @cached_property
     def layout(self) -> Layout:
         """What the matches look like."""
-        return layout_of(self.plan, self.program.label_sets, derived=self.derived)
+        return layout_of(self.plan, self.program.label_sets, keys=self.keys, derived=self.derived)
 
     @property
     def derived(self) -> bool:
@@ -92,7 +93,9 @@ class Compiled:
         attributes = [(name, str(kind)) for name, kind in self.schema.attributes.items()]
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         bounds = (self.method, self.window, self.count_window, self.consume.value, self.limit)
-        text = repr((*bounds, self.keys, self.derived, *schema))
+        # The events that a state keeps have the attributes that the measures read.
+        measures = tuple(measure.expression for measure in self.plan.measures)
+        text = repr((*bounds, self.keys, self.derived, *schema, *measures))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None) -> Evaluation:
@@ -105,13 +108,17 @@ class Compiled:
         return METHODS[self.method].guarantee(self)
 
 
-def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, derived: bool = False) -> Layout:
-    """The layout of a query's matches, with these labels."""
+def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tuple[str, ...] = (), derived: bool = False) -> Layout:
+    """The layout of a query's matches, with these labels; keys: what partitions the stream. Events of measures have what these read."""
     schema = plan.schema
     # The type column that merging made; where it is the input's own it is an attribute like any other.
     hidden = STREAM_COLUMN if schema.type_column == STREAM_COLUMN and STREAM_COLUMN not in plan.partition_by else None
     events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != hidden])
     measures = tuple(pa.field(measure.name, measure.expression.type) for measure in plan.measures)  # type: ignore[attr-defined]
+    if measures:
+        read = {*attributes_of(plan.measures, schema.time_column), *keys, *plan.partition_by, schema.time_column}
+        # A table without columns has no rows: at least one stays.
+        events = pa.schema([field for field in events if field.name in read] or list(events)[:1])
     if plan.count:
         measures = (pa.field("count", pa.int64()),)
     return Layout(plan.variables, labels, events, () if derived else plan.partition_by, schema.time_column, measures)
@@ -211,8 +218,6 @@ def check_supported(plan: QueryPlan) -> None:
         raise _unsupported(plan, f"the strategy {plan.strategy.value}", _found(plan, r"\bSELECT\s+(\w+)"))
     if plan.count:
         raise _unsupported(plan, "COUNT(*)", _found(plan, r"\bCOUNT\s*\(\s*\*\s*\)"))
-    if plan.measures:
-        raise _unsupported(plan, "a measure in SELECT", plan.measures[0].expression.span)
     if plan.model is not None:
         raise _unsupported(plan, "THEN", _found(plan, r"\bTHEN\b"), help_=NOWHERE_HELP)
 

@@ -19,6 +19,7 @@ from cepheid.engine import state
 from cepheid.engine.inputs import check_order, table_of, time_number, times_of, without_views
 from cepheid.engine.keys import group, key_codes
 from cepheid.engine.matches import Matches, collect
+from cepheid.engine.measures import measured
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.payload import KeyIndex, Payload, decoded
 from cepheid.errors import InputError, LimitError, SchemaError, SnapshotError, nearest, quoted
@@ -173,7 +174,7 @@ class Recognizer:
         shown = [events[name] for name in compiled.layout.events.names]
         kept = decoded(pa.table(shown, names=compiled.layout.events.names).take(pa.array(rows)))
         self._payload.append(kept, slots[segments], marked + before[segments], rows + self._events, times[rows])
-        matches = self._matches(collect(chunks), slots, before, order)
+        matches = measured(compiled.plan, self._matches(collect(chunks), slots, before, order))
         np.add.at(keys.seen, slots, lengths)
         self._events += events.num_rows
         self._latest = max(self._latest, int(times[-1]))

@@ -10,16 +10,21 @@ therefore holds all candidates of a trigger, and the number to choose.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
 
 from cepheid.errors import InputError, LimitError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.testing.denotation import MAX_MATCHES, NOT_YET, Denotation, Event, Match, project, select
-from cepheid.testing.evaluate import attribute_value, evaluate, fit, time_value
+from cepheid.testing.evaluate import EXACT, attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -228,7 +233,7 @@ class _Stream:
         if node.operator == "end_time":
             return time_value(last, node.type)
         if node.operator == "duration":
-            return None if first is None or last is None else last - first
+            return None if first is None or last is None else fit((last - first) * self._step(node.type), node.type)
         (argument,) = node.arguments
         assert isinstance(argument, logical.Field | logical.Time)
         positions = dict(match.mapping).get(argument.variable, ())
@@ -236,6 +241,11 @@ class _Stream:
             return len(positions)
         values = [self._value(argument, position) for position in positions]
         return AGGREGATIONS[node.operator](node, values)
+
+    def _step(self, kind: pa.DataType) -> int:
+        """How many steps of a duration are in one of the time column: a date column's are days, its durations have seconds."""
+        time = self.plan.schema.time_type
+        return 86_400 if time is not None and pa.types.is_date32(time) and pa.types.is_duration(kind) else 1
 
     def _value(self, argument: logical.Field | logical.Time, position: int) -> Any:
         event = self.events[position]
@@ -250,14 +260,33 @@ def _present(values: list[Any]) -> list[Any]:
     return [value for value in values if value is not None]
 
 
+def _total(values: list[Any]) -> Any:
+    """The sum of some values, one after the other: Python's own sum corrects doubles since 3.12, and rounds decimals to its context."""
+    return functools.reduce(EXACT.add if isinstance(values[0], Decimal) else operator.add, values)
+
+
+def _sum(node: logical.Apply, values: list[Any]) -> Any:
+    present = _present(values)
+    return fit(_total(present), node.type, *present) if present else None
+
+
+def _avg(node: logical.Apply, values: list[Any]) -> Any:
+    present = _present(values)
+    if not present:
+        return None
+    total = _total(present)
+    mean = EXACT.divide(total, Decimal(len(present))) if isinstance(total, Decimal) else total / len(present)
+    return fit(float(mean), node.type, *present)
+
+
 AGGREGATIONS: dict[str, Callable[[logical.Apply, list[Any]], Any]] = {
     "first": lambda _, values: values[0] if values else None,
     "last": lambda _, values: values[-1] if values else None,
     "only": _only,
     "min": lambda _, values: min(_present(values), default=None),
     "max": lambda _, values: max(_present(values), default=None),
-    "sum": lambda node, values: fit(sum(_present(values)), node.type, *_present(values)) if _present(values) else None,
-    "avg": lambda _, values: float(sum(_present(values)) / len(_present(values))) if _present(values) else None,
+    "sum": _sum,
+    "avg": _avg,
 }
 """The aggregates over the values of a variable's events, in the order of their positions; NULL where there is no value."""
 
