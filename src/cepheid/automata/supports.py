@@ -1,0 +1,73 @@
+"""Supports and their labellings, as automata: what a strategy chooses among, and what its choice then means.
+
+A support is the set of positions that a match marks. NXT, LAST and MAX choose supports before SELECT's projection; all matches on a chosen
+support are given, projected. `SupportProgram` is a program for that: an automaton with all its marks, and the labels that are shown.
+`labelling` derives the automaton that reads the events of one support, nothing else, and marks every one of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cepheid.automata.automaton import Predicate, order
+from cepheid.automata.program import Program
+from cepheid.automata.transform import trim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cepheid.automata.automaton import Automaton, Mark
+
+FIRST, LAST = 0, 1
+"""Two more bits of a letter, behind those of the predicates: the support's first event, and its last."""
+
+
+@dataclass(frozen=True)
+class SupportProgram(Program):
+    """A program whose matches are chosen by support, and then show `variables` only.
+
+    automaton: trimmed, all marks visible, not projected; label_sets are the marks of the projected matches.
+    """
+
+    variables: frozenset[str] = frozenset()
+
+    @cached_property
+    def label_sets(self) -> tuple[Mark, ...]:
+        """The marks restricted to the shown variables, by label number (the empty set: an event that is in none of them)."""
+        return tuple(sorted({mark & self.variables for mark in self.automaton.marks}, key=sorted))
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """As that of a Program, with what is shown."""
+        shown = repr(sorted(self.variables)).encode()
+        return hashlib.sha256(Program(self.automaton).fingerprint + shown).digest()
+
+
+def shown_variables(label_sets: Iterable[Mark]) -> frozenset[str]:
+    """The variables of some marks."""
+    return frozenset().union(*label_sets)
+
+
+def labelling(automaton: Automaton, shown: Iterable[str]) -> Automaton:
+    """The automaton that reads the events of a support alone: it marks each, and its matches are the projected labellings.
+
+    Only for automata whose partial matches may wait for any event. Letters have two more bits (FIRST, LAST); every mark is restricted to
+    `shown`, and an event that is in none of them keeps an empty mark, so that different runs of one labelling are one.
+    """
+    kept = frozenset(shown)
+    bits = len(automaton.predicates)
+    ends = (Predicate(type="first of the support"), Predicate(type="last of the support"))
+    moves = [
+        dataclasses.replace(
+            t,
+            mark=t.mark & kept,
+            requires=t.requires | (t.source == automaton.initial) << bits + FIRST | (t.target in automaton.finals) << bits + LAST,
+        )
+        for t in automaton.transitions
+        if t.mark is not None
+    ]
+    return trim(dataclasses.replace(automaton, transitions=order(moves), predicates=(*automaton.predicates, *ends)))

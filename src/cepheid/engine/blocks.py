@@ -1,0 +1,325 @@
+"""Blocks: the state of each partition in one contiguous run of int64, all of them in one array that a kernel works in.
+
+A block is some plain words, a directory with four words per ring, and the rings' data. A ring is a queue of entries that are numbered for
+ever: entry k is at ``data + (k & mask) * width``. The kernel reads and writes blocks where they are; switching partitions is switching an offset.
+What it cannot do is make a ring larger: then it returns, and `grow` moves the block to a larger place. Offsets inside a block are relative to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.pools import power_of_two, ragged
+from cepheid.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+Array = np.ndarray[Any, Any]
+
+BLOCK_LIMIT = 1 << 28
+"""Most words (8 bytes each) of one partition's block."""
+
+ROW_LIMIT = 1 << 31
+"""Rows are numbered by 31 bits."""
+
+RING_PLACES = 4
+"""Entries that fit in a ring of a new block."""
+
+DIRECTORY = ("head", "tail", "data", "mask")
+"""What the directory says of each ring: number of its first entry, of its next one, where its data starts in the block, places - 1."""
+
+HEAD, TAIL, DATA, MASK = range(4)
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A queue of entries of `width` words; dated: word 0 is a position, ascending, and entries before the oldest open start are dead."""
+
+    width: int
+    dated: bool = True
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a block of a new partition holds: the values of its plain words, then empty rings.
+
+    words: int64, the first is the position of the partition's next event. kept: how many of the first words outlive `Blocks.empty`.
+    """
+
+    words: tuple[int, ...]
+    rings: tuple[Ring, ...]
+    kept: int = 1
+
+    @property
+    def directory(self) -> int:
+        """Where the directory starts."""
+        return len(self.words)
+
+    @property
+    def data(self) -> int:
+        """Where the rings' data start."""
+        return len(self.words) + len(DIRECTORY) * len(self.rings)
+
+    def ring(self, number: int) -> int:
+        """Where the directory's words of a ring start."""
+        return len(self.words) + len(DIRECTORY) * number
+
+
+class Blocks:
+    """The blocks of an evaluation's partitions, by row; row 0 is the workplace of partitions that are not kept.
+
+    words: int64, the array that holds them. offsets: int64, where each row's block starts, -1 without one. sizes: int64, its words. Both arrays
+    and `words` are replaced when they grow: a kernel's arguments must be collected anew. places: entries that a new ring has room for.
+    """
+
+    def __init__(self, layout: Layout, *, places: int = RING_PLACES) -> None:
+        self.layout = layout
+        self._widths: Array = np.array([ring.width for ring in layout.rings], np.int64)
+        self._places = power_of_two(places)
+        capacities = np.full(len(layout.rings), self._places, np.int64)
+        self.template = self._blank(capacities)
+        self.template[: layout.directory] = layout.words
+        self.words: Array = np.zeros(0, np.int64)
+        self.offsets: Array = np.zeros(0, np.int64)
+        self.sizes: Array = np.zeros(0, np.int64)
+        self._kept: Array = np.zeros((0, layout.kept), np.int64)
+        self._top = 0
+        self._free: dict[int, list[int]] = {}
+        self.ensure(1)
+        self.open(np.zeros(1, np.int64))
+
+    # ------------------------------------------------------------------------------------------------ rows
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.offsets)
+
+    def ensure(self, count: int) -> None:
+        """Make rows 0 .. count - 1 exist; amortized O(1) per row."""
+        rows = len(self.offsets)
+        if count <= rows:
+            return
+        more = max(count, 2 * rows) - rows
+        self.offsets = np.concatenate([self.offsets, np.full(more, -1, np.int64)])
+        self.sizes = np.concatenate([self.sizes, np.zeros(more, np.int64)])
+        kept = np.tile(np.array(self.layout.words[: self.layout.kept], np.int64), (more, 1))
+        self._kept = np.concatenate([self._kept, kept])
+
+    def open(self, rows: Array) -> None:
+        """Give these rows a block if they have none; O(rows), and the words of new blocks."""
+        rows = np.unique(rows[self.offsets[rows] < 0])
+        if len(rows):
+            size = len(self.template)
+            self.offsets[rows] = offsets = self._allocate(size, len(rows))
+            self.sizes[rows] = size
+            places = offsets[:, None] + np.arange(size)
+            self.words[places] = self.template
+            self.words[places[:, : self.layout.kept]] = self._kept[rows]
+
+    def empty(self, rows: Array) -> None:
+        """Take back the memory of these rows but for the kept words, from which they go on."""
+        rows = rows[self.offsets[rows] >= 0]
+        self._kept[rows] = self.words[self.offsets[rows][:, None] + np.arange(self.layout.kept)]
+        for size in np.unique(self.sizes[rows]).tolist():
+            self._free.setdefault(size, []).extend(self.offsets[rows[self.sizes[rows] == size]].tolist())
+        self.offsets[rows] = -1
+        self.sizes[rows] = 0
+
+    def release(self, rows: Array) -> None:
+        """Take back the memory of these rows, which start again."""
+        rows = np.unique(rows)
+        self.empty(rows)
+        self._kept[rows] = self.layout.words[: self.layout.kept]
+
+    # ------------------------------------------------------------------------------------------------ memory
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return int(self.words.nbytes + self.offsets.nbytes + self.sizes.nbytes + self._kept.nbytes)
+
+    @property
+    def held(self) -> int:
+        """Words that rows hold."""
+        return int(self.sizes.sum())
+
+    def _allocate(self, size: int, count: int) -> Array:
+        """Where `count` places of `size` words (a power of two) start: freed ones first."""
+        free = self._free.get(size, [])
+        reused = free[max(0, len(free) - count) :]
+        del free[max(0, len(free) - count) :]
+        fresh = count - len(reused)
+        first, self._top = self._top, self._top + fresh * size
+        if self._top > len(self.words):
+            larger: Array = np.zeros(power_of_two(self._top), np.int64)
+            larger[:first] = self.words[:first]
+            self.words = larger
+        return np.concatenate([np.array(reused, np.int64), first + size * np.arange(fresh, dtype=np.int64)])
+
+    def _blank(self, capacities: Array) -> Array:
+        """A block with empty rings of these capacities (powers of two), its plain words 0."""
+        layout = self.layout
+        data = layout.data + np.cumsum(capacities * self._widths) - capacities * self._widths
+        block: Array = np.zeros(power_of_two(layout.data + int((capacities * self._widths).sum())), np.int64)
+        directory = block[layout.directory : layout.data].reshape(-1, len(DIRECTORY))
+        directory[:, DATA] = data
+        directory[:, MASK] = capacities - 1
+        return block
+
+    def grow(self, row: int, ring: int, *, places: int = 0) -> None:
+        """At least double a ring of a row's block (to hold `places` entries), and the other rings that are more than half full.
+
+        Raises LimitError past BLOCK_LIMIT. Linear in the block.
+        """
+        offset, size, layout = int(self.offsets[row]), int(self.sizes[row]), self.layout
+        old = self.words[offset : offset + size]
+        before = self.directory(row)
+        capacities = before[:, MASK] + 1
+        wanted = np.where(2 * (before[:, TAIL] - before[:, HEAD]) > capacities, 2 * capacities, capacities)
+        wanted[ring] = max(2 * int(capacities[ring]), power_of_two(places))
+        total = layout.data + int((wanted * self._widths).sum())
+        if total > BLOCK_LIMIT:
+            raise LimitError(
+                f"the open matches of one partition need {total} words of 8 bytes, and the limit is {BLOCK_LIMIT} (BLOCK_LIMIT)",
+                help="bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
+            )
+        block = self._blank(wanted)
+        block[: layout.directory] = old[: layout.directory]
+        after = block[layout.directory : layout.data].reshape(-1, len(DIRECTORY))
+        after[:, [HEAD, TAIL]] = before[:, [HEAD, TAIL]]
+        for number in np.flatnonzero(before[:, TAIL] > before[:, HEAD]).tolist():
+            _copy_ring(old, before[number], block, after[number], int(self._widths[number]))
+        if len(block) != size:
+            self._free.setdefault(size, []).append(offset)
+            self.offsets[row] = offset = int(self._allocate(len(block), 1)[0])
+            self.sizes[row] = len(block)
+        self.words[offset : offset + len(block)] = block
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def word(self, rows: Array, number: int) -> Array:
+        """A plain word of these rows, which have blocks: int64."""
+        values: Array = self.words[self.offsets[rows] + number]
+        return values
+
+    def directory(self, row: int) -> Array:
+        """The directory of a row's block: int64, one line per ring (see DIRECTORY), a copy."""
+        first = int(self.offsets[row])
+        lines: Array = self.words[first + self.layout.directory : first + self.layout.data].reshape(-1, len(DIRECTORY)).copy()
+        return lines
+
+    def entries(self, row: int, ring: int) -> Array:
+        """The entries of a ring, oldest first: int64, (entries, width), a copy."""
+        head, tail, data, mask = self.directory(row)[ring].tolist()
+        width = self.layout.rings[ring].width
+        places = int(self.offsets[row]) + data + (np.arange(head, tail) & mask)[:, None] * width + np.arange(width)
+        found: Array = self.words[places]
+        return found
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    @property
+    def used(self) -> Array:
+        """The rows whose partition has seen an event (int64)."""
+        seen = self._kept[:, 0] != 0
+        rows = np.flatnonzero(self.offsets >= 0)
+        seen[rows] = self.word(rows, 0) != 0
+        return np.flatnonzero(seen)
+
+    def plain(self, rows: Array) -> Array:
+        """The plain words of these rows, as a block would have them: int64, (rows, words)."""
+        words: Array = np.tile(np.array(self.layout.words, np.int64), (len(rows), 1))
+        words[:, : self.layout.kept] = self._kept[rows]
+        held = np.flatnonzero(self.offsets[rows] >= 0)
+        words[held] = self.words[self.offsets[rows[held]][:, None] + np.arange(self.layout.directory)]
+        return words
+
+    def dump(self, rows: Array, words: Array, oldest: Array) -> dict[str, bytes]:
+        """These rows as named sections, little-endian int64: rows, words (their plain words), rings (head and tail of each), and the entries.
+
+        oldest: per row the least position that an entry of a dated ring still matters at. Linear in what lives.
+        """
+        count = len(self.layout.rings)
+        rings: Array = np.zeros((len(rows), count, 2), np.int64)
+        held = np.flatnonzero(self.offsets[rows] >= 0)
+        offsets = self.offsets[rows[held]]
+        entries = []
+        for number, ring in enumerate(self.layout.rings):
+            lines = self.words[(offsets + self.layout.ring(number))[:, None] + np.arange(len(DIRECTORY))]
+            owner, index = ragged(lines[:, HEAD], lines[:, TAIL] - lines[:, HEAD])
+            places = offsets[owner] + lines[owner, DATA] + (index & lines[owner, MASK]) * ring.width
+            if ring.dated:
+                live = self.words[places] >= oldest[held[owner]]
+                lines[:, HEAD] = lines[:, TAIL] - np.bincount(owner[live], minlength=len(held))
+                places = places[live]
+            rings[held, number] = lines[:, [HEAD, TAIL]]
+            entries.append(self.words[places[:, None] + np.arange(ring.width)].ravel())
+        parts = {"rows": rows, "words": words, "rings": rings, "entries": np.concatenate([np.zeros(0, np.int64), *entries])}
+        return {name: part.astype("<i8").tobytes() for name, part in parts.items()}
+
+    def load(self, sections: Mapping[str, bytes], *, check: Callable[[Array, list[Array]], None] | None = None) -> None:
+        """The rows of `dump`, into blocks without any; raises ValueError or KeyError if the sections do not fit together.
+
+        check: given the plain words of the rows and the entries of each ring, may raise ValueError as well.
+        """
+        layout = self.layout
+        rows, words, rings, entries = (np.frombuffer(sections[name], "<i8") for name in ("rows", "words", "rings", "entries"))
+        words = words.reshape(len(rows), layout.directory)
+        rings = rings.reshape(len(rows), len(layout.rings), 2)
+        counts = rings[:, :, 1] - rings[:, :, 0]
+        right = len(np.unique(rows)) == len(rows) and bool(
+            (rows >= 0).all() and (rows < ROW_LIMIT).all() and (rings[:, :, 0] >= 0).all() and (counts >= 0).all()
+        )
+        # Counts that are right add up to what is there; sums in Python, where they cannot overflow.
+        totals = [sum(column.tolist()) * ring.width for column, ring in zip(counts.T, layout.rings, strict=True)]
+        if not right or sum(totals) != len(entries):
+            raise ValueError("blocks of a snapshot")
+        split = np.split(entries, np.cumsum(totals)[:-1].astype(np.int64)) if totals else []
+        parts = [part.reshape(-1, ring.width) for part, ring in zip(split, layout.rings, strict=True)]
+        for number, ring in enumerate(layout.rings):
+            if ring.dated:
+                _check_dates(parts[number][:, 0], counts[:, number], words[:, 0])
+        if check is not None:
+            check(words, parts)
+        self.ensure(int(rows.max(initial=-1)) + 1)
+        self._restore(rows, words, rings, parts)
+
+    def _restore(self, rows: Array, words: Array, rings: Array, parts: Sequence[Array]) -> None:
+        layout = self.layout
+        self._kept[rows] = words[:, : layout.kept]
+        counts = rings[:, :, 1] - rings[:, :, 0]
+        exponents = np.ceil(np.log2(np.maximum(counts, self._places))).astype(np.int64)
+        # Of equal rings one blank block is made, and all of their rows are written at once.
+        for shape in np.unique(exponents, axis=0):
+            mine = np.flatnonzero((exponents == shape).all(axis=1))
+            self.empty(rows[mine])
+            block = self._blank(np.int64(1) << shape)
+            offsets = self._allocate(len(block), len(mine))
+            self.offsets[rows[mine]], self.sizes[rows[mine]] = offsets, len(block)
+            self.words[offsets[:, None] + np.arange(len(block))] = block
+            self.words[offsets[:, None] + np.arange(layout.directory)] = words[mine]
+        offsets = self.offsets[rows]
+        for number, ring in enumerate(layout.rings):
+            first = offsets + layout.ring(number)
+            self.words[first + HEAD], self.words[first + TAIL] = rings[:, number, 0], rings[:, number, 1]
+            owner, index = ragged(rings[:, number, 0], counts[:, number])
+            places = offsets[owner] + self.words[first + DATA][owner] + (index & self.words[first + MASK][owner]) * ring.width
+            self.words[places[:, None] + np.arange(ring.width)] = parts[number]
+
+
+def _copy_ring(old: Array, before: Array, new: Array, after: Array, width: int) -> None:
+    numbers = np.arange(before[HEAD], before[TAIL])[:, None]
+    column = np.arange(width)
+    new[after[DATA] + (numbers & after[MASK]) * width + column] = old[before[DATA] + (numbers & before[MASK]) * width + column]
+
+
+def _check_dates(positions: Array, counts: Array, following: Array) -> None:
+    """ValueError unless the positions of each row's entries ascend and lie before its next event."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    descends = (np.diff(positions) < 0) & (np.diff(owner) == 0)
+    if descends.any() or (positions < 0).any() or (positions >= following[owner]).any():
+        raise ValueError("positions in a snapshot")

@@ -1,0 +1,236 @@
+"""Labelling: from the supports that a strategy has chosen to the matches on them.
+
+Comes in: supports as positions with the letters of their events. Goes out: a `Chunk` of matches, projected to what the query shows. Where each
+letter of a support allows one mark alone, the labels are read from a table; else the support is fed, as a stream of its own, to the match graph
+of the labelling automaton (`cepheid.automata.supports`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.automata.program import Program
+from cepheid.automata.supports import FIRST, LAST, labelling, shown_variables
+from cepheid.engine.evaluation import Chunk, Evaluation
+from cepheid.engine.letters import DIRECT_BITS
+from cepheid.engine.pools import ragged
+from cepheid.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Array = np.ndarray[Any, Any]
+
+SEVERAL = (1 << 16) - 1
+"""In the table of labels: a letter that may have several marks. As the labels of a program are fewer (LABEL_LIMIT), it is none of them."""
+
+DISTINCT_LIMIT = 1 << 22
+"""Matches of one event that are remembered, where SELECT hides events inside them, to give none twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportChunk:
+    """Consecutive supports; the arrays belong to the receiver.
+
+    offsets: int64, n + 1; support k is positions[offsets[k]:offsets[k + 1]]. positions: int64, ascending per support. letters: uint64,
+    parallel to positions, the letters of these events. segments: int32, n: which segment of the call the support ended in. Supports of one
+    trigger are consecutive.
+    """
+
+    offsets: Array
+    positions: Array
+    letters: Array
+    segments: Array
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def take(self, numbers: Array) -> SupportChunk:
+        """The supports with these numbers, in this order."""
+        lengths = np.diff(self.offsets)[numbers]
+        _, marks = ragged(self.offsets[:-1][numbers], lengths)
+        return SupportChunk(_offsets(lengths), self.positions[marks], self.letters[marks], self.segments[numbers])
+
+
+class Labelling:
+    """The matches on given supports; any number of chunks, in the order of their triggers.
+
+    program: its automaton has all visible marks; its label_sets are the marks after SELECT's projection. variant: of the match kernel. O(marks)
+    where letters determine labels, else update and delay of the match graph over the supports.
+    """
+
+    def __init__(self, program: Program, *, variant: str | None = None) -> None:
+        self.label_sets = program.label_sets
+        self.bits = program.bits
+        self._variant = variant
+        self._moves = [t for t in program.automaton.transitions if t.mark is not None]
+        shown = shown_variables(self.label_sets)
+        self._shown = {mark: self.label_sets.index(mark & shown) for mark in program.automaton.marks}
+        self._graph_program = Program(labelling(program.automaton, shown))
+        self._graph_labels: Array = np.array([self.label_sets.index(mark) for mark in self._graph_program.label_sets], np.uint16)
+        self._hidden = self.label_sets.index(frozenset()) if frozenset() in self.label_sets else None
+        self._table: Array | None = self._label_table(np.arange(1 << self.bits, dtype=np.uint64)) if self.bits <= DIRECT_BITS else None
+        self._graph: Evaluation | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """A new call starts: its segments are numbered anew, so no trigger goes on."""
+        self._trigger: tuple[int, int] | None = None
+        self._given = 0
+        self._seen: set[bytes] = set()
+
+    def label(self, letters: Array, offsets: Array, positions: Array, segments: Array, limit: int | None) -> Chunk:
+        """The matches on these supports (see SupportChunk), at most `limit` per trigger, without repetition.
+
+        Matches come in the order of their supports. Two supports of one trigger can give the same projected match: it is given once.
+        """
+        chunk = SupportChunk(offsets, positions, letters, segments)
+        if not len(chunk):
+            return Chunk(offsets, positions, np.zeros(0, np.uint16), segments)
+        labels = self._labels_of(letters)
+        slow = np.flatnonzero(np.logical_or.reduceat(labels == SEVERAL, offsets[:-1]))
+        found = self._mixed(chunk, labels, slow, limit) if len(slow) else Chunk(offsets, positions, labels, segments)
+        return self._limited(self._without_hidden(found), limit)
+
+    # ------------------------------------------------------------------------------------------------ one label per letter
+
+    def _labels_of(self, letters: Array) -> Array:
+        if self._table is not None:
+            labels: Array = self._table[letters]
+            return labels
+        different, place = np.unique(letters, return_inverse=True)
+        return self._label_table(different)[place]
+
+    def _label_table(self, letters: Array) -> Array:
+        """The label of each letter (uint16), SEVERAL where the moves that it enables differ in theirs; any label where there are none."""
+        labels: Array = np.full(len(letters), SEVERAL, np.uint16)
+        met = np.zeros(len(letters), bool)
+        several = np.zeros(len(letters), bool)
+        for t in self._moves:
+            requires, forbids = np.uint64(t.requires), np.uint64(t.forbids)
+            enabled = ((letters & requires) == requires) & ((letters & forbids) == 0)
+            label = self._shown[t.mark] if t.mark is not None else SEVERAL
+            several |= enabled & met & (labels != label)
+            labels[enabled] = label
+            met |= enabled
+        labels[several] = SEVERAL
+        return labels
+
+    # ------------------------------------------------------------------------------------------------ several
+
+    def _mixed(self, chunk: SupportChunk, labels: Array, slow: Array, limit: int | None) -> Chunk:
+        """The labellings of the supports in `slow` from the match graph, the others' from their letters."""
+        quick = np.setdiff1d(np.arange(len(chunk)), slow)
+        graph = self._by_graph(chunk.take(slow), limit)
+        supports = chunk.take(quick)
+        _, marks = ragged(chunk.offsets[:-1][quick], np.diff(supports.offsets))
+        owner = np.concatenate([slow[graph.segments], quick])
+        joined = Chunk(
+            np.concatenate([graph.offsets, supports.offsets[1:] + graph.offsets[-1]]),
+            np.concatenate([graph.positions, supports.positions]),
+            np.concatenate([graph.labels, labels[marks]]),
+            chunk.segments[owner],
+        )
+        return _take(joined, np.argsort(owner, kind="stable"))
+
+    def _by_graph(self, chunk: SupportChunk, limit: int | None) -> Chunk:
+        """All labellings of supports; segments: the number of the support."""
+        if self._graph is None or self._graph.limit != limit:
+            self._graph = Evaluation(self._graph_program, limit=limit, variant=self._variant)
+        letters = chunk.letters.astype(np.uint64)
+        letters[chunk.offsets[:-1]] |= np.uint64(1 << self.bits + FIRST)
+        letters[chunk.offsets[1:] - 1] |= np.uint64(1 << self.bits + LAST)
+        found: list[Chunk] = []
+        self._graph.feed(letters, np.zeros(len(letters), np.int64), cuts=chunk.offsets[:-1], sink=found.append)
+        joined = _join(found)
+        lengths = np.diff(joined.offsets)
+        positions = chunk.positions[joined.positions + np.repeat(chunk.offsets[:-1][joined.segments], lengths)]
+        return Chunk(joined.offsets, positions, self._graph_labels[joined.labels], joined.segments)
+
+    # ------------------------------------------------------------------------------------------------ projection and limit
+
+    def _without_hidden(self, chunk: Chunk) -> Chunk:
+        """Events that no variable shows are left out, but for the first and the last of a match; then equal matches of a trigger are one."""
+        if self._hidden is None:
+            return chunk
+        keep = chunk.labels != self._hidden
+        keep[chunk.offsets[:-1]] = True
+        keep[chunk.offsets[1:] - 1] = True
+        if not keep.all():
+            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[chunk.offsets]
+            chunk = Chunk(offsets, chunk.positions[keep], chunk.labels[keep], chunk.segments)
+        return self._distinct(chunk)
+
+    def _distinct(self, chunk: Chunk) -> Chunk:
+        """Without the matches that a trigger has given already; triggers with one match are passed at once."""
+        segments, ends = chunk.segments, chunk.positions[chunk.offsets[1:] - 1]
+        same = (segments[1:] == segments[:-1]) & (ends[1:] == ends[:-1])
+        goes_on = self._trigger == (int(segments[0]), int(ends[0]))
+        if not goes_on:
+            self._seen.clear()
+        if not same.any() and not goes_on:
+            self._seen = {_key(chunk, len(chunk) - 1)}
+            return chunk
+        kept = []
+        for number, again in enumerate([goes_on, *same.tolist()]):
+            if not again:
+                self._seen.clear()
+            key = _key(chunk, number)
+            if key not in self._seen:
+                self._seen.add(key)
+                kept.append(number)
+        if len(self._seen) > DISTINCT_LIMIT:
+            raise LimitError(
+                f"one event ends {len(self._seen)} matches that SELECT projects, and the limit is {DISTINCT_LIMIT} (DISTINCT_LIMIT)",
+                help="show all variables, or give a smaller window",
+            )
+        return _take(chunk, np.array(kept, np.int64)) if len(kept) < len(chunk) else chunk
+
+    def _limited(self, chunk: Chunk, limit: int | None) -> Chunk:
+        """At most `limit` matches per trigger, also where a trigger's supports came in several chunks."""
+        if not len(chunk):
+            return chunk
+        ends = chunk.positions[chunk.offsets[1:] - 1]
+        changes = np.flatnonzero((np.diff(chunk.segments) != 0) | (np.diff(ends) != 0)) + 1
+        firsts = np.concatenate([np.zeros(1, np.int64), changes])
+        counts = np.diff(firsts, append=len(chunk))
+        trigger = (int(chunk.segments[0]), int(ends[0]))
+        before = self._given if trigger == self._trigger else 0
+        number = np.arange(len(chunk)) - np.repeat(firsts, counts)
+        number[: counts[0]] += before
+        self._trigger = (int(chunk.segments[-1]), int(ends[-1]))
+        self._given = int(number[-1]) + 1
+        if limit is None or int(number.max()) < limit:
+            return chunk
+        return _take(chunk, np.flatnonzero(number < limit))
+
+
+def _key(chunk: Chunk, number: int) -> bytes:
+    marks = slice(chunk.offsets[number], chunk.offsets[number + 1])
+    key: bytes = chunk.positions[marks].tobytes() + chunk.labels[marks].tobytes()
+    return key
+
+
+def _offsets(lengths: Array) -> Array:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+
+
+def _take(chunk: Chunk, numbers: Array) -> Chunk:
+    lengths = np.diff(chunk.offsets)[numbers]
+    _, marks = ragged(chunk.offsets[:-1][numbers], lengths)
+    return Chunk(_offsets(lengths), chunk.positions[marks], chunk.labels[marks], chunk.segments[numbers])
+
+
+def _join(chunks: Iterable[Chunk]) -> Chunk:
+    parts = list(chunks)
+    shifts = itertools.accumulate((len(part.positions) for part in parts), initial=0)
+    return Chunk(
+        np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + shift for part, shift in zip(parts, shifts, strict=False))]),
+        np.concatenate([np.zeros(0, np.int64), *(part.positions for part in parts)]),
+        np.concatenate([np.zeros(0, np.uint16), *(part.labels for part in parts)]),
+        np.concatenate([np.zeros(0, np.int32), *(part.segments for part in parts)]),
+    )

@@ -1,0 +1,73 @@
+"""Letters as dense codes: the numbers that index the tables of a kernel.
+
+A letter has up to 62 bits, a stream has few different ones. Narrow letters index a table of codes directly; wide ones get dense numbers per
+batch first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.pools import power_of_two
+
+Array = np.ndarray[Any, Any]
+
+DIRECT_BITS = 16
+"""Letters of so many predicate bits index the table of codes directly; wider ones are given dense numbers per batch first."""
+
+NONE = -1
+
+
+class LetterCodes:
+    """The codes of the letters met so far: 0, 1, .. in the order in which the kernel asks for them.
+
+    lut: int32, letter (or its number in the batch) & letter_mask -> code, -1 unknown. letters: the letter of each code. letter_of: the same
+    for the kernel, int64, with room for more. bits: width of a letter.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.direct = bits <= DIRECT_BITS
+        self.letter_mask = (1 << bits) - 1 if self.direct else (1 << 32) - 1
+        self.lut: Array = np.full(1 << bits if self.direct else 0, NONE, np.int32)
+        self._batch_letters: list[int] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Start again without any code."""
+        self.letters: list[int] = []
+        self.letter_of: Array = np.zeros(16, np.int64)
+        self._code_of: dict[int, int] = {}
+        self.lut[:] = NONE
+
+    def begin(self, letters: Array) -> Array:
+        """The batch as the kernel reads it (uint32); prepares `lut` for it.
+
+        letters: one unsigned integer per event, one bit per predicate. O(n).
+        """
+        if self.direct:
+            return np.ascontiguousarray(letters, np.uint32)
+        encoded = pa.array(np.ascontiguousarray(letters, np.uint64)).dictionary_encode()
+        self._batch_letters = encoded.dictionary.to_pylist()
+        self.lut = np.array([self._code_of.get(letter, NONE) for letter in self._batch_letters], np.int32)
+        indices: Array = encoded.indices.to_numpy(zero_copy_only=False)
+        return indices.astype(np.uint32)
+
+    def learn(self, index: int) -> int:
+        """Give the letter at `index` of `lut` a code, and return it."""
+        letter = index if self.direct else self._batch_letters[index]
+        code = len(self.letters)
+        if code == len(self.letter_of):
+            self.letter_of = np.concatenate([self.letter_of, np.zeros(power_of_two(code), np.int64)])
+        self.letters.append(letter)
+        self.letter_of[code] = letter
+        self._code_of[letter] = code
+        self.lut[index] = code
+        return code
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables."""
+        return int(self.lut.nbytes + self.letter_of.nbytes)

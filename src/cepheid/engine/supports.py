@@ -1,0 +1,380 @@
+"""Evaluations that choose supports: what NXT, LAST and MAX have in common.
+
+Comes in: letters, as for `cepheid.engine.evaluation.Evaluation`, which has the same interface. Goes out: the matches on the supports that the
+strategy's kernel chooses. A subclass says what a block holds, keeps the tables of its kernel, and mends what is its own; here are the loop around
+the kernel, the output, the partitions' blocks, the window and the snapshot.
+
+What a kernel of this kind keeps to:
+
+* its vector S has the FIELDS named in `SHARED_FIELDS`, its arguments begin with those of `SupportEvaluation._arguments_of` and end with the
+  outputs and `marked`;
+* a block begins with the words of HEADER, and its ring 0 holds (position, time) of the events that may start a match, where there is a time
+  window: that turns the window into `oldest`, the least start still inside;
+* rings hold letters, not codes, so codes can be forgotten at any time;
+* an event is read to its end or not at all: every exit leaves S[row] at an event that has changed nothing yet (or in an enumeration that S
+  itself describes).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
+from cepheid.engine.evaluation import ALL, CONSUME, ROW_LIMIT, SHRINK_FROM, SHRINK_RATIO
+from cepheid.engine.labelling import Labelling, SupportChunk
+from cepheid.engine.letters import LetterCodes
+from cepheid.engine.pools import ragged
+from cepheid.errors import LimitError, SnapshotError
+from cepheid.kernel import kernel
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cepheid.automata.program import Program
+    from cepheid.engine.blocks import Layout
+    from cepheid.engine.evaluation import Chunk
+
+Array = np.ndarray[Any, Any]
+
+HEADER = (0, 0, 0, 0, -1, 0)
+"""First words of a new block."""
+
+POSITION, LOW, EPOCH, LAST_TIME, NEWEST_START, NEWEST_TIME = range(6)
+"""Position of the partition's next event; least start that consumption allows; epoch when it was last read; time of its last event; position
+and time of the last event that may start a match."""
+
+KEPT = 4
+"""Words of the header that outlive `expire`."""
+
+STARTS = Ring(2)
+"""Ring 0 of every block: (position, time) of the events that may start a match; empty without a time window."""
+
+CODE_LIMIT = 1 << 18
+"""Different letters that the tables hold; past it they are forgotten and learned anew."""
+
+SHARED_FIELDS = (
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! see evaluation.CONSUME
+    "limit",  # ! matches per trigger, 0 = count the triggers only
+    "continued",  # ! 1: the first segment goes on with row 0
+    "letter_mask",  # !
+    "epoch",  # triggers so far that consumed all partitions
+    "argument",  # of the exit code
+    "buffered_matches",  # supports in the output
+    "buffered_positions",
+    "triggers",  # events that ended a match
+    "skipped",  # events passed by the skip loop
+)
+"""Fields of a kernel's vector that are set or read here; "!" marks what the kernel never writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportSizes:
+    """First sizes of the growing arrays; tests make them tiny. places: entries of a new ring. most_supports: of one chunk."""
+
+    places: int = 4
+    supports: int = 1 << 10
+    most_supports: int = 1 << 16
+    positions: int = 1 << 13
+    scratch: int = 1 << 8
+    codes: int = CODE_LIMIT
+
+
+class SupportEvaluation(ABC):
+    """The run state of one strategy over any number of partitions; arguments and interface as those of `Evaluation`.
+
+    program: see `Labelling`. Memory is bounded by the marked events of the window, without a window by all marked events.
+    """
+
+    kernel_name: ClassVar[str]
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        consume: Consumption = Consumption.NONE,
+        limit: int | None = None,
+        variant: str | None = None,
+        sizes: SupportSizes | None = None,
+    ) -> None:
+        self.sizes = sizes or SupportSizes()
+        self.program = program
+        self.window = window
+        self.count_window = count_window
+        self.consume = consume
+        self.limit = limit
+        self.kernel = kernel(self.kernel_name, variant)
+        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
+        self.codes = LetterCodes(program.bits)
+        self.labelling = Labelling(program, variant=variant)
+        self.blocks = Blocks(self._layout(), places=self.sizes.places)
+        self.marked: Array = np.zeros(0, np.uint8)
+        self.events = 0
+        self.matches = 0
+        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._outputs(self.sizes.supports, self.sizes.positions)
+        self._batch: tuple[Array, ...] = ()
+        self._arguments: tuple[Any, ...] = ()
+        self._mend: dict[str, Callable[[], None]] = {
+            "letter": self._mend_letter,
+            "output": self._mend_output,
+            "ring": self._mend_ring,
+        }
+        self._set("window", 0 if window is None else window)
+        self._set("timed", window is not None)
+        self._set("count_window", 0 if count_window is None else count_window)
+        self._set("consume", CONSUME[consume])
+        self._set("limit", ALL if limit is None else limit)
+        self._set("letter_mask", self.codes.letter_mask)
+
+    # ------------------------------------------------------------------------------------------------ what a subclass says
+
+    @abstractmethod
+    def _layout(self) -> Layout:
+        """What a block holds: words that begin with HEADER, rings that begin with STARTS, kept=KEPT."""
+
+    @abstractmethod
+    def _tables(self) -> tuple[Array, ...]:
+        """The kernel's arguments between the shared ones and the outputs."""
+
+    @abstractmethod
+    def _learned(self, code: int, letter: int) -> None:
+        """Extend the tables by the code of a new letter; codes come in the order of their numbers."""
+
+    @abstractmethod
+    def _forgotten(self) -> None:
+        """All codes have been forgotten: empty the tables that they index."""
+
+    @abstractmethod
+    def _check(self, words: Array, entries: list[Array]) -> None:
+        """Raise ValueError where the plain words of blocks and the entries of their rings, from a snapshot, are no state of this evaluation."""
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch; `sink` gets the matches that end in it. Arguments, order and errors as for `Evaluation.feed`."""
+        count = len(letters)
+        if count > ROW_LIMIT:
+            raise LimitError(f"a batch has {count} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
+        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
+        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
+        rows = np.where(slots < 0, np.int32(0), slots + np.int32(1)).astype(np.int32, copy=False)
+        if len(rows):
+            self.blocks.ensure(int(rows.max()) + 1)
+            self.blocks.open(rows)
+        self.marked = np.zeros(count, np.uint8)
+        self.labelling.begin()
+        self._batch = (self.codes.begin(letters), np.ascontiguousarray(times, np.int64), cuts, rows)
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", continued)):
+            self._set(name, value)
+        self._run(sink)
+        self.events += count
+
+    def _run(self, sink: Callable[[Chunk], None] | None) -> None:
+        run, exits = self.kernel.run, self.kernel.EXITS
+        self._refresh()
+        while code := run(*self._arguments):
+            if exits[code] == "output" and self._get("buffered_matches"):
+                self._flush(sink)
+            else:
+                self._mend[exits[code]]()
+            self._refresh()
+        self._flush(sink)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
+        self.blocks.release(np.asarray(slots, np.int64) + 1)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        blocks = self.blocks
+        idle = blocks.offsets < 0
+        held = np.flatnonzero(~idle)
+        words = blocks.plain(held)
+        start = words[:, NEWEST_START]
+        done = start < self._lows(words)
+        if self.window is not None:
+            done |= words[:, NEWEST_TIME] < max(time - self.window, -(1 << 63))
+        idle[held] = done
+        rows = np.flatnonzero(idle)
+        rows = rows[rows > 0]
+        blocks.empty(rows)
+        return rows - 1
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        arrays = (self.marked, self._vector, *self._tables(), *self._out)
+        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.codes.nbytes
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        reserved = self.blocks.words
+        return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self._get("triggers")
+
+    @property
+    def skipped(self) -> int:
+        """Events that changed nothing and were passed without a step."""
+        return self._get("skipped")
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return len(self.blocks) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.blocks.ensure(count + 1)
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
+        counters = [self.events, self.matches, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
+        rows = self.blocks.used
+        words = self.blocks.plain(rows)
+        return {"counters": np.array(counters, "<i8").tobytes(), **self.blocks.dump(rows, words, self._oldest(rows, words))}
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
+        try:
+            self.events, self.matches, triggers, skipped, epoch = np.frombuffer(sections["counters"], "<i8").tolist()
+            for name, value in (("triggers", triggers), ("skipped", skipped), ("epoch", epoch)):
+                self._set(name, value)
+            self.blocks.load(sections, check=self._check_state)
+        except (KeyError, ValueError) as error:
+            raise SnapshotError(
+                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
+            ) from error
+
+    def _check_state(self, words: Array, entries: list[Array]) -> None:
+        position, low, newest = words[:, POSITION], words[:, LOW], words[:, NEWEST_START]
+        if not ((low >= 0) & (low <= position) & (newest >= -1) & (newest < np.maximum(position, 1))).all():
+            raise ValueError("words of a snapshot")
+        self._check(words, entries)
+
+    def _lows(self, words: Array) -> Array:
+        """Per block, given its plain words, the least start that consumption and the position window allow a later match."""
+        low: Array = np.where(words[:, EPOCH] == self._get("epoch"), words[:, LOW], words[:, POSITION])
+        if self.count_window is not None:
+            low = np.maximum(low, words[:, POSITION] + 1 - self.count_window)
+        return low
+
+    def _oldest(self, rows: Array, words: Array) -> Array:
+        """Per row, the least start that a match which ends after the partition's last event may have, as far as is known by then."""
+        oldest = self._lows(words)
+        held = np.flatnonzero(self.blocks.offsets[rows] >= 0)
+        if self.window is None:
+            return oldest
+        offsets = self.blocks.offsets[rows[held]]
+        first = offsets + self.blocks.layout.ring(0)
+        head, tail, data, mask = (self.blocks.words[first + place] for place in range(len(DIRECTORY)))
+        assert (HEAD, TAIL) == (0, 1)
+        owner, index = ragged(head, tail - head)
+        places = offsets[owner] + data[owner] + (index & mask[owner]) * STARTS.width
+        # Unsigned: the difference of two int64 times cannot overflow.
+        age = words[held, LAST_TIME][owner].view(np.uint64) - self.blocks.words[places + 1].view(np.uint64)
+        inside = age <= np.uint64(self.window)
+        first_inside = words[held, POSITION].copy()
+        np.minimum.at(first_inside, owner[inside], self.blocks.words[places[inside]])
+        oldest[held] = np.maximum(oldest[held], first_inside)
+        return oldest
+
+    # ------------------------------------------------------------------------------------------------ the kernel's arrays
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self.field[name]])
+
+    def _set(self, name: str, value: int) -> None:
+        self._vector[self.field[name]] = value
+
+    def _refresh(self) -> None:
+        """Collect the arguments of the kernel: arrays are replaced when they grow."""
+        blocks = self.blocks
+        shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, blocks.words, blocks.offsets, blocks.template)
+        arrays = (*shared, *self._tables(), *self._out, self.marked)
+        self._arguments = arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
+
+    # ------------------------------------------------------------------------------------------------ output
+
+    def _outputs(self, supports: int, positions: int) -> None:
+        """offsets, positions, letters and segments of the supports that wait to be handed over."""
+        self._out: tuple[Array, ...] = (
+            np.zeros(supports + 1, np.int64),
+            np.empty(positions, np.int64),
+            np.empty(positions, np.int64),
+            np.empty(supports, np.int32),
+        )
+
+    def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
+        """Label the buffered supports and hand the matches over; buffers that were full become larger."""
+        supports, positions = self._get("buffered_matches"), self._get("buffered_positions")
+        if not supports:
+            return
+        offsets, places, letters, segments = self._out
+        chunk = SupportChunk(
+            offsets[: supports + 1].copy(),
+            places[:positions].copy(),
+            letters[:positions].astype(np.uint64),
+            segments[:supports].copy(),
+        )
+        self._set("buffered_matches", 0)
+        self._set("buffered_positions", 0)
+        room = len(segments)
+        if room < self.sizes.most_supports and 2 * max(supports * len(places), positions * room) > room * len(places):
+            self._outputs(2 * room, max(2 * len(places), positions * 2 * room // supports))
+        found = self.labelling.label(chunk.letters, chunk.offsets, chunk.positions, chunk.segments, self.limit)
+        self.matches += len(found)
+        if sink is not None and len(found):
+            sink(found)
+
+    def _mend_output(self) -> None:
+        """Not even one support fits: make room for a longer one."""
+        self._outputs(len(self._out[3]), 2 * len(self._out[1]))
+
+    # ------------------------------------------------------------------------------------------------ what the kernel lacks
+
+    def _mend_letter(self) -> None:
+        if len(self.codes.letters) >= self.sizes.codes:
+            self.codes.forget()
+            self._forgotten()
+        index = int(self._batch[0][self._get("row")]) & self.codes.letter_mask
+        code = self.codes.learn(index)
+        self._learned(code, self.codes.letters[code])
+
+    def _mend_ring(self) -> None:
+        """Ring `argument` of the partition being read is full."""
+        self.blocks.grow(self._row(), self._get("argument"))
+
+    def _row(self) -> int:
+        """The row of the partition being read."""
+        return int(self._batch[3][self._get("segment")])
