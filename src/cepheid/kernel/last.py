@@ -1,0 +1,411 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
+"""The kernel of LAST: letters in, the one support per trigger that wins every comparison by "the greatest position that differs is mine".
+
+One source that Cython compiles and CPython also runs as it is; `cepheid.engine.last` drives it (exit codes as in `cepheid.kernel.match`).
+
+Compared from the end, the newer mark wins, and going on beats stopping (of two supports that agree so far the longer one has the greatest
+position that differs). So the winner is found backwards and greedily: from the marks chosen so far go to the newest earlier mark that a start
+inside the window can reach. Whether one can is a number, fixed when the event arrives: the GREATEST START of a partial match that takes
+this move at this event. Along one move, from a waiting state to a waiting state, these numbers never decrease, for what rests in the source only
+improves. So the newest occurrence of a move before a position also has the greatest start of all before it: if it is too old, all
+older ones are. Hence per move (source, target) one ring of (position, letter, greatest start), and nothing else: no partial matches, no graph.
+
+Update O(moves that fire). Output: O(moves into the states reached) per position, amortized, as each ring is walked backwards once
+per trigger by a galloping search; only the first step into a ring costs O(log n).
+
+A block holds HEADER (see `cepheid.engine.supports`), then [6] live, the sources as bits that may have an open match (bit 0 the initial state, bit 62
+all from 62 on), then greatest[state], -1 without a partial match, then the directory of the rings: ring 0 the starts, then one per move.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+
+COMPILED = cython.compiled
+
+# Exit codes of `run`, in the order of their numbers.
+EXITS = ("done", "letter", "ring", "output", "path")
+
+# What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
+FIELDS = (
+    "row",  # 0 next row of the batch
+    "segment",  # 1 index of the segment being read, -1 before the first
+    "segment_end",  # 2 row where it ends
+    "window",  # 3 ! time window
+    "timed",  # 4 ! 1 with a time window
+    "count_window",  # 5 ! position window, 0 none
+    "consume",  # 6 ! 0 no, 1 in the partition, 2 in all
+    "limit",  # 7 ! 0 = count the triggers only
+    "continued",  # 8 ! 1: the first segment goes on with row 0
+    "letter_mask",  # 9 !
+    "epoch",  # 10 triggers that consumed all partitions
+    "argument",  # 11 of the exit code
+    "buffered_matches",  # 12
+    "buffered_positions",  # 13
+    "triggers",  # 14 events that ended a match
+    "skipped",  # 15 events passed by the skip loop
+    "shift",  # 16 position of an event = shift + row
+    "live",  # 17 of the partition being read
+    "walk",  # 18 number of the last walk and of the last choice in one: marks what is of it in `cursor_walk` and `seen`
+    "plain",  # 19 ! plain words of a block: where its directory starts
+    "rings",  # 20 ! rings of a block
+)
+
+
+def run(
+    S: cython.longlong[::1],
+    letters: cython.const[cython.uint][::1],
+    times: cython.const[cython.longlong][::1],
+    cuts: cython.const[cython.longlong][::1],
+    rows: cython.const[cython.int][::1],
+    lut: cython.const[cython.int][::1],
+    letter_of: cython.const[cython.longlong][::1],
+    words: cython.longlong[::1],
+    offsets: cython.const[cython.longlong][::1],
+    template: cython.const[cython.longlong][::1],
+    sources: cython.const[cython.longlong][::1],
+    first_of: cython.const[cython.int][::1],
+    moves: cython.const[cython.int][::1],
+    into_first: cython.const[cython.int][::1],
+    into: cython.const[cython.int][::1],
+    starts: cython.longlong[::1],
+    states: cython.int[::1],
+    seen: cython.longlong[::1],
+    cursors: cython.longlong[::1],
+    cursor_walk: cython.longlong[::1],
+    path: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_letters: cython.longlong[::1],
+    out_segments: cython.int[::1],
+    marked: cython.uchar[::1],
+):
+    """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
+
+    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first). TABLES: lut (letter -> code, -1
+    unknown), letter_of[code]; offsets (of blocks in words), template (of a block); sources[code] (states, as bits, that a move leaves on it);
+    moves (stride 3: source, target or -1 if final, ring), those of a code from first_of[code] to first_of[code + 1]; into (stride 2: ring,
+    source), those of a target from into_first[target] on. SCRATCH: starts (as many as moves fire at once), states (two halves), seen (per state),
+    cursors and cursor_walk (per ring), path (two halves). OUT: out_*; marked[row] = 1 where the event took a move.
+    """
+    count: cython.Py_ssize_t = letters.shape[0]
+    segments: cython.Py_ssize_t = cuts.shape[0]
+    i: cython.Py_ssize_t = S[0]  # row
+    segment: cython.Py_ssize_t = S[1]  # segment
+    end: cython.Py_ssize_t = S[2]  # segment_end
+    window: cython.ulonglong = S[3]  # window
+    timed: cython.int = S[4]  # timed
+    count_window: cython.longlong = S[5]  # count_window
+    consume: cython.int = S[6]  # consume
+    limit: cython.longlong = S[7]  # limit
+    letter_mask: cython.uint = S[9]  # letter_mask
+    epoch: cython.longlong = S[10]  # epoch
+    argument: cython.longlong = 0
+    supports: cython.longlong = S[12]  # buffered_matches
+    marks: cython.longlong = S[13]  # buffered_positions
+    skipped: cython.longlong = S[15]  # skipped
+    shift: cython.longlong = S[16]  # shift
+    live: cython.longlong = S[17]  # live
+    walk: cython.longlong = S[18]  # walk
+    plain: cython.Py_ssize_t = S[19]  # plain
+    rings: cython.Py_ssize_t = S[20]  # rings
+    room: cython.longlong = out_positions.shape[0]
+    support_room: cython.longlong = out_segments.shape[0]
+    path_room: cython.Py_ssize_t = path.shape[0] // 2
+    half: cython.Py_ssize_t = states.shape[0] // 2
+    rc: cython.int = 0
+    c: cython.int = 0
+    b: cython.Py_ssize_t = 0  # where the block starts
+    directory: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    m: cython.Py_ssize_t = 0
+    first: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t = 0
+    data: cython.Py_ssize_t = 0
+    source: cython.int = 0
+    target: cython.int = 0
+    fired: cython.int = 0
+    accepting: cython.int = 0
+    begins: cython.int = 0
+    p: cython.longlong = 0
+    oldest: cython.longlong = 0
+    start: cython.longlong = 0
+    head: cython.longlong = 0
+    tail: cython.longlong = 0
+    mask: cython.longlong = 0
+    now: cython.ulonglong = 0
+    then: cython.ulonglong = 0
+    depth: cython.Py_ssize_t = 0
+    here: cython.Py_ssize_t = 0  # which half of `states` is current
+    height: cython.int = 0
+    more: cython.int = 0
+    mark: cython.longlong = 0
+    best: cython.longlong = 0
+    letter: cython.longlong = 0
+    trip: cython.longlong = 0
+    low: cython.longlong = 0
+    high: cython.longlong = 0
+    middle: cython.longlong = 0
+    step: cython.longlong = 0
+    one: cython.longlong = 1
+
+    with cython.nogil:
+        if segment >= 0:
+            b = offsets[rows[segment]]
+            directory = b + plain
+        while True:
+            # ------------------------------------------------------------------------------------------------ skip
+            c = 0
+            while i < end:
+                c = lut[letters[i] & letter_mask]
+                if c < 0:
+                    break
+                if (sources[c] & live) != 0:
+                    break
+                i += 1
+                skipped += 1
+            # ------------------------------------------------------------------------------------------------ segments
+            if i >= end:
+                if segment >= 0:
+                    words[b] = shift + end
+                    words[b + 6] = live
+                    if end > cuts[segment]:
+                        words[b + 3] = times[end - 1]
+                segment += 1
+                if segment == segments:
+                    break
+                end = count
+                if segment + 1 < segments:
+                    end = cuts[segment + 1]
+                b = offsets[rows[segment]]
+                directory = b + plain
+                if rows[segment] == 0 and (segment != 0 or S[8] == 0):  # continued
+                    for k in range(plain):
+                        words[b + k] = template[k]
+                    for k in range(rings):
+                        words[directory + 4 * k] = 0
+                        words[directory + 4 * k + 1] = 0
+                if words[b + 2] != epoch:
+                    words[b + 2] = epoch
+                    words[b + 1] = words[b]
+                shift = words[b] - i
+                live = words[b + 6]
+                continue
+            if c < 0:
+                rc = 1
+                break
+            # ------------------------------------------------------------------------------------------------ window
+            p = shift + i
+            oldest = words[b + 1]
+            if count_window != 0 and oldest <= p - count_window:
+                oldest = p - count_window + 1
+            if timed != 0:
+                now = times[i]
+                head = words[directory]
+                tail = words[directory + 1]
+                data = b + words[directory + 2]
+                mask = words[directory + 3]
+                while head != tail:
+                    w = data + 2 * (head & mask)
+                    then = words[w + 1]  # unsigned: the difference of two int64 times cannot overflow
+                    if now - then <= window and words[w] >= oldest:
+                        break
+                    head += 1
+                words[directory] = head
+                if head == tail:
+                    oldest = p
+                else:
+                    oldest = words[w]
+            # ------------------------------------------------------------------------------------------------ moves, room
+            first = first_of[c]
+            stop = first_of[c + 1]
+            fired = 0
+            accepting = 0
+            begins = 0
+            for k in range(first, stop):
+                source = moves[3 * k]
+                start = p
+                if source != 0:
+                    start = words[b + 7 + source]
+                starts[k - first] = start
+                if start < oldest:
+                    if source < 62:
+                        live &= ~(one << source)
+                    continue
+                if moves[3 * k + 1] < 0:
+                    states[accepting] = source
+                    accepting += 1
+                    continue
+                fired += 1
+                if source == 0:
+                    begins = 1
+                r = moves[3 * k + 2]
+                w = directory + 4 * r
+                head = words[w]
+                if words[w + 1] - head > words[w + 3]:  # full: its oldest entries may be dead
+                    data = b + words[w + 2]
+                    mask = words[w + 3]
+                    while head != words[w + 1] and words[data + 3 * (head & mask) + 2] < oldest:
+                        head += 1
+                    words[w] = head
+                    if words[w + 1] - head > mask:
+                        argument = r
+                        rc = 2
+                        break
+            if rc != 0:
+                break
+            if begins != 0 and timed != 0 and words[directory + 1] - words[directory] > words[directory + 3]:
+                argument = 0
+                rc = 2
+                break
+            if fired == 0 and accepting == 0:
+                i += 1
+                continue
+            # ------------------------------------------------------------------------------------------------ walk back
+            if accepting != 0:
+                if limit != 0:
+                    if supports == support_room:
+                        rc = 3
+                        break
+                    walk += 1
+                    trip = walk
+                    mark = p
+                    path[0] = p
+                    path[path_room] = letter_of[c]
+                    depth = 1
+                    here = 0
+                    height = accepting
+                    while True:
+                        best = -1
+                        more = 0
+                        for k in range(height):
+                            target = states[here + k]
+                            for m in range(into_first[target], into_first[target + 1]):
+                                r = into[2 * m]
+                                w = directory + 4 * r
+                                head = words[w]
+                                data = b + words[w + 2]
+                                mask = words[w + 3]
+                                high = words[w + 1]
+                                if cursor_walk[r] == trip:
+                                    high = cursors[r]
+                                low = high - 1
+                                if low < head:
+                                    continue
+                                if words[data + 3 * (low & mask)] >= mark:
+                                    # Gallop, then halve: low is before `mark` or before the head, high is not.
+                                    high = low
+                                    step = 1
+                                    while True:
+                                        low = high - step
+                                        if low < head:
+                                            low = head - 1
+                                            break
+                                        if words[data + 3 * (low & mask)] < mark:
+                                            break
+                                        high = low
+                                        step += step
+                                    while high - low > 1:
+                                        middle = low + (high - low) // 2
+                                        if words[data + 3 * (middle & mask)] < mark:
+                                            low = middle
+                                        else:
+                                            high = middle
+                                cursors[r] = low + 1
+                                cursor_walk[r] = trip
+                                if low < head:
+                                    continue
+                                w = data + 3 * (low & mask)
+                                if words[w] < best or words[w + 2] < oldest:
+                                    continue
+                                if words[w] > best:
+                                    best = words[w]
+                                    letter = words[w + 1]
+                                    more = 0
+                                    walk += 1
+                                source = into[2 * m + 1]
+                                if seen[source] != walk:
+                                    seen[source] = walk
+                                    states[half - here + more] = source
+                                    more += 1
+                        if best < 0:
+                            break
+                        if depth == path_room:
+                            rc = 4
+                            break
+                        path[depth] = best
+                        path[path_room + depth] = letter
+                        depth += 1
+                        mark = best
+                        here = half - here
+                        height = more
+                    if rc != 0:
+                        break
+                    if marks + depth > room:
+                        rc = 3
+                        break
+                    for k in range(depth):
+                        out_positions[marks + k] = path[depth - 1 - k]
+                        out_letters[marks + k] = path[path_room + depth - 1 - k]
+                    marks += depth
+                    out_segments[supports] = segment
+                    supports += 1
+                    out_offsets[supports] = marks
+                S[14] += 1  # triggers
+                marked[i] = 1
+                if consume != 0:  # later matches start after this event
+                    words[b + 1] = p + 1
+                    live = 1
+                    if consume == 2:
+                        epoch += 1
+                        words[b + 2] = epoch
+                    i += 1
+                    continue
+            # ------------------------------------------------------------------------------------------------ take the moves
+            if fired != 0:
+                marked[i] = 1
+                letter = letter_of[c]
+                for k in range(first, stop):
+                    start = starts[k - first]
+                    target = moves[3 * k + 1]
+                    if target < 0 or start < oldest:
+                        continue
+                    w = directory + 4 * moves[3 * k + 2]
+                    tail = words[w + 1]
+                    words[w + 1] = tail + 1
+                    w = b + words[w + 2] + 3 * (tail & words[w + 3])
+                    words[w] = p
+                    words[w + 1] = letter
+                    words[w + 2] = start
+                    w = b + 7 + target
+                    if start > words[w]:
+                        words[w] = start
+                    live |= one << (target if target < 62 else 62)
+                if begins != 0:
+                    words[b + 4] = p
+                    words[b + 5] = times[i]
+                    if timed != 0:
+                        tail = words[directory + 1]
+                        words[directory + 1] = tail + 1
+                        w = b + words[directory + 2] + 2 * (tail & words[directory + 3])
+                        words[w] = p
+                        words[w + 1] = times[i]
+            i += 1
+
+    S[0] = i  # row
+    S[1] = segment  # segment
+    S[2] = end  # segment_end
+    S[10] = epoch  # epoch
+    S[11] = argument  # argument
+    S[12] = supports  # buffered_matches
+    S[13] = marks  # buffered_positions
+    S[15] = skipped  # skipped
+    S[16] = shift  # shift
+    S[17] = live  # live
+    S[18] = walk  # walk
+    return rc
