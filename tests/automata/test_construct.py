@@ -178,7 +178,7 @@ def test_a_single_stream_needs_no_type_test() -> None:
         (Sequence((A, B), (Link(";", Interval(0, 5)),)), "a time gap"),
         (Sequence((A, B), (Link(";", None, C),)), "NOT between two items"),
         (Sequence((A, B), (Link("THEN"),)), "THEN"),
-        (Select(Strategy.MAX, A), "the nested strategy MAX"),
+        (Select(Strategy.RESTRICTED, A), "the nested strategy RESTRICTED"),
         (Iterate(A, gap=Interval(0, 1)), "a time gap in an iteration"),
     ],
 )

@@ -4,9 +4,22 @@ Comes in: a `QueryPlan` in LP-normal form (`logical.rewrite`). `construct` has o
 automata (trim, hide, determinize), `program` is what the engine runs. Not done here: windows, partitions and limits (the engine's bounds).
 """
 
-from cepheid.automata.automaton import Automaton, Predicate, Transition
+from cepheid.automata.automaton import Automaton, Predicate, Tracker, Transition
 from cepheid.automata.construct import construct
-from cepheid.automata.program import Program, program_of
+from cepheid.automata.program import Program, end_program, program_of, strategy_program
 from cepheid.automata.transform import determinize, hide, trim
 
-__all__ = ["Automaton", "Predicate", "Program", "Transition", "construct", "determinize", "hide", "program_of", "trim"]
+__all__ = [
+    "Automaton",
+    "Predicate",
+    "Program",
+    "Tracker",
+    "Transition",
+    "construct",
+    "determinize",
+    "end_program",
+    "hide",
+    "program_of",
+    "strategy_program",
+    "trim",
+]

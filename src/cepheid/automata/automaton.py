@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cepheid.logical.plan import Expression
 
@@ -58,11 +58,53 @@ class Transition:
 
 
 @dataclass(frozen=True)
+class Tracker:
+    """A deterministic automaton over letters that runs from a partition's first event on; its state BEFORE an event is part of the event's letter.
+
+    bit: the first of `width` bits of a letter that hold the number of its state, binary. states: how many; 0 is the first. moves: those that
+    change its state, unmarked, at most one of them for a state and a letter; without one it stays. They may read the bits of earlier trackers.
+    """
+
+    bit: int
+    states: int
+    moves: tuple[Transition, ...]
+
+    @property
+    def width(self) -> int:
+        """How many bits of a letter it has."""
+        return (self.states - 1).bit_length()
+
+    @property
+    def mask(self) -> int:
+        """Its bits of a letter."""
+        return ((1 << self.width) - 1) << self.bit
+
+    @cached_property
+    def outgoing(self) -> tuple[tuple[Transition, ...], ...]:
+        """The moves of each state."""
+        return tuple(tuple(move for move in self.moves if move.source == state) for state in range(self.states))
+
+    def successor(self, state: int, letter: int) -> int:
+        """The state after an event with this letter."""
+        return next((move.target for move in self.outgoing[state] if move.enabled(letter)), state)
+
+    def possible(self, requires: int, forbids: int) -> bool:
+        """Whether some state's number has the required bits and none of the forbidden ones."""
+        return not requires & forbids & self.mask and (requires & self.mask) >> self.bit < self.states
+
+    def states_of(self, requires: int, forbids: int) -> list[int]:
+        """The states whose numbers have the required bits and none of the forbidden ones."""
+        return [
+            state for state in range(self.states) if not requires & self.mask & ~(state << self.bit) and not forbids & state << self.bit
+        ]
+
+
+@dataclass(frozen=True)
 class Automaton:
     """A complex event automaton over numbered states.
 
     states: how many. initial: the one initial state. finals: accepting states. transitions: sorted, without repetition. predicates: what
-    the bits of a letter mean.
+    the first bits of a letter mean. trackers: what its other bits mean; each may read the bits of those before it.
     """
 
     states: int
@@ -70,6 +112,7 @@ class Automaton:
     finals: frozenset[int]
     transitions: tuple[Transition, ...]
     predicates: tuple[Predicate, ...] = ()
+    trackers: tuple[Tracker, ...] = ()
 
     @cached_property
     def outgoing(self) -> tuple[tuple[Transition, ...], ...]:
@@ -89,6 +132,13 @@ class Automaton:
         """Whether every state between first and last mark waits, so that events which enable no other transition change nothing."""
         inner = set(range(self.states)) - {self.initial} - self.finals
         return inner <= {t.source for t in self.transitions if t.waits}
+
+    def tracked(self, move: Transition) -> Iterator[str]:
+        """What a transition asks of the trackers, as texts: `tracker 1 = 3`."""
+        for number, tracker in enumerate(self.trackers, 1):
+            states = tracker.states_of(move.requires, move.forbids)
+            if len(states) < tracker.states:
+                yield f"tracker {number} = {' or '.join(map(str, states)) or 'none'}"
 
 
 def order(transitions: Iterable[Transition]) -> tuple[Transition, ...]:

@@ -1,8 +1,8 @@
 """One construction per operator: a pattern in LP-normal form becomes a complex event automaton.
 
 Source: foundations-cel, Theorem 3 and appendix B.3 (type, FILTER, OR, `;`, `+`); timed-cel, section 4 (AS on any pattern, AND, `:`,
-PROJECT). Each construction is linear in its operands, but AND, which is a product. There are no empty moves: what ends in `p` and goes on
-with `q` copies the transitions into the finals of `p`.
+PROJECT). Each construction is linear in its operands, but AND, which is a product, and NXT, LAST and MAX, which are in `strategies`. There are
+no empty moves: what ends in `p` and goes on with `q` copies the transitions into the finals of `p`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.automaton import Automaton, Predicate, Tracker, Transition, order
+from cepheid.automata.strategies import RULES, select
 from cepheid.automata.transform import trim
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.plan import localize
+from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 MAX_PREDICATES = 62
-"""Distinct predicates in one query: a letter is one machine word."""
+"""Distinct predicates in one query, with the bits of its trackers: a letter is one machine word."""
+
+TRACKER_BITS = 64
+"""The first letter bit of trackers while predicates are still being found; they move down behind these at the end."""
 
 MAX_STATES = 20_000
 """States that a construction may make before trimming."""
@@ -56,6 +61,7 @@ class Constructor:
     schema: EventSchema
     states: int = 0
     predicates: dict[Predicate, int] = field(default_factory=dict)
+    trackers: tuple[Tracker, ...] = ()
 
     def state(self) -> int:
         """A new state."""
@@ -78,6 +84,12 @@ class Constructor:
             )
         return 1 << index
 
+    def automaton(self, fragment: Fragment) -> Automaton:
+        """A fragment as an automaton, with what has been found so far."""
+        return Automaton(
+            self.states, fragment.initial, fragment.finals, order(fragment.moves), tuple(self.predicates), trackers=self.trackers
+        )
+
     def build(self, pattern: Pattern) -> Fragment:
         """The fragment of a pattern; raises NotSupportedError for an operator that has no construction."""
         construction = CONSTRUCTIONS.get(type(pattern))
@@ -93,9 +105,29 @@ def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     NotSupportedError with the operator's place outside the fragment, LimitError past `MAX_STATES` and `MAX_PREDICATES`.
     """
     constructor = Constructor(schema)
-    fragment = constructor.build(pattern)
-    automaton = Automaton(constructor.states, fragment.initial, fragment.finals, order(fragment.moves), tuple(constructor.predicates))
-    return trim(automaton)
+    automaton = constructor.automaton(constructor.build(pattern))
+    return trim(_placed(automaton) if automaton.trackers else automaton)
+
+
+def _placed(automaton: Automaton) -> Automaton:
+    """The bits of the trackers moved down behind those of the predicates."""
+    down = TRACKER_BITS - len(automaton.predicates)
+    bits = len(automaton.predicates) + sum(tracker.width for tracker in automaton.trackers)
+    if bits > MAX_PREDICATES:
+        raise LimitError(
+            f"the query has {len(automaton.predicates)} distinct predicates, and its nested strategies need {bits - len(automaton.predicates)}"
+            f" bits beside them; together the limit is {MAX_PREDICATES} (MAX_PREDICATES)",
+            help="split the query, or apply the strategies to shorter patterns",
+        )
+
+    def placed(mask: int) -> int:
+        return mask & ((1 << TRACKER_BITS) - 1) | mask >> TRACKER_BITS << TRACKER_BITS - down
+
+    def moved(moves: Iterable[Transition]) -> tuple[Transition, ...]:
+        return order(dataclasses.replace(move, requires=placed(move.requires), forbids=placed(move.forbids)) for move in moves)
+
+    trackers = tuple(dataclasses.replace(tracker, bit=tracker.bit - down, moves=moved(tracker.moves)) for tracker in automaton.trackers)
+    return dataclasses.replace(automaton, transitions=moved(automaton.transitions), trackers=trackers)
 
 
 def unsupported(pattern: Pattern, *, what: str | None = None) -> NotSupportedError:
@@ -141,11 +173,26 @@ def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[E
 
 
 def _filter(constructor: Constructor, pattern: plan.Filter) -> Fragment:
+    """Local conditions; over NXT, LAST and MAX they stay where they are, and bind every event that is put in their variable."""
     if isinstance(pattern.pattern, plan.Event):
         return _event(constructor, pattern.pattern, pattern.conditions)
-    raise NotSupportedError(
-        "a condition that correlates events is not supported by the automaton engine", span=pattern.conditions[0].span, help=REFERENCE_HELP
-    )
+    body = constructor.build(pattern.pattern)
+    for condition in pattern.conditions:
+        variables = plan.variables_of(condition)
+        if not plan.is_local(condition) or not variables <= defined(pattern.pattern):
+            raise NotSupportedError(
+                "a condition that correlates events is not supported by the automaton engine", span=condition.span, help=REFERENCE_HELP
+            )
+        if isinstance(condition, plan.Literal):
+            body = body if condition.value is True else dataclasses.replace(body, moves=())
+            continue
+        requires = constructor.bit(Predicate(condition=localize(condition)))
+        moves = (
+            dataclasses.replace(move, requires=move.requires | requires) if move.mark and variables <= move.mark else move
+            for move in body.moves
+        )
+        body = dataclasses.replace(body, moves=tuple(moves))
+    return body
 
 
 def _named(constructor: Constructor, pattern: plan.Named) -> Fragment:
@@ -238,7 +285,7 @@ def _product(constructor: Constructor, left: Fragment, right: Fragment) -> Fragm
                 if target not in numbers:
                     numbers[target] = constructor.state()
                     todo.append(target)
-                moves.append(Transition(numbers[pair], numbers[target], a.requires | b.requires, a.mark))
+                moves.append(Transition(numbers[pair], numbers[target], a.requires | b.requires, a.mark, a.forbids | b.forbids))
     finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
     # A pair that is final on one side alone is a dead end: finals have no way out.
     return Fragment(numbers[start], finals, tuple(moves))
@@ -258,9 +305,17 @@ def hide_fragment(body: Fragment) -> Fragment:
 def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
     if pattern.strategy is Strategy.ALL:
         return constructor.build(pattern.pattern)
-    if pattern.strategy is not Strategy.STRICT:
+    if pattern.strategy is Strategy.STRICT:
+        return strict(constructor, constructor.build(pattern.pattern))
+    if pattern.strategy not in RULES:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
-    return strict(constructor, constructor.build(pattern.pattern))
+    body = trim(constructor.automaton(constructor.build(pattern.pattern)))
+    bit = TRACKER_BITS + sum(tracker.width for tracker in constructor.trackers)
+    kept = select(body, pattern.strategy, bit=bit, span=pattern.span)
+    constructor.trackers = kept.trackers
+    numbers = [constructor.state() for _ in range(kept.states)]
+    moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for move in kept.transitions)
+    return Fragment(numbers[kept.initial], frozenset(numbers[state] for state in kept.finals), tuple(moves))
 
 
 def strict(constructor: Constructor, body: Fragment) -> Fragment:

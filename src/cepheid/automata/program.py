@@ -5,20 +5,24 @@ Comes in: a rewritten `QueryPlan` without its outermost windows. Goes out: a `Pr
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cepheid.automata.construct import construct
-from cepheid.automata.transform import hide, project, successors
+from cepheid.automata.automaton import Tracker
+from cepheid.automata.construct import MAX_PREDICATES, construct
+from cepheid.automata.strategies import select
+from cepheid.automata.transform import coverage, hide, project, successors
+from cepheid.errors import LimitError
+from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import Pattern, Select
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cepheid.automata.automaton import Automaton, Mark, Predicate
-    from cepheid.language.syntax import Strategy
+    from cepheid.automata.automaton import Automaton, Mark, Predicate, Transition
     from cepheid.schema import EventSchema
 
 
@@ -34,13 +38,23 @@ class Program:
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
-        """What the bits of a letter mean: bit i is predicates[i]."""
+        """What the first bits of a letter mean: bit i is predicates[i]."""
         return self.automaton.predicates
 
     @property
+    def trackers(self) -> tuple[Tracker, ...]:
+        """What runs beside the stream, so that its states are the other bits of the letters."""
+        return self.automaton.trackers
+
+    @property
+    def tracker_bits(self) -> int:
+        """How many bits of a letter the trackers have."""
+        return sum(tracker.width for tracker in self.trackers)
+
+    @property
     def bits(self) -> int:
-        """How many bits a letter has."""
-        return len(self.automaton.predicates)
+        """How many bits a letter has, predicates and trackers."""
+        return len(self.automaton.predicates) + self.tracker_bits
 
     @property
     def initial(self) -> int:
@@ -76,13 +90,19 @@ class Program:
 
     @cached_property
     def droppable(self) -> bool:
-        """Whether events that are not `relevant` can be left out without changing a match (engine.md, section 1): every state waits."""
-        return self.automaton.waiting
+        """Whether events that are not `relevant` can be left out without changing a match (engine.md, section 1): there every state waits."""
+        automaton = self.automaton
+        if automaton.waiting:
+            return True
+        inner = set(range(automaton.states)) - {automaton.initial} - automaton.finals
+        return all(coverage([t for t in automaton.outgoing[state] if _stays(t)], self.relevant_masks) for state in inner)
 
     @cached_property
     def relevant_masks(self) -> tuple[int, ...]:
-        """Minimal letter masks: a letter is relevant if it has all bits of one of them."""
-        masks = {t.requires for t in self.automaton.transitions if not t.waits}
+        """Minimal masks over the predicates: a letter is relevant if it has all bits of one of them."""
+        real = (1 << len(self.predicates)) - 1
+        moves = [t for t in self.automaton.transitions if not _stays(t)] + [t for tracker in self.trackers for t in tracker.moves]
+        masks = {t.requires & real for t in moves}
         return tuple(sorted(mask for mask in masks if not any(other != mask and other & mask == other for other in masks)))
 
     def relevant(self, letter: int) -> bool:
@@ -94,8 +114,14 @@ class Program:
         """32 bytes that differ when the automaton, its predicates or their types differ."""
         automaton = self.automaton
         moves = [(t.source, t.target, t.requires, t.forbids, None if t.mark is None else sorted(t.mark)) for t in automaton.transitions]
-        text = repr((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates))
+        trackers = [(t.bit, t.states, [(m.source, m.target, m.requires, m.forbids) for m in t.moves]) for t in automaton.trackers]
+        text = repr((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *trackers))
         return hashlib.sha256(text.encode()).digest()
+
+
+def _stays(transition: Transition) -> bool:
+    """Whether an event that takes the transition changes nothing by it."""
+    return transition.source == transition.target and transition.mark is None
 
 
 def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
@@ -104,7 +130,36 @@ def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str
     strategy: STRICT is built into the automaton; ANY and ALL are not its business. variables: what the matches show, None: all; matches that agree on
     interval and variables are one. Raises NotSupportedError and LimitError as `construct`.
     """
-    if strategy.value == "STRICT":
+    if strategy is Strategy.STRICT:
         pattern = Select(strategy, pattern, span=pattern.span)
     automaton = construct(pattern, schema)
     return Program(hide(automaton if variables is None else project(automaton, variables)))
+
+
+def strategy_program(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
+    """The program of NXT, LAST or MAX over a whole rewritten pattern without any window, with a tracker (`strategies`).
+
+    Its matches are the strategy's among all that start at any time: neither windows nor consumption bound what it compares. variables, errors:
+    as for `program_of`.
+    """
+    return program_of(Select(strategy, pattern, span=pattern.span), schema, variables=variables, strategy=Strategy.ALL)
+
+
+def end_program(program: Program, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
+    """What NXT, LAST or MAX keeps of the matches of a program among those that end at one event: the events are a window up to it.
+
+    The letters have the bits of `program`, then one that only the window's last event has (a tracker without moves, which the evaluation sets),
+    then those of one more tracker if it needs one, which begins with the window. variables: what the matches show, None: all. Raises
+    LimitError as `strategies.select`, and past MAX_PREDICATES.
+    """
+    ends = Tracker(program.bits, 2, ())
+    automaton = dataclasses.replace(program.automaton, trackers=(*program.trackers, ends))
+    kept = select(automaton, strategy, bit=program.bits + 1, last=ends.mask)
+    found = Program(hide(kept if variables is None else project(kept, variables)))
+    if found.bits > MAX_PREDICATES:
+        raise LimitError(
+            f"the query has {len(program.predicates)} distinct predicates, and choosing by {strategy.value} needs"
+            f" {found.bits - len(program.predicates)} bits beside them; together the limit is {MAX_PREDICATES} (MAX_PREDICATES)",
+            help="split the query, or compute a column that joins some of the conditions",
+        )
+    return found

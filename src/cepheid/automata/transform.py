@@ -10,7 +10,7 @@ from cepheid.automata.automaton import Automaton, Mark, Transition, order
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 MAX_DETERMINISTIC_STATES = 5_000
 """Macro states that an eager determinization may make; evaluation determinizes lazily and has no such bound."""
@@ -28,7 +28,8 @@ def trim(automaton: Automaton) -> Automaton:
         for t in automaton.transitions
         if t.source in keep and t.target in keep
     )
-    return Automaton(len(ordered), 0, frozenset(number[s] for s in automaton.finals & keep), order(moves), automaton.predicates)
+    finals = frozenset(number[s] for s in automaton.finals & keep)
+    return dataclasses.replace(automaton, states=len(ordered), initial=0, finals=finals, transitions=order(moves))
 
 
 def _closure(start: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
@@ -133,24 +134,31 @@ def determinize(automaton: Automaton) -> Automaton:
             if step.unmarked:
                 moves.append(Transition(numbers[macro], number(step.unmarked), requires, None, forbids))
     accepting = frozenset(n for macro, n in numbers.items() if macro & finals)
-    return trim(Automaton(len(numbers), 0, accepting, order(moves), automaton.predicates))
+    return trim(dataclasses.replace(automaton, states=len(numbers), initial=0, finals=accepting, transitions=order(moves)))
 
 
 def _cubes(automaton: Automaton, macro: int) -> Iterator[tuple[int, int]]:
-    """Exclusive and exhaustive (requires, forbids) masks that decide every transition of a macro state.
+    """Exclusive and exhaustive (requires, forbids) masks that decide every transition of a macro state."""
+    return cubes([move for state in members(macro) for move in automaton.outgoing[state]], automaton)
 
-    An event has one type, so a cube that requires a type forbids every other type.
+
+def cubes(moves: Sequence[Transition], automaton: Automaton) -> Iterator[tuple[int, int]]:
+    """Exclusive and exhaustive (requires, forbids) masks over the automaton's letters, each of which enables all of a move or nothing of it.
+
+    An event has one type, so a cube that requires a type forbids every other type; trackers have no states but theirs. Exponential in the
+    number of bits that the moves look at, if they all do.
     """
-    types = [1 << index for index, predicate in enumerate(automaton.predicates) if predicate.type is not None]
+    types = type_bits(automaton)
     needed = 0
-    for state in members(macro):
-        for move in automaton.outgoing[state]:
-            needed |= move.requires | move.forbids
-    bits = sorted((1 << index for index in members(needed)), key=lambda bit: (bit not in types, bit))
+    for move in moves:
+        needed |= move.requires | move.forbids
+    bits = sorted((1 << index for index in members(needed)), key=lambda bit: (not bit & types, bit))
     todo: list[tuple[int, int, int]] = [(0, 0, 0)]
     while todo:
         depth, requires, forbids = todo.pop()
-        if depth == len(bits) or not _open(automaton, macro, requires, forbids):
+        if not all(tracker.possible(requires, forbids) for tracker in automaton.trackers):
+            continue
+        if depth == len(bits) or not _open(moves, requires, forbids):
             yield requires, forbids
             continue
         bit = bits[depth]
@@ -158,15 +166,81 @@ def _cubes(automaton: Automaton, macro: int) -> Iterator[tuple[int, int]]:
             todo.append((depth + 1, requires, forbids))
             continue
         todo.append((depth + 1, requires, forbids | bit))
-        others = sum(other for other in types if other != bit) if bit in types else 0
-        todo.append((depth + 1, requires | bit, forbids | others))
+        todo.append((depth + 1, requires | bit, forbids | (types & ~bit if bit & types else 0)))
 
 
-def _open(automaton: Automaton, macro: int, requires: int, forbids: int) -> bool:
-    """Whether some transition of the macro state is neither enabled for all nor disabled for all letters of the cube."""
-    for state in members(macro):
-        for move in automaton.outgoing[state]:
-            excluded = move.requires & forbids or move.forbids & requires
-            if not excluded and (move.requires & ~requires or move.forbids & ~forbids):
-                return True
+def type_bits(automaton: Automaton) -> int:
+    """The letter bits that test the event's type: an event has one of them at most."""
+    return sum(1 << index for index, predicate in enumerate(automaton.predicates) if predicate.type is not None)
+
+
+def _open(moves: Sequence[Transition], requires: int, forbids: int) -> bool:
+    """Whether some move is neither enabled for all nor disabled for all letters of the cube."""
+    for move in moves:
+        excluded = move.requires & forbids or move.forbids & requires
+        if not excluded and (move.requires & ~requires or move.forbids & ~forbids):
+            return True
     return False
+
+
+def united(cubes: Iterable[tuple[int, int]], types: int) -> tuple[tuple[int, int], ...]:
+    """The same letters in fewer (requires, forbids) masks, sorted; a type forbidden beside another one required says nothing.
+
+    types: the bits of which a letter has at most one. Not always the fewest; quadratic.
+    """
+    found = {(requires, forbids & ~types if requires & types else forbids) for requires, forbids in cubes}
+    todo = sorted(found)
+    while todo:
+        cube = todo.pop()
+        both = next(_unions(cube, found, types), None) if cube in found else None
+        if both is not None:
+            other, union = both
+            found -= {cube, other}
+            found.add(union)
+            todo.append(union)
+    return tuple(sorted(found))
+
+
+def _unions(cube: tuple[int, int], cubes: Iterable[tuple[int, int]], types: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Each other cube whose union with this one is a cube, and that."""
+    requires, forbids = cube
+    for other in cubes:
+        if other == cube:
+            continue
+        bit = requires ^ other[0]
+        if bit & (bit - 1):
+            continue
+        if not bit:  # the same requirements: one is inside the other
+            if not other[1] & ~forbids:
+                yield other, other
+            continue
+        positive, negative = (cube, other) if requires & bit else (other, cube)
+        if bit & types:
+            if bit & negative[1] and positive[1] == negative[1] & ~types:
+                yield other, (negative[0], negative[1] & ~bit)
+        elif negative[1] == positive[1] | bit:
+            yield other, (negative[0], positive[1])
+
+
+def coverage(moves: Sequence[Transition], masks: Iterable[int]) -> bool:
+    """Whether every letter that has all bits of none of the masks enables one of the moves; False also where that takes too long to find out."""
+    masks = tuple(masks)
+    todo, steps = [(0, 0)], 0
+    while todo:
+        requires, forbids = todo.pop()
+        steps += 1
+        if any(not mask & ~requires for mask in masks):
+            continue
+        possible = [move for move in moves if not move.requires & forbids and not move.forbids & requires]
+        if any(not move.requires & ~requires and not move.forbids & ~forbids for move in possible):
+            continue
+        undecided = [(move.requires & ~requires) | (move.forbids & ~forbids) for move in possible]
+        if not undecided or steps > COVERAGE_STEPS:
+            return False
+        bit = undecided[0] & -undecided[0]
+        todo += [(requires | bit, forbids), (requires, forbids | bit)]
+    return True
+
+
+COVERAGE_STEPS = 10_000
+"""Cases that `coverage` tells apart."""

@@ -157,7 +157,7 @@ def _transition(automaton: Automaton, move: Transition) -> str:
     required = [predicate for bit, predicate in enumerate(automaton.predicates) if move.requires >> bit & 1]
     names = [predicate_text(predicate) for predicate in sorted(required, key=lambda predicate: predicate.type is None)]
     names += [f"not ({predicate_text(predicate)})" for bit, predicate in enumerate(automaton.predicates) if move.forbids >> bit & 1]
-    condition = " and ".join(names) or "any event"
+    condition = " and ".join([*names, *automaton.tracked(move)]) or "any event"
     mark = "no mark" if move.mark is None else f"mark {', '.join(sorted(move.mark)) or 'hidden'}"
     return f"{move.source} -> {move.target}  {condition}: {mark}"
 
@@ -170,6 +170,10 @@ def program_text(compiled: Compiled) -> str:
     """The letters and labels of the program."""
     program = compiled.program
     lines = [f"letter bit {bit}: {predicate_text(predicate)}" for bit, predicate in enumerate(program.predicates)]
+    lines += [
+        f"letter bits {tracker.bit} to {tracker.bit + tracker.width - 1}: tracker {number}, {tracker.states} states, for a nested strategy"
+        for number, tracker in enumerate(program.trackers, 1)
+    ]
     lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]
     dropped = "can be left out before" if compiled.droppable else "stay: the pattern counts or compares positions"
     lines += [f"events with an irrelevant letter {dropped}", f"fingerprint {compiled.fingerprint.hex()[:16]}"]

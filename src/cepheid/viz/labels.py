@@ -68,12 +68,15 @@ def links(automaton: Automaton) -> list[Link]:
 
 @dataclass(frozen=True, slots=True)
 class Cube:
-    """A condition on letters: one of all types but `others`, or the types `types`; and conditions that hold or do not, by their bits."""
+    """A condition on letters: one of all types but `others`, or the types `types`; conditions that hold or do not, by their bits; and what
+    trackers say, as texts.
+    """
 
     types: frozenset[int] = frozenset()
     others: frozenset[int] = frozenset()
     holds: frozenset[int] = frozenset()
     fails: frozenset[int] = frozenset()
+    tracked: tuple[str, ...] = ()
 
 
 def cube_of(automaton: Automaton, move: Transition) -> Cube:
@@ -82,7 +85,8 @@ def cube_of(automaton: Automaton, move: Transition) -> Cube:
     required = frozenset(bit for bit in range(len(automaton.predicates)) if move.requires >> bit & 1)
     forbidden = frozenset(bit for bit in range(len(automaton.predicates)) if move.forbids >> bit & 1)
     types = required & kinds
-    return Cube(types, frozenset() if types else forbidden & kinds, required - kinds, forbidden - kinds)
+    others = frozenset() if types else forbidden & kinds
+    return Cube(types, others, required - kinds, forbidden - kinds, tuple(automaton.tracked(move)))
 
 
 def unite(cubes: Sequence[Cube]) -> list[Cube]:
@@ -110,13 +114,15 @@ MOST = 64
 
 def _united(first: Cube, second: Cube) -> Cube | None:
     """One cube for two, if there is one."""
+    if first.tracked != second.tracked:
+        return None
     if first.types == second.types and first.others == second.others:
         bits = first.holds ^ second.holds
         if len(bits) <= 1 and bits == first.fails ^ second.fails:
-            return Cube(first.types, first.others, first.holds - bits, first.fails - bits)
+            return Cube(first.types, first.others, first.holds - bits, first.fails - bits, first.tracked)
     for one, rest in ((first, second), (second, first)):
         if len(one.types) == 1 and not rest.types and one.types <= rest.others and (one.holds, one.fails) == (rest.holds, rest.fails):
-            return Cube(frozenset(), rest.others - one.types, one.holds, one.fails)
+            return Cube(frozenset(), rest.others - one.types, one.holds, one.fails, one.tracked)
     return None
 
 
@@ -133,6 +139,7 @@ def condition(automaton: Automaton, cube: Cube) -> str:
     conditions = [_test(automaton, bit) for bit in sorted(cube.holds)]
     conditions = [_operand(each) if len(conditions) > 1 else each for each in conditions]
     conditions += [f"NOT ({_test(automaton, bit)})" for bit in sorted(cube.fails)]
+    conditions += cube.tracked
     return f"{text}[{' AND '.join(conditions)}]" if conditions else text
 
 

@@ -1,0 +1,323 @@
+"""Trackers beside an evaluation: what nested strategies know of the stream before their matches begin, as bits of the letters.
+
+Comes in: letters of the predicates. Goes out: the same letters with the states of the program's trackers before each event, for the
+evaluation behind. All trackers of a program run as one deterministic automaton (a state is a tuple of theirs), determinized as the stream asks for
+it; a partition costs one number. They see the whole stream: windows, consumption and limits are the evaluation's alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from cepheid.engine.letters import LetterCodes
+from cepheid.engine.pools import power_of_two
+from cepheid.errors import LimitError, SnapshotError
+from cepheid.kernel import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cepheid.automata.automaton import Tracker
+    from cepheid.automata.program import Program
+    from cepheid.engine.evaluation import Chunk
+
+Array = np.ndarray[Any, Any]
+
+TABLE_ENTRIES = 1 << 22
+"""Bound of the transition table, in (state, letter) pairs of 4 bytes; past it only the states that partitions are in are kept."""
+
+STATE_LIMIT = 1 << 24
+"""Different states that the partitions of one evaluation may be in at one time."""
+
+UNKNOWN = -1
+
+
+class Trackers:
+    """The run state of trackers over any number of partitions.
+
+    trackers: in the order in which they read each other's bits. bits: width of the letters that come in. variant: of the kernel. O(1) per event.
+    """
+
+    def __init__(self, trackers: Sequence[Tracker], *, bits: int, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
+        self.trackers = tuple(trackers)
+        self.entries = entries
+        self.kernel = kernel("track", variant)
+        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
+        self.codes = LetterCodes(bits)
+        self.records: Array = np.zeros(1, np.int32)
+        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._forget(states=4, codes=4)
+        self._number((0,) * len(self.trackers))
+
+    def _forget(self, *, states: int, codes: int) -> None:
+        self.states: list[tuple[int, ...]] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._bits: Array = np.zeros(states, np.uint64)
+        self._table: Array = np.full((states, codes), UNKNOWN, np.int32)
+
+    def read(
+        self, letters: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False, narrow: bool = False
+    ) -> Array:
+        """The letters of a batch with the bits of the trackers before each event: uint64, uint32 where `narrow`.
+
+        letters, cuts, slots, continued: as for `Evaluation.feed`. Raises LimitError past STATE_LIMIT. Linear.
+        """
+        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
+        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
+        if len(slots):
+            self.ensure_slots(int(slots.max()) + 1)
+        rows = np.where(slots < 0, np.int32(-1), slots + np.int32(1)).astype(np.int32, copy=False)
+        letters = np.ascontiguousarray(letters, np.uint64)
+        out: Array = np.empty(len(letters), np.uint64)
+        batch = (letters, self.codes.begin(letters), cuts, rows)
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("state", 0), ("continued", continued)):
+            self._vector[self.field[name]] = value
+        run, exits = self.kernel.run, self.kernel.EXITS
+        while code := run(*self._arguments(batch, out)):
+            index = int(batch[1][self._get("row")]) & self.codes.letter_mask
+            if exits[code] == "letter":
+                self._learn(index)
+            else:
+                self._fill(int(self.codes.lut[index]))
+        return out.astype(np.uint32) if narrow else out
+
+    def _arguments(self, batch: tuple[Array, ...], out: Array) -> tuple[Any, ...]:
+        self._vector[self.field["codes"]] = self._table.shape[1]
+        self._vector[self.field["letter_mask"]] = self.codes.letter_mask
+        arrays = (self._vector, *batch, self.codes.lut, self._table.reshape(-1), self._bits, self.records, out)
+        return arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self.field[name]])
+
+    def _learn(self, index: int) -> None:
+        code = self.codes.learn(index)
+        if code >= self._table.shape[1]:
+            self._resize(len(self._bits), 2 * self._table.shape[1])
+
+    def _fill(self, code: int) -> None:
+        """Make the transition known that the kernel asks for."""
+        state = self._get("state")
+        letter = self.codes.letters[code] | int(self._bits[state])
+        after = tuple(tracker.successor(own, letter) for tracker, own in zip(self.trackers, self.states[state], strict=True))
+        if (
+            after not in self._numbers
+            and len(self.states) == len(self._bits)
+            and not self._resize(2 * len(self._bits), self._table.shape[1])
+        ):
+            return
+        self._table[state, code] = self._number(after)
+
+    def _number(self, state: tuple[int, ...]) -> int:
+        """The number of a state, a new one if need be (there must be room)."""
+        number = self._numbers.setdefault(state, len(self.states))
+        if number == len(self.states):
+            self.states.append(state)
+            self._bits[number] = sum(own << tracker.bit for tracker, own in zip(self.trackers, state, strict=True))
+        return number
+
+    def _resize(self, states: int, codes: int) -> bool:
+        """Make room; False where that would pass the bound: then all is forgotten but the states in use, and the kernel has to ask again."""
+        if states * codes > self.entries:
+            self._renumber()
+            return False
+        self._reserve(states, codes)
+        return True
+
+    def _reserve(self, states: int, codes: int) -> None:
+        larger: Array = np.full((states, codes), UNKNOWN, np.int32)
+        larger[: self._table.shape[0], : self._table.shape[1]] = self._table
+        self._table = larger
+        self._bits = np.concatenate([self._bits, np.zeros(states - len(self._bits), np.uint64)])
+
+    def _renumber(self) -> None:
+        used, places = np.unique(np.append(self.records, np.int32(self._get("state"))), return_inverse=True)
+        kept = [self.states[number] for number in used.tolist()]
+        if len(kept) > STATE_LIMIT:
+            raise LimitError(
+                f"the nested strategies of all partitions are in {len(kept)} different states, and the limit is {STATE_LIMIT} (STATE_LIMIT)",
+                help="apply the strategies to shorter patterns, or spread the partitions over more evaluations",
+            )
+        self.codes.forget()
+        self._forget(states=power_of_two(2 * len(kept) + 2), codes=4)
+        self.entries = max(self.entries, 16 * self._table.size)
+        self._number((0,) * len(self.trackers))
+        numbers = np.array([self._number(state) for state in kept], np.int32)[places]
+        self.records = numbers[:-1].copy()
+        self._vector[self.field["state"]] = numbers[-1]
+
+    # ------------------------------------------------------------------------------------------------------------- partitions
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        if count + 1 > len(self.records):
+            records: Array = np.zeros(max(count + 1, 2 * len(self.records)), np.int32)
+            records[: len(self.records)] = self.records
+            self.records = records
+
+    def release(self, slots: Array) -> None:
+        """Begin anew in these slots."""
+        self.records[np.asarray(slots, np.int64) + 1] = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables and states."""
+        return int(self.records.nbytes + self._table.nbytes + self._bits.nbytes + self.codes.nbytes)
+
+    def dump(self) -> dict[str, bytes]:
+        """The states of all partitions as named sections: `tracker_states` (int32, a row of one number per tracker for each record)."""
+        states = np.array([self.states[number] for number in self.records.tolist()], "<i4").reshape(len(self.records), len(self.trackers))
+        return {"tracker_states": states.tobytes()}
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        if "tracker_states" not in sections or len(sections["tracker_states"]) % (4 * len(self.trackers)):
+            raise _damaged("tracker_states")
+        states = np.frombuffer(sections["tracker_states"], "<i4").reshape(-1, len(self.trackers))
+        if not len(states) or (states < 0).any() or (states >= [tracker.states for tracker in self.trackers]).any():
+            raise _damaged("tracker_states")
+        distinct, places = np.unique(states, axis=0, return_inverse=True)
+        if len(distinct) >= len(self._bits):
+            self._reserve(power_of_two(len(distinct) + 1), self._table.shape[1])
+        numbers = np.array([self._number(tuple(state)) for state in distinct.tolist()], np.int32)
+        self.records = numbers[places.reshape(-1)]
+
+
+def _damaged(section: str) -> SnapshotError:
+    return SnapshotError(
+        f"the snapshot is damaged: its section `{section}` does not fit", help="use another snapshot, or start again without it"
+    )
+
+
+class Running(Protocol):
+    """What batch, recognizer and workers ask of an evaluation; see `cepheid.engine.evaluation.Evaluation`."""
+
+    @property
+    def marked(self) -> Array:
+        """uint8 per row of the last batch: 1 where the event may appear in a match."""
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch."""
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots."""
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state as named sections."""
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, fresh, from what `dump` gave."""
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+
+    @property
+    def skipped(self) -> int:
+        """Events passed without a step."""
+
+
+class Tracked:
+    """An evaluation whose letters get the bits of the program's trackers first; the same interface.
+
+    evaluation: of `program`, without state. Costs O(1) per event beside it, and one number per partition.
+    """
+
+    def __init__(self, evaluation: Running, program: Program, *, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
+        self.evaluation = evaluation
+        self.program = program
+        self.trackers = Trackers(program.trackers, bits=len(program.predicates), variant=variant, entries=entries)
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch, as `Evaluation.feed`; letters: of the predicates alone."""
+        tracked = self.trackers.read(letters, cuts=cuts, slots=slots, continued=continued, narrow=self.program.bits <= 32)
+        self.evaluation.feed(tracked, times, sink=sink, cuts=cuts, slots=slots, continued=continued)
+
+    @property
+    def marked(self) -> Array:
+        """uint8 per row of the last batch: 1 where the event may appear in a match."""
+        return self.evaluation.marked
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+        self.trackers.release(slots)
+        self.evaluation.release(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots. Trackers go on."""
+        return self.evaluation.expire(time)
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.trackers.ensure_slots(count)
+        self.evaluation.ensure_slots(count)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return self.trackers.nbytes + self.evaluation.memory_usage()
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state as named sections."""
+        return {**self.evaluation.dump(), **self.trackers.dump()}
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        self.trackers.load(sections)
+        self.evaluation.load(sections)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+        return self.evaluation.wasteful
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self.evaluation.triggers
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+        return self.evaluation.matches
+
+    @property
+    def skipped(self) -> int:
+        """Events passed without a step."""
+        return self.evaluation.skipped
