@@ -58,13 +58,15 @@ class Chunk:
     """Consecutive matches; the arrays belong to the receiver and are never written again.
 
     offsets: int64, n + 1; match k is positions[offsets[k]:offsets[k + 1]]. positions: int64, 0-based positions in the partition, ascending
-    per match. labels: uint16, parallel to positions. segments: int32, n: which segment of the call the match ended in.
+    per match. labels: uint16, parallel to positions. segments: int32, n: which segment of the call the match ended in. counts (COUNT(*) only):
+    uint64, (n, limbs), least limb first, limbs >= 2: each is the number of matches of a trigger, whose one mark is its event.
     """
 
     offsets: Array
     positions: Array
     labels: Array
     segments: Array
+    counts: Array | None = None
 
     def __len__(self) -> int:
         return len(self.segments)

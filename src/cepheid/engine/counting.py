@@ -1,0 +1,623 @@
+"""COUNT(*): the exact number of matches per trigger, without enumerating them.
+
+Comes in: letters, as for `cepheid.engine.evaluation.Evaluation`, which has the same interface. Goes out: per trigger one mark, at the event that
+ends the matches, and their number as limbs of 64 bits. The kernel's docstring (`cepheid.kernel.counting`) has the method: a sliding product of
+transition counts over two stacks. Here are its blocks, its tables, and the widths of rows and numbers, which grow with the stream.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.blocks import BLOCK_LIMIT, DATA, DIRECTORY, HEAD, MASK, TAIL, Blocks, Layout, Ring
+from cepheid.engine.evaluation import CHUNK_MATCHES, CONSUME, FIRST_CHUNK, ROW_LIMIT, SHRINK_FROM, SHRINK_RATIO, Chunk
+from cepheid.engine.pools import power_of_two, ragged
+from cepheid.engine.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
+from cepheid.errors import LimitError, SnapshotError
+from cepheid.kernel import kernel
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Array = np.ndarray[Any, Any]
+
+COUNT_LIMBS = 1 << 12
+"""Greatest width of the numbers of an evaluation, in limbs of 64 bits: 78,000 decimal digits."""
+
+COUNT_STATES = 1 << 10
+"""Most macro states that the rows of an evaluation have room for."""
+
+COLLECT_FROM = 64
+"""Macro states from which on those that are no longer alive are looked for before the rows grow."""
+
+CHUNK_LIMBS = 1 << 20
+"""Most limbs in one chunk of counts (8 bytes each), where a count is not wider."""
+
+WINDOW_HELP = "bound the matches by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`, or by CONSUME BY"
+
+POSITION, LOW, EPOCH, MIDDLE, LIVE, PLAIN, TURN, WORDS = range(8)
+"""The words of a block's header as the kernel has them, and their number."""
+
+KEPT = 3
+"""Words of the header that outlive `CountEvaluation.expire`."""
+
+ENTRY = 4
+"""Words of an entry before its row: position, time, letter code, what was alive before it."""
+
+SLOT_COLUMNS = ("slot", "position", "low", "stored")
+"""Per partition in a snapshot; stored: its events (under a window), or its rows (0 or 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountSizes:
+    """First sizes of what grows (powers of two); tests make them tiny. places: of a ring. width: of a row. limbs: of a number."""
+
+    places: int = 4
+    width: int = 4
+    limbs: int = 1
+    chunk: int = FIRST_CHUNK
+    most_chunk: int = CHUNK_MATCHES
+    table: int = TABLE_ENTRIES
+    collect: int = COLLECT_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large the parts of a block are. width: numbers of a row. rows: rows of the matrix. size: limbs of a number."""
+
+    width: int
+    rows: int
+    size: int
+
+    @property
+    def row(self) -> int:
+        """Words of a row."""
+        return self.width * self.size
+
+    @property
+    def words(self) -> int:
+        """Words of a block without its ring."""
+        return WORDS - 1 + self.width + self.rows * self.row + len(DIRECTORY)
+
+    def layout(self) -> Layout:
+        """The block of a new partition: only the initial macro state is alive, and the matrix is the identity."""
+        header = (0, 0, 0, 0, 1, 1, 0)
+        return Layout((*header, *(0,) * (self.width + self.rows * self.row)), (Ring(ENTRY + self.row, dated=False),), kept=KEPT)
+
+    def parts(self, words: Array) -> tuple[Array, Array, Array]:
+        """Header (n, 7), alive (n, width) and matrix (n, rows, width, size) of the plain words of n blocks."""
+        header, alive, matrix = np.split(words, [TURN + 1, TURN + 1 + self.width], axis=1)
+        return header, alive, matrix.reshape(len(words), self.rows, self.width, self.size)
+
+
+class CountEvaluation:
+    """The run state of COUNT(*) for one program over any number of partitions; arguments and interface as those of `Evaluation`.
+
+    limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.
+    With m live macro states and numbers of K limbs: update O(m^2 K) amortized, per trigger O(m^2 K + m K^2); memory O(stored events of the
+    window x m K), without a window O(m K), where K grows with the stream. Raises LimitError past COUNT_LIMBS, COUNT_STATES or BLOCK_LIMIT.
+    """
+
+    def __init__(
+        self,
+        program: Successors,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        consume: Consumption = Consumption.NONE,
+        limit: int | None = None,
+        variant: str | None = None,
+        sizes: CountSizes | None = None,
+    ) -> None:
+        self.sizes = sizes or CountSizes()
+        self.program = program
+        self.window = window
+        self.count_window = count_window
+        self.consume = consume
+        self.limit = limit
+        self.kernel = kernel("counting", variant)
+        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
+        self.marked: Array = np.zeros(0, np.uint8)
+        self.events = 0
+        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._letters: Array = np.zeros(0, np.uint64)
+        self._batch: tuple[Array, ...] = ()
+        self._arguments: tuple[Any, ...] = ()
+        self._sink: Callable[[Chunk], None] | None = None
+        self._collected = -1
+        self._start(self.sizes.limbs)
+        self._outputs(self.sizes.chunk)
+        self._mend = {
+            "letter": self._mend_letter,
+            "transition": self._mend_transition,
+            "output": self._flush,
+            "room": self._mend_room,
+            "wide": self._mend_wide,
+        }
+        self._set("window", 0 if window is None else window)
+        self._set("timed", window is not None)
+        self._set("count_window", 0 if count_window is None else count_window)
+        self._set("consume", CONSUME[consume])
+        self._set("letter_mask", self.table.letter_mask)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a window, and events are stored until they leave it."""
+        return self.window is not None or self.count_window is not None
+
+    def _start(self, size: int) -> None:
+        """No partition, no transition."""
+        self.table = TransitionTable(self.program, entries=self.sizes.table)
+        width = self.sizes.width
+        self._fanout = power_of_two(self.table.fanout + 1)
+        self._collect_at = self.sizes.collect
+        self.shape = Shape(width, width if self.bounded else 1, size)
+        self.blocks = Blocks(self.shape.layout(), places=self.sizes.places)
+        self._work()
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch; `sink` gets the counts of its triggers. Arguments, order and errors as for `Evaluation.feed`."""
+        count = len(letters)
+        if count > ROW_LIMIT:
+            raise LimitError(f"a batch has {count} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
+        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
+        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
+        # Row 0 is the workplace of the partitions that are not kept.
+        rows = np.where(slots < 0, np.int32(-1), slots + np.int32(1)).astype(np.int32, copy=False)
+        self._read(letters, times, cuts, rows, np.zeros(0, np.int64), continued=continued, sink=sink)
+        self.events += count
+
+    def _read(
+        self,
+        letters: Array,
+        times: Array,
+        cuts: Array,
+        rows: Array,
+        positions: Array,
+        *,
+        continued: bool = False,
+        sink: Callable[[Chunk], None] | None = None,
+    ) -> None:
+        self.marked = np.zeros(len(letters), np.uint8)
+        self._letters = letters
+        self._batch = (self.table.begin(letters), np.ascontiguousarray(times, np.int64), cuts, rows, positions)
+        self._sink = sink
+        self._collected = -1
+        self._open()
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", continued)):
+            self._set(name, value)
+        run, exits = self.kernel.run, self.kernel.EXITS
+        self._refresh()
+        while code := run(*self._arguments):
+            self._mend[exits[code]]()
+            self._refresh()
+        self._flush()
+        self._sink = None
+
+    def _open(self) -> None:
+        """Give the partitions of the batch their blocks."""
+        rows = np.maximum(self._batch[3], 0)
+        if len(rows):
+            self.blocks.ensure(int(rows.max()) + 1)
+            self.blocks.open(rows)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
+        self.blocks.release(np.asarray(slots, np.int64) + 1)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        blocks = self.blocks
+        idle = blocks.offsets < 0
+        held = np.flatnonzero(~idle)
+        done = blocks.word(held, EPOCH) != self._get("epoch")
+        if self.bounded:
+            head, tail, data, mask = self._directory(held)
+            done |= head == tail
+            if self.window is not None:
+                newest = blocks.offsets[held] + data + ((tail - 1) & mask) * blocks.layout.rings[0].width
+                done |= (tail > head) & (blocks.words[newest + 1] < max(time - self.window, -(1 << 63)))
+        else:
+            done |= blocks.word(held, PLAIN) == 1
+        idle[held] = done
+        rows = np.flatnonzero(idle)
+        rows = rows[rows > 0]
+        blocks.empty(rows)
+        return rows - 1
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        arrays = (self.marked, self._vector, self._scratch, self._out_positions, self._out_segments, self._out_counts)
+        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.table.nbytes
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        reserved = self.blocks.words
+        return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self._get("triggers")
+
+    @property
+    def matches(self) -> int:
+        """Rows given: one per trigger."""
+        return self._get("triggers")
+
+    @property
+    def skipped(self) -> int:
+        """Events that changed nothing and were passed without a step."""
+        return self._get("skipped")
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return len(self.blocks) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.blocks.ensure(count + 1)
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the stored events.
+
+        Sections: counters; slots (int64, SLOT_COLUMNS per partition that has seen an event); under a window the stored events (positions,
+        times, letters), from which `load` computes the numbers anew; without one macros, and counts (uint64, rows x macros x limbs).
+        """
+        blocks = self.blocks
+        rows = blocks.used
+        words = blocks.plain(rows)
+        position = words[:, POSITION]
+        fresh = words[:, EPOCH] == self._get("epoch")
+        low = np.where(fresh, words[:, LOW], position)
+        state = self._dump_events(rows, position, low) if self.bounded else self._dump_rows(words, fresh)
+        stored, sections = state
+        counters = [self.events, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
+        return {
+            "counters": np.array(counters, "<i8").tobytes(),
+            "slots": np.stack([rows - 1, position, low, stored], axis=1).astype("<i8").tobytes(),
+            **sections,
+        }
+
+    def _dump_events(self, rows: Array, position: Array, low: Array) -> tuple[Array, dict[str, bytes]]:
+        blocks = self.blocks
+        held = np.flatnonzero(blocks.offsets[rows] >= 0)
+        head, tail, data, mask = self._directory(rows[held])
+        owner, index = ragged(head, tail - head)
+        places = blocks.offsets[rows[held]][owner] + data[owner] + (index & mask[owner]) * blocks.layout.rings[0].width
+        oldest = low if self.count_window is None else np.maximum(low, position + 1 - self.count_window)
+        owner = held[owner]
+        kept = blocks.words[places] >= oldest[owner]
+        places, owner = places[kept], owner[kept]
+        letters = np.array(self.table.letters, np.uint64)
+        return np.bincount(owner, minlength=len(rows)), {
+            "positions": blocks.words[places].astype("<i8").tobytes(),
+            "times": blocks.words[places + 1].astype("<i8").tobytes(),
+            "letters": letters[blocks.words[places + 2]].astype("<u8").tobytes(),
+        }
+
+    def _dump_rows(self, words: Array, fresh: Array) -> tuple[Array, dict[str, bytes]]:
+        count = len(self.table.macros)
+        has = fresh & (words[:, PLAIN] == 0)
+        numbers = self.shape.parts(words[has])[2][:, 0, :count].view(np.uint64)
+        used = np.flatnonzero(numbers.any(axis=(0, 2)))
+        macros = [self.table.macros[macro] for macro in used.tolist()]
+        width = max(((macro.bit_length() + 7) // 8 for macro in macros), default=1)
+        return has.astype(np.int64), {
+            "macros": struct.pack("<II", width, self.shape.size) + b"".join(macro.to_bytes(width, "little") for macro in macros),
+            "counts": numbers[:, used].astype("<u8").tobytes(),
+        }
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        Costs what reading the stored events did.
+        """
+        try:
+            self.events, triggers, skipped, epoch = np.frombuffer(sections["counters"], "<i8").tolist()
+            slots = np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64)
+            _check_slots(slots)
+            self._set("epoch", epoch)
+            self._restore(slots, sections)
+        except (KeyError, ValueError, struct.error) as error:
+            if isinstance(error, LimitError):
+                raise
+            raise SnapshotError(
+                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
+            ) from error
+        self._set("triggers", triggers)
+        self._set("skipped", skipped)
+
+    def _restore(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+        rows = slots[:, 0] + 1
+        self.blocks.ensure(int(rows.max(initial=0)) + 1)
+        self.blocks.open(rows)
+        self._set_words(rows, LOW, slots[:, 2])
+        self._set_words(rows, EPOCH, self._get("epoch"))
+        if self.bounded:
+            self._restore_events(slots, sections)
+        else:
+            self._restore_rows(slots, sections)
+        # Not before: replaying the events of a partition moves its position.
+        self._set_words(rows, POSITION, slots[:, 1])
+
+    def _restore_events(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+        positions, times = (np.frombuffer(sections[name], "<i8").astype(np.int64) for name in ("positions", "times"))
+        letters = np.frombuffer(sections["letters"], "<u8").astype(np.uint64)
+        counts = slots[:, 3]
+        if not len(positions) == len(times) == len(letters) == sum(counts.tolist()):
+            raise ValueError("stored events of a snapshot")
+        owner = np.repeat(np.arange(len(slots)), counts)
+        same = np.diff(owner) == 0
+        if (same & ((np.diff(positions) <= 0) | (times[1:] < times[:-1]))).any() or (positions < 0).any():
+            raise ValueError("stored events of a snapshot")
+        if (positions >= slots[owner, 1]).any() or (letters >> np.uint64(self.program.bits)).any():
+            raise ValueError("stored events of a snapshot")
+        mine = np.flatnonzero(counts)
+        cuts = (np.cumsum(counts) - counts)[mine]
+        self._set("replay", 1)
+        self.table.entries = 1 << 62  # no state is given up for a bound of the table
+        self._read(letters, times, cuts, (slots[mine, 0] + 1).astype(np.int32), positions)
+        self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
+        self._set("replay", 0)
+
+    def _restore_rows(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+        width, size = struct.unpack_from("<II", sections["macros"])
+        packed = sections["macros"][8:]
+        if not width or len(packed) % width or not 0 < size <= COUNT_LIMBS:
+            raise ValueError("macro states of a snapshot")
+        macros = [int.from_bytes(packed[at : at + width], "little") for at in range(0, len(packed), width)]
+        rows = slots[slots[:, 3] == 1, 0] + 1
+        numbers = np.frombuffer(sections["counts"], "<u8").reshape(len(rows), len(macros), size).view(np.int64)
+        columns = self.table.adopt(macros)
+        if len(set(columns.tolist())) != len(macros):
+            raise ValueError("macro states of a snapshot")
+        self._shape_up(max(size, self.shape.size))
+        blocks, shape = self.blocks, self.shape
+        matrix = blocks.offsets[rows] + TURN + 1 + shape.width
+        row: Array = np.zeros((len(rows), shape.width, shape.size), np.int64)
+        row[:, columns, :size] = numbers
+        blocks.words[matrix[:, None] + np.arange(shape.row)] = row.reshape(len(rows), shape.row)
+        alive = numbers.any(axis=2)
+        bits = np.where(alive, np.int64(1) << np.minimum(columns, HIGH).astype(np.int64), 0)
+        self._set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
+        self._set_words(rows, PLAIN, 0)
+        owner, column = np.nonzero(alive & (columns >= HIGH))
+        blocks.words[blocks.offsets[rows[owner]] + TURN + 1 + columns[column]] = 1
+        self._check_tops()
+
+    def _set_words(self, rows: Array, word: int, value: Array | int) -> None:
+        self.blocks.words[self.blocks.offsets[rows] + word] = value
+
+    def _directory(self, rows: Array) -> tuple[Array, Array, Array, Array]:
+        """Head, tail, data and mask of the rings of these rows, which have blocks."""
+        first = self.blocks.offsets[rows] + self.blocks.layout.ring(0)
+        words = self.blocks.words
+        return words[first + HEAD], words[first + TAIL], words[first + DATA], words[first + MASK]
+
+    # ------------------------------------------------------------------------------------------------ the kernel's arrays
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self.field[name]])
+
+    def _set(self, name: str, value: int) -> None:
+        self._vector[self.field[name]] = value
+
+    def _work(self) -> None:
+        """What the kernel needs beside the blocks, and the headroom of its numbers: one step adds up at most width * fanout of them."""
+        shape = self.shape
+        self._scratch: Array = np.zeros(shape.width * (shape.row + 1) + shape.size, np.uint64)
+        self._most = (1 << 64 - (shape.width * self._fanout).bit_length()) - 1
+
+    def _refresh(self) -> None:
+        """Collect the arguments of the kernel: arrays are replaced when they grow."""
+        table, blocks, shape = self.table, self.blocks, self.shape
+        values = {"codes": table.codes, "macros": len(table.macros), "width": shape.width, "rows": shape.rows, "size": shape.size}
+        for name, value in {**values, "most": self._most}.items():
+            self._set(name, value)
+        arrays = (
+            self._vector,
+            *self._batch,
+            table.lut,
+            table.marked_of,
+            table.unmarked_of,
+            table.known,
+            table.stirs,
+            table.moves,
+            blocks.offsets,
+            blocks.words,
+            blocks.words.view(np.uint64),
+            self._scratch,
+            self._out_positions,
+            self._out_segments,
+            self._out_counts,
+            self.marked,
+        )
+        self._arguments = arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
+
+    # ------------------------------------------------------------------------------------------------ output
+
+    def _outputs(self, triggers: int) -> None:
+        triggers = max(1, min(triggers, CHUNK_LIMBS // (2 * self.shape.size)))
+        self._out_positions: Array = np.empty(triggers, np.int64)
+        self._out_segments: Array = np.empty(triggers, np.int32)
+        self._out_counts: Array = np.empty(triggers * 2 * self.shape.size, np.uint64)
+
+    def _flush(self) -> None:
+        """Hand the buffered counts over, without limbs that are 0 in all of them; a buffer that was full becomes larger."""
+        count = self._get("buffered")
+        self._set("buffered", 0)
+        if not count:
+            return
+        limbs = 2 * self.shape.size
+        counts = self._out_counts[: count * limbs].reshape(count, limbs)
+        used = max(2, 1 + int(np.flatnonzero(counts.any(axis=0))[-1]))
+        if self._sink is not None:
+            positions, segments = self._out_positions[:count].copy(), self._out_segments[:count].copy()
+            labels: Array = np.zeros(count, np.uint16)
+            self._sink(Chunk(np.arange(count + 1, dtype=np.int64), positions, labels, segments, counts[:, :used].copy()))
+        if count == len(self._out_segments):
+            self._outputs(min(2 * count, self.sizes.most_chunk))
+
+    # ------------------------------------------------------------------------------------------------ transitions
+
+    def _mend_letter(self) -> None:
+        index = int(self._batch[0][self._get("row")]) & self.table.letter_mask
+        if not self.table.learn(index):
+            self._make_room()
+
+    def _mend_transition(self) -> None:
+        if not self.table.fill(self._get("argument"), self._live()):
+            self._make_room()
+        elif len(self.table.macros) > self._collect_at and self._collected != self._get("row") and not self._get("replay"):
+            self._collect()
+        else:
+            self._shape_up(self.shape.size)
+
+    def _live(self) -> list[int]:
+        """The macro states that are alive in the partition being read."""
+        offset = int(self.blocks.offsets[self._get("record")])
+        bits = int(self.blocks.words[offset + LIVE])
+        live = [macro for macro in range(HIGH) if bits >> macro & 1]
+        if bits >> HIGH:
+            alive = offset + TURN + 1
+            live += (HIGH + np.flatnonzero(self.blocks.words[alive + HIGH : alive + self.shape.width])).tolist()
+        return live
+
+    def _make_room(self) -> None:
+        """The table is full: forget what is not alive; where that has just been done, the bound gives way."""
+        if self._collected == self._get("row"):
+            self.table.entries *= 2
+        else:
+            self._collect()
+
+    def _collect(self) -> None:
+        """Forget all transitions, and the macro states that are no longer alive: start again from what a snapshot would hold."""
+        self._flush()
+        saved = ("row", "segment", "segment_end", "record", "continued", "triggers", "skipped", "epoch")
+        values = {name: self._get(name) for name in saved}
+        letters, batch, marked, sink, sections = self._letters, self._batch, self.marked, self._sink, self.dump()
+        slots = self.slots
+        self._start(self.shape.size)
+        self._outputs(self.sizes.chunk)
+        self.ensure_slots(slots)
+        self._restore(np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64), sections)
+        self._letters, self._batch, self.marked, self._sink = letters, (self.table.begin(letters), *batch[1:]), marked, sink
+        self._open()
+        for name, value in values.items():
+            self._set(name, value)
+        self._collected = values["row"]
+        self._collect_at = min(max(self.sizes.collect, 2 * len(self.table.macros)), COUNT_STATES)
+
+    # ------------------------------------------------------------------------------------------------ widths
+
+    def _mend_room(self) -> None:
+        self.blocks.grow(self._get("record"), 0)
+
+    def _mend_wide(self) -> None:
+        """Some number could overflow in the next step: all of them become twice as wide."""
+        self._flush()
+        if 2 * self.shape.size > COUNT_LIMBS:
+            raise LimitError(
+                f"a number of matches needs more than {self.shape.size} limbs of 64 bits, and the limit is {COUNT_LIMBS} (COUNT_LIMBS)",
+                help=WINDOW_HELP,
+            )
+        self._shape_up(2 * self.shape.size)
+        self._outputs(len(self._out_segments))
+
+    def _shape_up(self, size: int) -> None:
+        """Room for the macro states and labels that the table has, and numbers of so many limbs."""
+        width = self.shape.width
+        if len(self.table.macros) > width:
+            width = power_of_two(len(self.table.macros))
+        if width > COUNT_STATES:
+            raise LimitError(
+                f"counting needs {len(self.table.macros)} macro states, and the limit is {COUNT_STATES} (COUNT_STATES)",
+                help="make the pattern more deterministic: shorter counted repetitions, fewer overlapping alternatives, a smaller window",
+            )
+        fanout = power_of_two(self.table.fanout + 1)
+        shape = Shape(width, width if self.bounded else 1, size)
+        if shape != self.shape:
+            self._lay_out(shape)
+        if shape != self.shape or fanout != self._fanout:
+            limbs_changed = size != self.shape.size
+            self.shape, self._fanout = shape, fanout
+            self._work()
+            self._check_tops()
+            if limbs_changed:
+                self._outputs(len(self._out_segments))
+
+    def _lay_out(self, shape: Shape) -> None:
+        """Move all blocks into blocks of this shape; linear in them."""
+        old, blocks = self.blocks, Blocks(shape.layout(), places=self.sizes.places)
+        rows = np.union1d(old.used, np.flatnonzero(old.offsets >= 0))
+        words = old.plain(rows)
+        sections = old.dump(rows, words, np.zeros(len(rows), np.int64))
+        rings = np.frombuffer(sections["rings"], "<i8").reshape(-1, 2)
+        most = power_of_two(int((rings[:, 1] - rings[:, 0]).max(initial=self.sizes.places)))
+        if (total := shape.words + most * (ENTRY + shape.row)) > BLOCK_LIMIT:
+            raise LimitError(
+                f"the numbers of one partition need {total} words of 8 bytes, and the limit is {BLOCK_LIMIT} (BLOCK_LIMIT)",
+                help=WINDOW_HELP,
+            )
+        header, alive, matrix = self.shape.parts(words)
+        entries = np.frombuffer(sections["entries"], "<i8").reshape(-1, ENTRY + self.shape.row)
+        numbers = entries[:, ENTRY:].reshape(len(entries), self.shape.width, self.shape.size)
+        target = (shape.width, shape.size)
+        more = _padded(matrix, (shape.rows, *target)).reshape(len(rows), shape.rows * shape.row)
+        words = np.concatenate([header, _padded(alive, (shape.width,)), more], axis=1)
+        entries = np.concatenate([entries[:, :ENTRY], _padded(numbers, target).reshape(len(entries), shape.row)], axis=1)
+        blocks.ensure(len(old))
+        blocks.load({**sections, "words": words.astype("<i8").tobytes(), "entries": entries.astype("<i8").tobytes()})
+        blocks.empty(rows[old.offsets[rows] < 0])
+        self.blocks = blocks
+
+    def _check_tops(self) -> None:
+        """Say whether some number is too large for the present headroom."""
+        blocks, shape = self.blocks, self.shape
+        rows = np.flatnonzero(blocks.offsets >= 0)
+        words = blocks.plain(rows)
+        wide = bool((shape.parts(words)[2][..., -1].view(np.uint64) > self._most).any())
+        head, tail, data, mask = self._directory(rows)
+        owner, index = ragged(head, tail - head)
+        places = blocks.offsets[rows[owner]] + data[owner] + (index & mask[owner]) * (ENTRY + shape.row) + ENTRY + shape.size - 1
+        tops = blocks.words[places[:, None] + np.arange(shape.width) * shape.size]
+        self._set("too_wide", wide or bool((tops.view(np.uint64) > self._most).any()))
+
+
+def _padded(array: Array, shape: tuple[int, ...]) -> Array:
+    """The array with zeros behind it in all dimensions but the first."""
+    larger: Array = np.zeros((len(array), *shape), array.dtype)
+    larger[(slice(None), *map(slice, array.shape[1:]))] = array
+    return larger
+
+
+def _check_slots(slots: Array) -> None:
+    """ValueError unless the partitions of a snapshot can be."""
+    slot, position, low, stored = slots.T
+    right = len(np.unique(slot)) == len(slot) and bool(((slot >= -1) & (low >= 0) & (low <= position) & (stored >= 0)).all())
+    if not right:
+        raise ValueError("partitions of a snapshot")

@@ -1,0 +1,626 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
+"""The counting kernel: letters in, the exact number of matches per trigger out, without enumerating them; one source as `match`.
+
+Determinized with respect to labels, every match has one run, so counting matches is counting paths. An event with letter a is a matrix over
+the macro states: N_a[X][Y] = the number of labels that lead from X to Y, plus 1 if Y is X's successor without a mark. The initial macro
+state 0 waits before the match: N_a[0][0] = 1. With e the unit row of 0 and f[X] = the number of labels on which X accepts the event at `end`:
+
+    count(end) = e . N[oldest] .. N[end - 1] . f[end]          the product over a sliding window: two stacks
+
+FRONT: for each older event p a row e . N[p] .. N[middle - 1]. BACK: the newer events with their letters, and one matrix N[middle] .. N[end - 1],
+of which only the rows that the oldest front row needs are kept up to date (rows of newer events need fewer). An event multiplies the matrix
+from the right; the window's move drops a front row; when it reaches the back, the back is turned over: suffix products from the right. A
+trigger costs row . (matrix . f). Events that change nothing for what is alive are not stored. Without a window there is one row, and no stack.
+
+Numbers are exact: `size` limbs of 64 bits, least first. Before one could overflow `run` returns "wide", and all are made twice as wide: no
+number of a finished step has its top limb above `most`, and one step adds up fewer terms than that leaves room for.
+
+A BLOCK (see `cepheid.engine.blocks`) is one partition: HEADER, one word per macro state (1: alive, used from 62 on), the matrix (`rows` x width
+numbers), and one ring with an entry per stored event: position, time, letter code, the macro states alive before it (as bits, 62 stands for all
+from 62 on), and, once it is in the front, its row (width numbers). `pool` and `limbs` are the same memory, once signed and once not.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+
+COMPILED = cython.compiled
+
+# Exit codes of `run`, in the order of their numbers.
+EXITS = ("done", "letter", "transition", "output", "room", "wide")
+
+# What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
+FIELDS = (
+    "row",  # 0 next row of the batch
+    "segment",  # 1 index of the segment being read, -1 before the first
+    "segment_end",  # 2 row where it ends
+    "record",  # 3 place in `offsets` of the block being read, -1 none
+    "window",  # 4 ! time window
+    "timed",  # 5 ! 1 with a time window
+    "count_window",  # 6 ! position window, 0 none
+    "consume",  # 7 ! 0 nothing, 1 the partition's starts, 2 the starts of all partitions
+    "epoch",  # 8 triggers so far, with consume 2
+    "codes",  # 9 ! letter codes per row of the transition table
+    "letter_mask",  # 10 !
+    "macros",  # 11 ! macro states in the table
+    "width",  # 12 ! macro states that fit in a row
+    "rows",  # 13 ! rows of the matrix: width, or 1 without a window
+    "size",  # 14 ! limbs of a number
+    "most",  # 15 ! greatest top limb of a number
+    "too_wide",  # 16 1: some number is above it
+    "buffered",  # 17 triggers in the output
+    "argument",  # 18 of the exit code
+    "triggers",  # 19 events that ended a match
+    "skipped",  # 20 events passed by the skip loop
+    "continued",  # 21 ! 1: the first segment goes on with block 0
+    "replay",  # 22 ! 1: restore a state from its stored events: positions are given, nothing is counted
+)
+
+# The first words of a block.
+HEADER = (
+    "position",  # 0 of the partition's next event
+    "low",  # 1 least position that consumption lets a match start at
+    "epoch",  # 2 that the block was last read in
+    "middle",  # 3 first entry of the back
+    "live",  # 4 macro states as bits, 62 stands for all from 62 on
+    "plain",  # 5 1: the matrix is the identity (and not written)
+    "turn",  # 6 while the back is turned over, 1 + the entry that is next, else 0
+)
+
+
+def run(
+    S: cython.longlong[::1],
+    letters: cython.const[cython.uint][::1],
+    times: cython.const[cython.longlong][::1],
+    cuts: cython.const[cython.longlong][::1],
+    slots: cython.const[cython.int][::1],
+    positions: cython.const[cython.longlong][::1],
+    lut: cython.int[::1],
+    marked_of: cython.int[::1],
+    unmarked_of: cython.int[::1],
+    known: cython.longlong[::1],
+    stirs: cython.longlong[::1],
+    moves: cython.int[::1],
+    offsets: cython.const[cython.longlong][::1],
+    pool: cython.longlong[::1],
+    limbs: cython.ulonglong[::1],
+    work: cython.ulonglong[::1],
+    out_positions: cython.longlong[::1],
+    out_segments: cython.int[::1],
+    out_counts: cython.ulonglong[::1],
+    marked: cython.uchar[::1],
+):
+    """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
+
+    IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), slots (place in `offsets` of the
+    block that holds the segment's partition, or -1: block 0, begun anew), positions (of the rows, for replay only).
+    TABLES: as in the match kernel: lut, marked_of, unmarked_of, known, stirs, moves.
+    STATE: offsets (where each block starts), pool, limbs; work is for `width` rows, one number and `width` words.
+    OUT: per trigger out_positions, out_segments and 2 * size limbs in out_counts; marked[row] = 1 where one was.
+    """
+    rows: cython.Py_ssize_t = letters.shape[0]
+    segments: cython.Py_ssize_t = cuts.shape[0]
+    i: cython.Py_ssize_t = S[0]  # row
+    segment: cython.Py_ssize_t = S[1]  # segment
+    end: cython.Py_ssize_t = S[2]  # segment_end
+    record: cython.Py_ssize_t = S[3]  # record
+    window: cython.ulonglong = S[4]  # window
+    timed: cython.int = S[5]  # timed
+    count_window: cython.longlong = S[6]  # count_window
+    consume: cython.int = S[7]  # consume
+    epoch: cython.longlong = S[8]  # epoch
+    codes: cython.Py_ssize_t = S[9]  # codes
+    letter_mask: cython.uint = S[10]  # letter_mask
+    macros: cython.Py_ssize_t = S[11]  # macros
+    width: cython.Py_ssize_t = S[12]  # width
+    size: cython.Py_ssize_t = S[14]  # size
+    most: cython.ulonglong = S[15]  # most
+    wide: cython.int = S[16]  # too_wide
+    buffered: cython.Py_ssize_t = S[17]  # buffered
+    argument: cython.longlong = 0
+    triggers: cython.longlong = S[19]  # triggers
+    skipped: cython.longlong = S[20]  # skipped
+    replay: cython.int = S[22]  # replay
+    out_room: cython.Py_ssize_t = out_segments.shape[0]
+    stride: cython.Py_ssize_t = 4 + width * size
+    row: cython.Py_ssize_t = width * size  # limbs of a row, with room
+    used: cython.Py_ssize_t = macros * size  # limbs of a row
+    g: cython.Py_ssize_t = width * row  # in `work`, behind the rows: a number
+    listed: cython.Py_ssize_t = g + size  # in `work`: macro states
+    bounded: cython.int = timed != 0 or count_window != 0
+    b: cython.Py_ssize_t = 0
+    matrix: cython.Py_ssize_t = 0
+    directory: cython.Py_ssize_t = 0
+    ring: cython.Py_ssize_t = 0
+    shift: cython.longlong = 0
+    low: cython.longlong = 0
+    head: cython.longlong = 0
+    middle: cython.longlong = 0
+    tail: cython.longlong = 0
+    mask: cython.longlong = -1
+    live: cython.longlong = 1
+    plain: cython.int = 1
+    turn: cython.longlong = 0
+    rc: cython.int = 0
+    c: cython.int = 0
+    p: cython.longlong = 0
+    lo: cython.longlong = 0
+    now: cython.ulonglong = 0
+    then: cython.ulonglong = 0
+    before: cython.longlong = 0
+    changes: cython.int = 0
+    ends: cython.int = 0
+    mt: cython.int = 0
+    un: cython.int = 0
+    t: cython.int = 0
+    x: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = 0
+    e: cython.Py_ssize_t = 0
+    m: cython.Py_ssize_t = 0
+    d: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    o: cython.Py_ssize_t = 0
+    length: cython.Py_ssize_t = 0
+    a: cython.ulonglong = 0
+    low_a: cython.ulonglong = 0
+    high_a: cython.ulonglong = 0
+    low_b: cython.ulonglong = 0
+    high_b: cython.ulonglong = 0
+    cross: cython.ulonglong = 0
+    other: cython.ulonglong = 0
+    mid: cython.ulonglong = 0
+    carry: cython.ulonglong = 0
+    total: cython.ulonglong = 0
+    # The uncompiled kernel has no word size: sums and shifts are cut to 64 bits (which costs nothing compiled).
+    full: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    half: cython.ulonglong = 0xFFFFFFFF
+    one: cython.longlong = 1
+
+    with cython.nogil:
+        if record >= 0:
+            b = offsets[record]
+            shift = pool[b] - i
+            low = pool[b + 1]
+            middle = pool[b + 3]
+            live = pool[b + 4]
+            plain = pool[b + 5]
+            turn = pool[b + 6]
+            matrix = b + 7 + width
+            directory = matrix + S[13] * row
+            head = pool[directory]
+            tail = pool[directory + 1]
+            ring = b + pool[directory + 2]
+            mask = pool[directory + 3]
+        while True:
+            # ------------------------------------------------------------------------------------------------ skip
+            c = 0
+            while i < end:
+                c = lut[letters[i] & letter_mask]
+                if c < 0:
+                    break
+                if (stirs[c] & live) != 0:
+                    break
+                i += 1
+                skipped += 1
+            # ------------------------------------------------------------------------------------------------ segments
+            if i >= end:
+                if record >= 0:
+                    pool[b] = shift + i
+                    pool[b + 1] = low
+                    pool[b + 2] = epoch
+                    pool[b + 3] = middle
+                    pool[b + 4] = live
+                    pool[b + 5] = plain
+                    pool[directory] = head
+                    pool[directory + 1] = tail
+                    record = -1
+                segment += 1
+                if segment == segments:
+                    break
+                end = rows
+                if segment + 1 < segments:
+                    end = cuts[segment + 1]
+                record = slots[segment]
+                if record < 0:
+                    record = 0
+                b = offsets[record]
+                shift = pool[b] - i
+                low = pool[b + 1]
+                middle = pool[b + 3]
+                live = pool[b + 4]
+                plain = pool[b + 5]
+                matrix = b + 7 + width
+                directory = matrix + S[13] * row
+                head = pool[directory]
+                tail = pool[directory + 1]
+                ring = b + pool[directory + 2]
+                mask = pool[directory + 3]
+                n = 0
+                if slots[segment] < 0 and not (segment == 0 and S[21] != 0):  # a partition that begins here
+                    shift = -i
+                    low = 0
+                    n = 1
+                elif pool[b + 2] != epoch:  # a trigger elsewhere has consumed what was before it
+                    low = shift + i
+                    n = 1
+                if n != 0:
+                    head = tail
+                    middle = tail
+                    plain = 1
+                    if (live >> 62) != 0:
+                        for x in range(62, macros):
+                            pool[b + 7 + x] = 0
+                    live = 1
+                continue
+            if c < 0:
+                rc = 1
+                break
+            if wide != 0:
+                rc = 5
+                break
+            p = shift + i
+            if replay != 0:
+                p = positions[i]
+            # ------------------------------------------------------------------------------------------------ window
+            if turn == 0 and bounded != 0 and head != tail:
+                lo = low
+                if count_window != 0 and p - count_window >= lo:
+                    lo = p - count_window + 1
+                now = times[i]
+                while head != tail:
+                    e = ring + (head & mask) * stride
+                    if pool[e] >= lo:
+                        if timed == 0:
+                            break
+                        then = pool[e + 1]  # unsigned: the difference of two int64 times cannot overflow
+                        if now - then <= window:
+                            break
+                    head += 1
+                if head == tail:  # nothing is open
+                    middle = tail
+                    plain = 1
+                    if (live >> 62) != 0:
+                        for x in range(62, macros):
+                            pool[b + 7 + x] = 0
+                    if live != 1:
+                        live = 1
+                        continue
+                if head > middle:  # the window has reached the back: turn it over
+                    middle = head
+                    turn = tail
+                    for r in range(macros):
+                        m = matrix + r * row
+                        for k in range(row):
+                            limbs[m + k] = 0
+                        limbs[m + r * size] = 1
+            if turn != 0:
+                while turn > middle and wide == 0:
+                    e = ring + ((turn - 1) & mask) * stride
+                    c = pool[e + 2]
+                    before = pool[e + 3]
+                    n = 0
+                    for x in range(macros):
+                        if ((before >> (x if x < 62 else 62)) & 1) == 0:
+                            continue
+                        mt = marked_of[x * codes + c]
+                        if mt == -2:  # one of the macro states that share a bit, and not alive then
+                            continue
+                        un = unmarked_of[x * codes + c]
+                        if un == x:
+                            while mt >= 0 and moves[mt] < 0:
+                                mt = moves[mt + 2]
+                            if mt < 0:
+                                continue
+                        d = n * row
+                        if un >= 0:
+                            s = matrix + un * row
+                            for k in range(used):
+                                work[d + k] = limbs[s + k]
+                        else:
+                            for k in range(used):
+                                work[d + k] = 0
+                        while mt >= 0:
+                            t = moves[mt]
+                            if t >= 0:
+                                for j in range(macros):
+                                    d = n * row + j * size
+                                    s = matrix + t * row + j * size
+                                    carry = 0
+                                    for k in range(size):
+                                        a = work[d + k]
+                                        total = (a + limbs[s + k]) & full
+                                        other = (total + carry) & full
+                                        carry = (total < a) | (other < total)
+                                        work[d + k] = other
+                                    if other > most:
+                                        wide = 1
+                            mt = moves[mt + 2]
+                        work[listed + n] = x
+                        n += 1
+                    for j in range(n):
+                        d = j * row
+                        r = work[listed + j]
+                        m = matrix + r * row
+                        for k in range(used):
+                            limbs[m + k] = work[d + k]
+                    for k in range(row):
+                        limbs[e + 4 + k] = limbs[matrix + k]
+                    turn -= 1
+                if turn > middle:
+                    continue
+                # What is alive now: the oldest row says it.
+                turn = 0
+                middle = tail
+                plain = 1
+                e = ring + (head & mask) * stride + 4
+                live = 1
+                for x in range(1, macros):
+                    k = 0
+                    while k < size and limbs[e + x * size + k] == 0:
+                        k += 1
+                    if x >= 62:
+                        pool[b + 7 + x] = k < size
+                    if k < size:
+                        live |= one << (x if x < 62 else 62)
+                continue
+            # ------------------------------------------------------------------------------------------------ transitions and room
+            if (live & ~known[c]) != 0:
+                argument = c
+                rc = 2
+                break
+            if (live >> 62) != 0:
+                for x in range(62, macros):
+                    if pool[b + 7 + x] != 0 and marked_of[x * codes + c] == -2:
+                        argument = c
+                        rc = 2
+                        break
+                if rc != 0:
+                    break
+            changes = 0
+            ends = 0
+            for x in range(macros):
+                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                    continue
+                mt = marked_of[x * codes + c]
+                if unmarked_of[x * codes + c] != x:
+                    changes = 1
+                while mt >= 0:
+                    if moves[mt] >= 0:
+                        changes = 1
+                    if moves[mt + 3] != 0:
+                        ends = 1
+                    mt = moves[mt + 2]
+            if ends != 0 and buffered == out_room:
+                rc = 3
+                break
+            if changes != 0 and bounded != 0 and tail - head > mask:
+                rc = 4
+                break
+            # ------------------------------------------------------------------------------------------------ count
+            if ends != 0 and replay == 0:
+                o = buffered * 2 * size
+                for k in range(2 * size):
+                    out_counts[o + k] = 0
+                e = -1
+                if head != middle:
+                    e = ring + (head & mask) * stride + 4
+                for r in range(macros):
+                    if e < 0:
+                        if r != 0:
+                            break
+                    else:
+                        k = 0
+                        while k < size and limbs[e + r * size + k] == 0:
+                            k += 1
+                        if k == size:
+                            continue
+                    # g = (row r of the matrix) . f
+                    for k in range(size):
+                        work[g + k] = 0
+                    if plain != 0:
+                        mt = marked_of[r * codes + c]
+                        while mt >= 0:
+                            if moves[mt + 3] != 0:
+                                work[g] += 1
+                            mt = moves[mt + 2]
+                    else:
+                        m = matrix + r * row
+                        for x in range(macros):
+                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                                continue
+                            mt = marked_of[x * codes + c]
+                            s = m + x * size
+                            while mt >= 0:
+                                if moves[mt + 3] != 0:
+                                    carry = 0
+                                    for k in range(size):
+                                        a = work[g + k]
+                                        total = (a + limbs[s + k]) & full
+                                        other = (total + carry) & full
+                                        carry = (total < a) | (other < total)
+                                        work[g + k] = other
+                                mt = moves[mt + 2]
+                    if e < 0:
+                        for k in range(size):
+                            out_counts[o + k] = work[g + k]
+                        break
+                    length = size
+                    while length > 0 and work[g + length - 1] == 0:
+                        length -= 1
+                    if length == 0:
+                        continue
+                    # out += row[r] * g, digit by digit, in halves of 32 bits: there is no wider type everywhere
+                    s = e + r * size
+                    for j in range(size):
+                        a = limbs[s + j]
+                        if a == 0:
+                            continue
+                        low_a = a & half
+                        high_a = a >> 32
+                        carry = 0
+                        for k in range(length):
+                            low_b = work[g + k] & half
+                            high_b = work[g + k] >> 32
+                            cross = low_a * high_b
+                            other = high_a * low_b
+                            total = low_a * low_b
+                            mid = (total >> 32) + (cross & half) + (other & half)
+                            total = (total & half) | ((mid << 32) & full)
+                            mid = high_a * high_b + (cross >> 32) + (other >> 32) + (mid >> 32)
+                            total = (total + carry) & full
+                            mid += total < carry
+                            a = out_counts[o + j + k]
+                            total = (total + a) & full
+                            mid += total < a
+                            out_counts[o + j + k] = total
+                            carry = mid
+                        k = o + j + length
+                        while carry != 0:
+                            a = out_counts[k]
+                            total = (a + carry) & full
+                            out_counts[k] = total
+                            carry = total < a
+                            k += 1
+                k = 0
+                while k < 2 * size and out_counts[o + k] == 0:
+                    k += 1
+                if k < 2 * size:
+                    out_positions[buffered] = p
+                    out_segments[buffered] = segment
+                    marked[i] = 1
+                    buffered += 1
+                    triggers += 1
+                    if consume != 0:
+                        low = p + 1
+                        if consume == 2:
+                            epoch += 1
+                        head = tail
+                        middle = tail
+                        plain = 1
+                        if (live >> 62) != 0:
+                            for x in range(62, macros):
+                                pool[b + 7 + x] = 0
+                        live = 1
+                        i += 1
+                        continue
+            if changes == 0:
+                i += 1
+                continue
+            # ------------------------------------------------------------------------------------------------ matrix . N
+            e = -1
+            if head != middle:
+                e = ring + (head & mask) * stride + 4
+            for r in range(macros):
+                if e < 0:
+                    if r != 0:
+                        break
+                else:
+                    k = 0
+                    while k < size and limbs[e + r * size + k] == 0:
+                        k += 1
+                    if k == size:
+                        continue
+                m = matrix + r * row
+                if plain != 0:
+                    for k in range(row):
+                        limbs[m + k] = 0
+                    limbs[m + r * size] = 1
+                for k in range(used):
+                    work[k] = limbs[m + k]
+                for x in range(macros):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                        continue
+                    if unmarked_of[x * codes + c] != x:
+                        for k in range(size):
+                            limbs[m + x * size + k] = 0
+                for x in range(macros):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                        continue
+                    s = x * size
+                    k = 0
+                    while k < size and work[s + k] == 0:
+                        k += 1
+                    if k == size:
+                        continue
+                    mt = marked_of[x * codes + c]
+                    un = unmarked_of[x * codes + c]
+                    t = un
+                    if un == x:
+                        t = -1
+                    while True:
+                        if t >= 0:
+                            d = m + t * size
+                            carry = 0
+                            for k in range(size):
+                                a = limbs[d + k]
+                                total = (a + work[s + k]) & full
+                                other = (total + carry) & full
+                                carry = (total < a) | (other < total)
+                                limbs[d + k] = other
+                            if other > most:
+                                wide = 1
+                        if mt < 0:
+                            break
+                        t = moves[mt]
+                        mt = moves[mt + 2]
+            plain = 0
+            if bounded != 0:
+                e = ring + (tail & mask) * stride
+                pool[e] = p
+                pool[e + 1] = times[i]
+                pool[e + 2] = c
+                pool[e + 3] = live
+                tail += 1
+            # What is alive after it.
+            before = live
+            live = 1
+            for x in range(macros):
+                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + 7 + x] & 1) == 0):
+                    continue
+                mt = marked_of[x * codes + c]
+                t = unmarked_of[x * codes + c]
+                while True:
+                    if t >= 0:
+                        live |= one << (t if t < 62 else 62)
+                        if t >= 62:
+                            pool[b + 7 + t] |= 2
+                    if mt < 0:
+                        break
+                    t = moves[mt]
+                    mt = moves[mt + 2]
+            if ((before | live) >> 62) != 0:
+                for x in range(62, macros):
+                    pool[b + 7 + x] >>= 1
+            if live == 1:  # nothing is open
+                head = tail
+                middle = tail
+                plain = 1
+            i += 1
+        if record >= 0:
+            pool[b] = shift + i
+            pool[b + 1] = low
+            pool[b + 2] = epoch
+            pool[b + 3] = middle
+            pool[b + 4] = live
+            pool[b + 5] = plain
+            pool[b + 6] = turn
+            pool[directory] = head
+            pool[directory + 1] = tail
+
+    S[0] = i  # row
+    S[1] = segment  # segment
+    S[2] = end  # segment_end
+    S[3] = record  # record
+    S[8] = epoch  # epoch
+    S[16] = wide  # too_wide
+    S[17] = buffered  # buffered
+    S[18] = argument  # argument
+    S[19] = triggers  # triggers
+    S[20] = skipped  # skipped
+    return rc
