@@ -2,7 +2,7 @@
 
 A support is the set of positions that a match marks. NXT, LAST and MAX choose supports before SELECT's projection; all matches on a chosen
 support are given, projected. `SupportProgram` is a program for that: an automaton with all its marks, and the labels that are shown.
-`labelling` derives the automaton that reads the events of one support, nothing else, and marks every one of them.
+`labelling` derives the program that reads the events of one support, nothing else, and marks every one of them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cepheid.automata.automaton import Predicate, order
+from cepheid.automata.automaton import Automaton, Predicate, order
 from cepheid.automata.program import Program
 from cepheid.automata.transform import trim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cepheid.automata.automaton import Automaton, Mark
+    from cepheid.automata.automaton import Mark
 
 FIRST, LAST = 0, 1
-"""Two more bits of a letter, behind those of the predicates: the support's first event, and its last."""
+"""Two more bits of a letter, behind those of the program: the support's first event, and its last."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,24 @@ def shown_variables(label_sets: Iterable[Mark]) -> frozenset[str]:
     return frozenset().union(*label_sets)
 
 
-def labelling(automaton: Automaton, shown: Iterable[str]) -> Automaton:
-    """The automaton that reads the events of a support alone: it marks each, and its matches are the projected labellings.
+def labelling(program: Program, shown: Iterable[str]) -> Program:
+    """The program that reads the events of a support alone: it marks each, and its matches are the projected labellings.
 
-    Only for automata whose partial matches may wait for any event. Letters have two more bits (FIRST, LAST); every mark is restricted to
-    `shown`, and an event that is in none of them keeps an empty mark, so that different runs of one labelling are one.
+    Only for automata whose partial matches may wait for any event. Letters have two more bits (FIRST, LAST), trackers are plain bits; every
+    mark is restricted to `shown`, and an event that is in none of them keeps an empty mark, so that different runs of one labelling are one.
     """
     kept = frozenset(shown)
-    bits = len(automaton.predicates)
-    ends = (Predicate(type="first of the support"), Predicate(type="last of the support"))
+    automaton = program.automaton
+    first, last = 1 << program.bits + FIRST, 1 << program.bits + LAST
+    more = tuple(Predicate(type=f"bit {bit} of a support") for bit in range(len(automaton.predicates), program.bits + 2))
     moves = [
         dataclasses.replace(
             t,
             mark=t.mark & kept,
-            requires=t.requires | (t.source == automaton.initial) << bits + FIRST | (t.target in automaton.finals) << bits + LAST,
+            requires=t.requires | (first if t.source == automaton.initial else 0) | (last if t.target in automaton.finals else 0),
         )
         for t in automaton.transitions
         if t.mark is not None
     ]
-    return trim(dataclasses.replace(automaton, transitions=order(moves), predicates=(*automaton.predicates, *ends)))
+    predicates = (*automaton.predicates, *more)
+    return Program(trim(Automaton(automaton.states, automaton.initial, automaton.finals, order(moves), predicates)))

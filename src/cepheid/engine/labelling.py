@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.program import Program
 from cepheid.automata.supports import FIRST, LAST, labelling, shown_variables
 from cepheid.engine.evaluation import Chunk, Evaluation
 from cepheid.engine.letters import DIRECT_BITS
@@ -22,6 +21,8 @@ from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from cepheid.automata.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -70,7 +71,7 @@ class Labelling:
         self._moves = [t for t in program.automaton.transitions if t.mark is not None]
         shown = shown_variables(self.label_sets)
         self._shown = {mark: self.label_sets.index(mark & shown) for mark in program.automaton.marks}
-        self._graph_program = Program(labelling(program.automaton, shown))
+        self._graph_program = labelling(program, shown)
         self._graph_labels: Array = np.array([self.label_sets.index(mark) for mark in self._graph_program.label_sets], np.uint16)
         self._hidden = self.label_sets.index(frozenset()) if frozenset() in self.label_sets else None
         self._table: Array | None = self._label_table(np.arange(1 << self.bits, dtype=np.uint64)) if self.bits <= DIRECT_BITS else None
@@ -82,6 +83,11 @@ class Labelling:
         self._trigger: tuple[int, int] | None = None
         self._given = 0
         self._seen: set[bytes] = set()
+
+    @property
+    def given(self) -> int:
+        """Matches given so far of the trigger that the last support belonged to."""
+        return self._given
 
     def label(self, letters: Array, offsets: Array, positions: Array, segments: Array, limit: int | None) -> Chunk:
         """The matches on these supports (see SupportChunk), at most `limit` per trigger, without repetition.
@@ -155,7 +161,7 @@ class Labelling:
 
     def _without_hidden(self, chunk: Chunk) -> Chunk:
         """Events that no variable shows are left out, but for the first and the last of a match; then equal matches of a trigger are one."""
-        if self._hidden is None:
+        if self._hidden is None or not len(chunk):
             return chunk
         keep = chunk.labels != self._hidden
         keep[chunk.offsets[:-1]] = True

@@ -8,8 +8,8 @@ What a kernel of this kind keeps to:
 
 * its vector S has the FIELDS named in `SHARED_FIELDS`, its arguments begin with those of `SupportEvaluation._arguments_of` and end with the
   outputs and `marked`;
-* a block begins with the words of HEADER, and its ring 0 holds (position, time) of the events that may start a match, where there is a time
-  window: that turns the window into `oldest`, the least start still inside;
+* a block begins with the words of HEADER, and the entries of its ring 0 begin with (position, time) of the events that may start a match,
+  where there is a time window: that turns the window into `oldest`, the least start still inside;
 * rings hold letters, not codes, so codes can be forgotten at any time;
 * an event is read to its end or not at all: every exit leaves S[row] at an event that has changed nothing yet (or in an enumeration that S
   itself describes).
@@ -300,7 +300,7 @@ class SupportEvaluation(ABC):
         head, tail, data, mask = (self.blocks.words[first + place] for place in range(len(DIRECTORY)))
         assert (HEAD, TAIL) == (0, 1)
         owner, index = ragged(head, tail - head)
-        places = offsets[owner] + data[owner] + (index & mask[owner]) * STARTS.width
+        places = offsets[owner] + data[owner] + (index & mask[owner]) * self.blocks.layout.rings[0].width
         # Unsigned: the difference of two int64 times cannot overflow.
         age = words[held, LAST_TIME][owner].view(np.uint64) - self.blocks.words[places + 1].view(np.uint64)
         inside = age <= np.uint64(self.window)
