@@ -326,14 +326,14 @@ class QueryGenerator:
 
     def strict(self, depth: int, _outer: frozenset[str]) -> Piece:
         """STRICT at any level; nothing inside may speak of outer variables."""
-        return self._selected("STRICT", depth)
+        return self._selected("STRICT", self.pattern(depth, NONE))
 
     def select(self, depth: int, _outer: frozenset[str]) -> Piece:
-        """Any strategy at any level."""
-        return self._selected(self.random.choice(self.fragment.nested), depth)
+        """Any strategy at any level, mostly around something that it can choose from."""
+        body = self.random.choice([self.pattern, self.sequence, self.sequence, self.iterate])
+        return self._selected(self.random.choice(self.fragment.nested), body(depth, NONE))
 
-    def _selected(self, strategy: str, depth: int) -> Piece:
-        inner = self.pattern(depth, NONE)
+    def _selected(self, strategy: str, inner: Piece) -> Piece:
         return dataclasses.replace(inner, text=f"{strategy}({inner.text})", tight=True)
 
     def within(self, depth: int, outer: frozenset[str]) -> Piece:
