@@ -1,0 +1,340 @@
+"""MAX inside a window: the supports that no other match with the same end strictly contains.
+
+A superset beats a match only while its own start is inside the window, so `MAX` and the window cannot be taken one after the other (`SELECT
+MAX .. A+ ; B WITHIN 3 EVENTS` on A A A B is {1, 2, 3}, not nothing). Which supports are maximal follows from configurations
+(`cepheid.engine.domination`) and numbers per start; starts with one configuration are one group, whose runs are stored once
+(`cepheid.kernel.maximal`). Here are the state of the partitions, the tables on demand, and the snapshot.
+
+Update O(live groups x macro states) per event, and merges of O(macro states x log window) amortized per start. Output O(log window)
+amortized per position. Live groups and macro states are a function of the query, exponential in the worst case, and bounded by GROUP_LIMIT
+and MACRO_LIMIT. Memory is bounded by the marked events of the window; without a window every start lives for ever, and memory grows with
+the marked events. Source: Algorithm 7 of foundations-cel (appendix D.3); the window and the groups are Cepheid's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine.blocks import Layout, Ring
+from cepheid.engine.domination import TABLE_ENTRIES, TOP, DominationTable
+from cepheid.engine.evaluation import ALL
+from cepheid.engine.pools import power_of_two
+from cepheid.engine.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportSizes
+from cepheid.errors import LimitError, NotSupportedError, SnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cepheid.automata.program import Program
+    from cepheid.engine.domination import Configuration, Macro
+    from cepheid.engine.evaluation import Chunk
+    from cepheid.language.syntax import Consumption
+
+Array = np.ndarray[Any, Any]
+
+GROUP_LIMIT = 1 << 18
+"""Most numbers (8 bytes each) for the groups of one partition: three per group, and one per macro state of it."""
+
+ORDER, GROUP_COUNT, NUMBERS = range(len(HEADER), len(HEADER) + 3)
+"""Words of a block after the header: the order of the numbers, how many groups; from NUMBERS on, the numbers."""
+
+ROWS, NODES, GROUPS = range(3)
+"""The rings of a block; ring 0 holds the live starts with their thresholds (see `kernel.maximal`)."""
+
+CELL, BOTH, MOST_BIT = -2, -1, 62
+"""Tags of a node: a cell, two lists or one start, the exponents of bits from 0 on."""
+
+STARTS_STACK = 130
+"""Height of the kernel's stack of sets of starts: two per bit of a position, and the set itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaximalSizes(SupportSizes):
+    """First sizes of the growing arrays; entries: bound of the tables."""
+
+    entries: int = TABLE_ENTRIES
+
+
+class Maximal(SupportEvaluation):
+    """The run state of SELECT MAX over any number of partitions; see `SupportEvaluation`.
+
+    The automaton must be of the waiting fragment (`WaitingAutomaton.of`), else NotSupportedError. Raises LimitError past GROUP_LIMIT or
+    MACRO_LIMIT, while it reads: matches given before stay right, and the evaluation cannot go on; choosing per end
+    (`cepheid.engine.per_end`) has no such limits.
+    """
+
+    kernel_name: ClassVar[str] = "maximal"
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        consume: Consumption | None = None,
+        limit: int | None = None,
+        variant: str | None = None,
+        sizes: MaximalSizes | None = None,
+    ) -> None:
+        automaton = WaitingAutomaton.of(program.automaton)
+        if automaton is None:
+            raise NotSupportedError("a pattern whose partial matches do not just wait is outside this evaluation of MAX")
+        self.automaton = automaton
+        sizes = sizes or MaximalSizes()
+        self.table = DominationTable(automaton, entries=sizes.entries)
+        self._group_of: Array = np.full(self.table.room, -1, np.int32)
+        self._scratch: Array = np.zeros(sizes.scratch, np.int64)
+        self._values: Array = np.zeros(0, np.int64)
+        self._work: Array = np.zeros(1 + 8 * 64, np.int64)
+        self._ends: Array = np.zeros(max(6, sizes.scratch), np.int64)
+        self._starts_stack: Array = np.zeros(STARTS_STACK, np.int64)
+        self._stack: Array = np.zeros(max(4, sizes.scratch), np.int64)
+        self._path: tuple[Array, Array] = (np.zeros(max(2, sizes.scratch), np.int64), np.zeros(max(2, sizes.scratch), np.int64))
+        bounds: dict[str, Any] = {} if consume is None else {"consume": consume}
+        super().__init__(program, window=window, count_window=count_window, limit=limit, variant=variant, sizes=sizes, **bounds)
+        self._mend |= {
+            "order": self._mend_order,
+            "order_expiry": self._mend_order_expiry,
+            "program": self._mend_program,
+            "expiry": self._mend_expiry,
+            "nodes": lambda: self.blocks.grow(self._row(), NODES),
+            "rows": lambda: self.blocks.grow(self._row(), ROWS),
+            "groups": lambda: self.blocks.grow(self._row(), GROUPS, places=self._get("argument")),
+            "scratch": self._mend_scratch,
+            "stack": self._mend_stack,
+            "damaged": self._damaged,
+        }
+        self._set("states", automaton.waiting)
+        # Supports that differ in hidden events alone can be one match: then only the labelling can count.
+        self._counted = limit is None or limit == 0 or frozenset() not in program.label_sets
+        if not self._counted:
+            self._set("limit", ALL)
+        self._fit()
+
+    @property
+    def supports(self) -> int:
+        """Supports chosen so far."""
+        return self._get("supports")
+
+    @property
+    def most_groups(self) -> int:
+        """The most groups that a partition has had."""
+        return self._get("most_groups")
+
+    # ------------------------------------------------------------------------------------------------ for the base
+
+    def _layout(self) -> Layout:
+        waiting = self.automaton.waiting
+        return Layout((*HEADER, 0, 0, *[-1] * waiting), (Ring(2 + waiting), Ring(4, dated=False), Ring(1, dated=False)), kept=KEPT)
+
+    def _tables(self) -> tuple[Array, ...]:
+        scratch = (self._group_of, self._scratch, self._values, self._work, self._ends, self._starts_stack, self._stack, *self._path)
+        return (*self.table.arrays, *scratch)
+
+    def _learned(self, code: int, letter: int) -> None:
+        self.table.learn(code, letter)
+        self._fit()
+
+    def _forgotten(self) -> None:
+        self.table.forget_letters()
+
+    def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
+        super()._flush(sink)
+        begun = self._get("enumerating") and self._get("given")  # then the last support handed over is of this trigger
+        if begun and not self._counted and self.labelling.given >= (self.limit or 0):
+            # The trigger has given its matches: no end, start or list is left to read.
+            for name in ("ends", "end", "starts", "stack"):
+                self._set(name, 0)
+            self._set("enumerating", 1)
+
+    # ------------------------------------------------------------------------------------------------ what the kernel lacks
+
+    def _fit(self) -> None:
+        """Room for what the tables have grown by."""
+        table = self.table
+        if table.room != len(self._group_of):
+            self._group_of = np.full(table.room, -1, np.int32)
+        half = max(2 * table.most_macros, table.most_moves, 2)
+        if 2 * half > len(self._values):
+            self._values = np.zeros(power_of_two(4 * half), np.int64)
+        self._set("half", len(self._values) // 2)
+        self._set("codes", table.codes)
+
+    def _mend_order(self) -> None:
+        if not self._renumbered():
+            self.table.fill_order(self._get("argument"), self._get("detail"))
+        self._fit()
+
+    def _mend_order_expiry(self) -> None:
+        self.table.fill_order_expiry(self._get("argument"))
+
+    def _mend_program(self) -> None:
+        if not self._renumbered():
+            self.table.fill(self._get("argument"), self._get("detail"))
+        self._fit()
+
+    def _mend_expiry(self) -> None:
+        if not self._renumbered():
+            self.table.fill_expiry(self._get("argument"), self._get("detail"))
+        self._fit()
+
+    def _renumbered(self) -> bool:
+        """Whether the tables were full, and now hold what is live alone, under new numbers."""
+        if not self.table.full:
+            return False
+        rows = np.flatnonzero(self.blocks.offsets >= 0)
+        orders = self.blocks.offsets[rows] + ORDER
+        places = np.array([place for row in rows.tolist() for place in self._group_places(row)], np.int64)
+        words = self.blocks.words
+        configurations, reordered = self.table.renumber(words[places], words[orders])
+        words[places] = configurations[words[places]]
+        words[orders] = reordered[words[orders]]
+        return True
+
+    def _group_places(self, row: int) -> Iterator[int]:
+        """Where the configurations of a row's groups stand in the blocks' words."""
+        offset = int(self.blocks.offsets[row])
+        place = offset + int(self.blocks.words[offset + self.blocks.layout.ring(GROUPS) + 2])
+        for _ in range(int(self.blocks.words[offset + GROUP_COUNT])):
+            yield place
+            place += 3 + int(self.table.shapes[4 * self.blocks.words[place]])
+
+    def _mend_scratch(self) -> None:
+        wanted = self._get("argument")
+        if wanted > GROUP_LIMIT:
+            raise LimitError(
+                f"SELECT MAX needs {wanted} numbers for the groups of starts of one partition, and the limit is {GROUP_LIMIT} (GROUP_LIMIT)",
+                help="give a smaller window, or make the pattern more deterministic: fewer overlapping alternatives",
+            )
+        self._scratch = np.zeros(power_of_two(2 * wanted), np.int64)
+        self._ends = np.zeros(power_of_two(2 * wanted), np.int64)
+
+    def _mend_stack(self) -> None:
+        self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+        positions, letters = (np.concatenate([part, np.zeros_like(part)]) for part in self._path)
+        self._path = positions, letters
+
+    def _damaged(self) -> None:
+        raise SnapshotError("the snapshot is damaged: its groups of starts overlap", help="use another snapshot, or start again without it")
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def dump(self) -> dict[str, bytes]:
+        """As in `SupportEvaluation`, with the configurations and orders that the blocks speak of by number."""
+        orders = np.array(self.table.orders, "<i8").tobytes()
+        return {**super().dump(), "configurations": _written(self.table.configurations), "orders": orders}
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """As in `SupportEvaluation`."""
+        try:
+            waiting = self.automaton.waiting
+            for configuration in _read(np.frombuffer(sections["configurations"], "<i8").tolist(), waiting):
+                self.table.configuration(configuration)
+            orders = np.frombuffer(sections["orders"], "<i8").reshape(-1, waiting) if waiting else np.zeros((1, 0), np.int64)
+            for order in orders.tolist():
+                self.table.order(_dense(order))
+            self._fit()
+            rings = np.frombuffer(sections["rings"], "<i8").reshape(-1, 3, 2)
+        except (KeyError, ValueError, IndexError) as error:
+            raise SnapshotError(
+                "the snapshot is damaged: its configurations do not fit together", help="use another snapshot, or start again without it"
+            ) from error
+        self._loading = rings
+        super().load(sections)
+
+    def _check(self, words: Array, entries: list[Array]) -> None:
+        rings, position = self._loading, words[:, POSITION]
+        if len(rings) != len(words):
+            raise ValueError("rings of a snapshot")
+        owner = [np.repeat(np.arange(len(words)), rings[:, ring, 1] - rings[:, ring, 0]) for ring in range(3)]
+        numbers = words[:, NUMBERS:]
+        right = (
+            bool(((words[:, ORDER] >= 0) & (words[:, ORDER] < len(self.table.orders))).all())
+            and bool(((numbers >= -1) & (numbers < np.maximum(position, 1)[:, None])).all())
+            and bool((rings[:, GROUPS, 0] == 0).all())
+            and self._right_nodes(entries[NODES], owner[NODES], rings[:, NODES], position)
+        )
+        if not right:
+            raise ValueError("nodes of a snapshot")
+        ends = np.cumsum(rings[:, GROUPS, 1])
+        for row, end in enumerate(ends.tolist()):
+            self._check_groups(
+                entries[GROUPS][end - int(rings[row, GROUPS, 1]) : end, 0].tolist(), int(words[row, GROUP_COUNT]), rings[row]
+            )
+
+    def _right_nodes(self, nodes: Array, owner: Array, rings: Array, position: Array) -> bool:
+        """Whether every link leads to an earlier node: then whatever the kernel follows comes to an end."""
+        counts = rings[:, 1] - rings[:, 0]
+        number = np.arange(len(nodes)) - (np.cumsum(counts) - counts)[owner] + rings[owner, 0]
+        cell = nodes[:, 1] == CELL
+        last = np.where(cell, 1 << self.program.bits, number)
+        return bool(
+            (number > 0).all()
+            and ((nodes[:, 0] >= 0) & (nodes[:, 0] < position[owner])).all()
+            and ((nodes[:, 1] >= CELL) & (nodes[:, 1] <= MOST_BIT)).all()
+            and ((nodes[:, 2] >= 0) & (nodes[:, 2] < number)).all()
+            and ((nodes[:, 3] >= 0) & (nodes[:, 3] < last)).all()
+        )
+
+    def _check_groups(self, words: list[int], count: int, rings: Array) -> None:
+        """ValueError unless these are `count` groups of known configurations whose nodes and rows exist."""
+        (row_head, row_tail), (node_head, node_tail) = rings[ROWS].tolist(), rings[NODES].tolist()
+        place, met = 0, set()
+        for _ in range(count):
+            configuration, _, newest = words[place : place + 3]
+            if not 0 <= configuration < len(self.table.configurations) or configuration in met or not 0 <= newest < row_tail:
+                raise ValueError("groups of a snapshot")
+            met.add(configuration)
+            runs = int(self.table.shapes[4 * configuration])
+            links = [words[place + 1], *words[place + 3 : place + 3 + runs]]
+            if newest >= row_head and not all(node_head <= link < node_tail for link in links):
+                raise ValueError("groups of a snapshot")
+            place += 3 + runs
+        if place != len(words):
+            raise ValueError("groups of a snapshot")
+
+
+def _dense(order: list[int]) -> tuple[int, ...]:
+    if sorted({0, *order}) != list(range(max(order, default=0) + 1)):
+        raise ValueError("orders of a snapshot")
+    return tuple(order)
+
+
+def _written(configurations: list[Configuration]) -> bytes:
+    """Configurations in the order of their numbers as int64: labels, then macro states, each list after its length."""
+    flat: list[int] = []
+    for labels, macros in configurations:
+        flat += [len(labels), *labels, len(macros)]
+        for states, dominated in macros:
+            members = [state for state in range(states.bit_length()) if states >> state & 1]
+            flat += [len(members), *members, len(dominated), *(number for pair in dominated for number in pair)]
+    return np.array(flat, "<i8").tobytes()
+
+
+def _read(flat: list[int], waiting: int) -> Iterator[Configuration]:
+    """The configurations of `_written`; raises ValueError or IndexError where it is none."""
+    place = 0
+
+    def several(count: int, least: int, most: int) -> list[int]:
+        nonlocal place
+        found = flat[place : place + count]
+        place += count
+        if count < 0 or len(found) != count or not all(least <= number <= most for number in found):
+            raise ValueError("configurations of a snapshot")
+        return found
+
+    while place < len(flat):
+        labels = several(several(1, 0, waiting)[0], 0, waiting - 1)
+        macros: list[Macro] = []
+        for _ in range(several(1, 1, len(flat))[0]):
+            states = sum(1 << state for state in set(several(several(1, 1, waiting)[0], 0, waiting - 1)))
+            pairs = several(2 * several(1, 0, waiting)[0], 0, TOP)
+            dominated = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+            if not all(state < waiting and (level == TOP or level < len(labels)) for state, level in dominated):
+                raise ValueError("configurations of a snapshot")
+            macros.append((states, dominated))
+        yield tuple(labels), tuple(macros)

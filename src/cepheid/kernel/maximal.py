@@ -1,0 +1,910 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
+"""The kernel of SELECT MAX: groups of starts that share a configuration, over flat tables and one block of int64 per partition.
+
+What a configuration is and where it goes on a letter is in `cepheid.engine.domination`; here it is a number. From the moment when two
+starts have the same configuration they make the same moves for ever: they are MERGED into one group, and each later event makes one cell
+for the group, not one per start. Only below the merge do their runs differ: there a fork says which side a start takes. Forks follow a
+binary trie on the start's position (Patricia; Okasaki and Gill's mergeable maps), not the order of the merges: a path through forks has
+O(log window) steps however many groups have been merged, and all merges together cost O(log window) per start and macro state.
+
+A NODE is four int64 in the ring of its partition. Nodes are immutable and made in stream order; an id grows for ever, its place is id &
+mask, 0 is none.
+    [0] cell, both: position of its event; starts, fork: the newest start it speaks of. What is older than `oldest` is dead.
+    [1] tag: a bit's exponent (fork, inner starts), -1 (both, one start), -2 (cell)
+    [2] cell: the runs it extends, 0 where the match starts here; fork, inner starts: side of the starts without the bit; both: one list;
+        one start: number of its row
+    [3] cell: letter of its event; fork, inner starts: side with the bit; both: the other list
+Dead nodes are never followed: a live start's way meets nodes at its own position or later only. So freeing is moving the ring's head.
+
+A ROW belongs to a live start: position, time, and per waiting state the greatest start of a partial match in it just before (its
+thresholds).
+A GROUP is configuration, starts, row of the newest start, and the runs of each macro state of the configuration.
+
+A step is a transaction: it makes nodes and new groups beside what there is, and commits at its end. Whatever is missing on the way (a
+program, room) makes it return an exit code and leave nothing; the driver mends it, and the event is read anew.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+
+COMPILED = cython.compiled
+
+# Exit codes of `run`, in the order of their numbers.
+EXITS = ("done", "letter", "order", "order_expiry", "program", "expiry", "nodes", "scratch", "output", "stack", "damaged", "rows", "groups")
+
+# What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
+FIELDS = (
+    "row",  # 0 next row of the batch
+    "segment",  # 1 index of the segment being read, -1 before the first
+    "segment_end",  # 2 row where it ends
+    "window",  # 3 ! time window
+    "timed",  # 4 ! 1 with a time window
+    "count_window",  # 5 ! position window, 0 none
+    "limit",  # 6 ! supports per trigger, 0 = count the triggers only
+    "consume",  # 7 ! 0 none, 1 partition, 2 any
+    "epoch",  # 8 triggers so far that consumed all partitions
+    "letter_mask",  # 9 !
+    "continued",  # 10 ! 1: the first segment goes on with block 0
+    "codes",  # 11 ! letter codes per row of the tables
+    "states",  # 12 ! waiting states
+    "half",  # 13 ! size of half the array `values`
+    "enumerating",  # 14 0 no, 1 next entry of `ends`, 2 next start, 3 visit `node`, 4 write the path
+    "oldest",  # 15 of the trigger being enumerated
+    "ends",  # 16 entries of `ends`
+    "end",  # 17 next of them
+    "starts",  # 18 height of the stack of starts
+    "label",  # 19 of the entry
+    "cell",  # 20 of the entry
+    "start",  # 21 being enumerated
+    "node",  # 22
+    "depth",  # 23
+    "stack",  # 24 height of the stack of runs
+    "given",  # 25 supports given at this trigger
+    "buffered_matches",  # 26 supports in the output buffers
+    "buffered_positions",  # 27
+    "argument",  # 28 of the exit code
+    "detail",  # 29 of the exit code
+    "triggers",  # 30 events that ended a match
+    "supports",  # 31 supports given
+    "skipped",  # 32 events passed by the skip loop
+    "most_groups",  # 33 most groups of a partition so far
+)
+
+# The plain words of a block; then one number per waiting state (greatest start of a partial match in it), then the rings' directory.
+HEADER = (
+    "position",  # 0 of the partition's next event
+    "low",  # 1 least start that consumption allows
+    "epoch",  # 2 in which `low` was last right (CONSUME BY ANY)
+    "last_time",  # 3 time of its last event
+    "newest_start",  # 4 position of the last event that starts a match, -1 none
+    "newest_time",  # 5 its time
+    "order",  # 6 in which the numbers stand
+    "groups",  # 7
+)
+
+ROWS, NODES, GROUPS = range(3)
+"""The rings: rows; nodes; the words of the groups, from its first place on."""
+
+
+@cython.cfunc  # type: ignore[untyped-decorator]
+@cython.nogil  # type: ignore[untyped-decorator]
+def merge(
+    words: cython.longlong[::1],
+    work: cython.longlong[::1],
+    nodes: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    room: cython.longlong,
+    oldest: cython.longlong,
+    a: cython.longlong,
+    b: cython.longlong,
+    ra: cython.longlong,
+    rb: cython.longlong,
+) -> cython.longlong:
+    """The union of two disjoint sets of starts a, b (ra = 0), or the runs ra of a and rb of b as one; -1 without room, -2 if they are no such sets.
+
+    work[0] is the next node's id, room the first that does not fit; then 64 frames of 8: bit, newest, high sides of a, b, ra, rb, low result, state.
+    Dead parts that are met are left out. Visits what both sets have in common and one way down.
+    """
+    nx: cython.longlong = work[0]
+    runs: cython.int = ra != 0
+    calling: cython.int = 1
+    f: cython.Py_ssize_t = 1  # next frame
+    value: cython.longlong = 0
+    x: cython.longlong = 0
+    y: cython.longlong = 0
+    e: cython.longlong = 0
+    bit: cython.longlong = 0
+    la: cython.longlong = 0
+    lb: cython.longlong = 0
+    ha: cython.longlong = 0
+    hb: cython.longlong = 0
+    rah: cython.longlong = 0
+    rbh: cython.longlong = 0
+    na: cython.longlong = 0
+    nb: cython.longlong = 0
+    s: cython.Py_ssize_t = 0
+    s2: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+
+    while True:
+        if calling != 0:
+            if f > 505:
+                return -2
+            while True:  # cut dead low sides
+                s = nodes + ((a & mask) << 2)
+                x = words[s + 1]
+                if x < 0:
+                    break
+                e = words[s + 2]
+                if e >= head and words[nodes + ((e & mask) << 2)] >= oldest:
+                    break
+                a = words[s + 3]
+            while True:
+                s2 = nodes + ((b & mask) << 2)
+                y = words[s2 + 1]
+                if y < 0:
+                    break
+                e = words[s2 + 2]
+                if e >= head and words[nodes + ((e & mask) << 2)] >= oldest:
+                    break
+                b = words[s2 + 3]
+            na = words[s]
+            nb = words[s2]
+            bit = x if x > y else y
+            e = (na ^ nb) >> (bit + 1)
+            while e > 0:
+                bit += 1
+                e >>= 1
+            if bit < 0:
+                return -2
+            la = lb = ha = hb = 0
+            if x == bit:
+                la = words[s + 2]
+                ha = words[s + 3]
+            elif (na >> bit) & 1:
+                ha = a
+            else:
+                la = a
+            if y == bit:
+                lb = words[s2 + 2]
+                hb = words[s2 + 3]
+            elif (nb >> bit) & 1:
+                hb = b
+            else:
+                lb = b
+            if runs != 0:
+                # Forks above the sets: their other sides are not in them.
+                w = nodes + ((ra & mask) << 2)
+                while words[w + 1] > x:
+                    ra = words[w + 3] if (na >> words[w + 1]) & 1 else words[w + 2]
+                    w = nodes + ((ra & mask) << 2)
+                rah = ra
+                if words[w + 1] == bit:
+                    ra = words[w + 2]
+                    rah = words[w + 3]
+                w = nodes + ((rb & mask) << 2)
+                while words[w + 1] > y:
+                    rb = words[w + 3] if (nb >> words[w + 1]) & 1 else words[w + 2]
+                    w = nodes + ((rb & mask) << 2)
+                rbh = rb
+                if words[w + 1] == bit:
+                    rb = words[w + 2]
+                    rbh = words[w + 3]
+            work[f] = bit
+            work[f + 1] = na if na > nb else nb
+            work[f + 2] = ha
+            work[f + 3] = hb
+            work[f + 4] = rah
+            work[f + 5] = rbh
+            work[f + 7] = 0
+            f += 8
+            if la != 0 and lb != 0:
+                a = la
+                b = lb
+                continue
+            # One side only: it stays as it is.
+            value = la + lb
+            if runs != 0:
+                w = nodes + ((value & mask) << 2)
+                x = words[w + 1]
+                y = words[w]
+                value = ra if la != 0 else rb
+                w = nodes + ((value & mask) << 2)
+                while words[w + 1] > x:
+                    value = words[w + 3] if (y >> words[w + 1]) & 1 else words[w + 2]
+                    w = nodes + ((value & mask) << 2)
+            calling = 0
+        # A side is done: take the next one, or put both together.
+        if f == 1:
+            work[0] = nx
+            return value
+        f -= 8
+        if work[f + 7] == 0:
+            work[f + 6] = value
+            work[f + 7] = 1
+            ha = work[f + 2]
+            hb = work[f + 3]
+            if ha != 0 and hb != 0:
+                a = ha
+                b = hb
+                ra = work[f + 4]
+                rb = work[f + 5]
+                f += 8
+                calling = 1
+                continue
+            value = ha + hb
+            if runs != 0:
+                w = nodes + ((value & mask) << 2)
+                x = words[w + 1]
+                y = words[w]
+                value = work[f + 4] if ha != 0 else work[f + 5]
+                w = nodes + ((value & mask) << 2)
+                while words[w + 1] > x:
+                    value = words[w + 3] if (y >> words[w + 1]) & 1 else words[w + 2]
+                    w = nodes + ((value & mask) << 2)
+        if runs == 0 or value != work[f + 6]:
+            if nx == room:
+                return -1
+            w = nodes + ((nx & mask) << 2)
+            words[w] = work[f + 1]
+            words[w + 1] = work[f]
+            words[w + 2] = work[f + 6]
+            words[w + 3] = value
+            value = nx
+            nx += 1
+
+
+@cython.cfunc  # type: ignore[untyped-decorator]
+@cython.nogil  # type: ignore[untyped-decorator]
+def gather(
+    words: cython.longlong[::1],
+    programs: cython.int[::1],
+    values: cython.longlong[::1],
+    half: cython.Py_ssize_t,
+    program: cython.Py_ssize_t,
+    nodes: cython.Py_ssize_t,
+    mask: cython.longlong,
+    nx: cython.longlong,
+    room: cython.longlong,
+    position: cython.longlong,
+) -> cython.longlong:
+    """values[half..] = the runs of each macro state after a program, from values[..half]; returns the next node's id, -1 without room."""
+    at: cython.Py_ssize_t = program + 5 + programs[program + 2] + 2 * programs[program + 3]
+    targets: cython.int = programs[program + 4]
+    k: cython.int = 0
+    j: cython.int = 0
+    n: cython.int = 0
+    whole: cython.longlong = 0
+    part: cython.longlong = 0
+    w: cython.Py_ssize_t = 0
+    for k in range(targets):
+        n = programs[at]
+        whole = values[programs[at + 1]]
+        for j in range(1, n):
+            part = values[programs[at + 1 + j]]
+            if nx == room:
+                return -1
+            # What begins with a cell comes first: then an output is near.
+            w = nodes + ((nx & mask) << 2)
+            words[w] = position
+            words[w + 1] = -1
+            if words[nodes + ((part & mask) << 2) + 1] != -2 and words[nodes + ((whole & mask) << 2) + 1] == -2:
+                words[w + 2] = whole
+                words[w + 3] = part
+            else:
+                words[w + 2] = part
+                words[w + 3] = whole
+            whole = nx
+            nx += 1
+        values[half + k] = whole
+        at += n + 1
+    return nx
+
+
+def run(
+    S: cython.longlong[::1],
+    letters: cython.const[cython.uint][::1],
+    times: cython.const[cython.longlong][::1],
+    cuts: cython.const[cython.longlong][::1],
+    numbers: cython.const[cython.int][::1],
+    lut: cython.int[::1],
+    letter_of: cython.longlong[::1],
+    words: cython.longlong[::1],
+    offsets: cython.longlong[::1],
+    template: cython.longlong[::1],
+    stirs: cython.uchar[::1],
+    moves_of: cython.int[::1],
+    moves: cython.int[::1],
+    shapes: cython.int[::1],
+    program_of: cython.int[::1],
+    programs: cython.int[::1],
+    expiries: cython.int[::1],
+    start_of: cython.int[::1],
+    next_of: cython.int[::1],
+    order_after: cython.int[::1],
+    order_lowest: cython.int[::1],
+    group_of: cython.int[::1],
+    scratch: cython.longlong[::1],
+    values: cython.longlong[::1],
+    work: cython.longlong[::1],
+    ends: cython.longlong[::1],
+    starts_stack: cython.longlong[::1],
+    stack: cython.longlong[::1],
+    path: cython.longlong[::1],
+    path_letters: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_letters: cython.longlong[::1],
+    out_segments: cython.int[::1],
+    marked: cython.uchar[::1],
+):
+    """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
+
+    IN: letters (index into lut), times (non-decreasing in a segment), cuts (row where each segment starts), numbers (of the block that
+    holds the segment's partition; 0: nothing is kept after the segment, block 0 is its workplace).
+    TABLES: lut (letter -> code, -1 unknown), letter_of[code], template (a new block), and those of `cepheid.engine.domination.DominationTable`.
+    STATE: words, offsets (where each block starts).
+    SCRATCH: group_of (configuration -> place of its new group in `scratch`, -1), scratch (new groups), values (runs of one group, two
+    halves), work (of `merge`), ends (stride 3: starts, label, cell), starts_stack, stack (stride 2: node, depth), path, path_letters.
+    OUT: out_offsets[0..supports], out_positions, out_letters, out_segments; marked[row] = 1 where a cell was made.
+    """
+    rows: cython.Py_ssize_t = letters.shape[0]
+    segments: cython.Py_ssize_t = cuts.shape[0]
+    i: cython.Py_ssize_t = S[0]  # row
+    segment: cython.Py_ssize_t = S[1]  # segment
+    end: cython.Py_ssize_t = S[2]  # segment_end
+    window: cython.ulonglong = S[3]  # window
+    timed: cython.int = S[4]  # timed
+    count_window: cython.longlong = S[5]  # count_window
+    limit: cython.longlong = S[6]  # limit
+    consume: cython.int = S[7]  # consume
+    epoch: cython.longlong = S[8]  # epoch
+    letter_mask: cython.uint = S[9]  # letter_mask
+    codes: cython.Py_ssize_t = S[11]  # codes
+    states: cython.Py_ssize_t = S[12]  # states
+    half: cython.Py_ssize_t = S[13]  # half
+    enumerating: cython.int = S[14]  # enumerating
+    oldest: cython.longlong = S[15]  # oldest
+    nends: cython.Py_ssize_t = S[16]  # ends
+    ec: cython.Py_ssize_t = S[17]  # end
+    tp: cython.Py_ssize_t = S[18]  # starts
+    label: cython.longlong = S[19]  # label
+    cell: cython.longlong = S[20]  # cell
+    start: cython.longlong = S[21]  # start
+    node: cython.longlong = S[22]  # node
+    d: cython.Py_ssize_t = S[23]  # depth
+    sp: cython.Py_ssize_t = S[24]  # stack
+    given: cython.longlong = S[25]  # given
+    ns: cython.longlong = S[26]  # buffered_matches
+    npos: cython.longlong = S[27]  # buffered_positions
+    triggers: cython.longlong = S[30]  # triggers
+    supports: cython.longlong = S[31]  # supports
+    skipped: cython.longlong = S[32]  # skipped
+    most_groups: cython.longlong = S[33]  # most_groups
+    block: cython.Py_ssize_t = 0
+    shift: cython.longlong = 0
+    directory: cython.Py_ssize_t = 8 + states
+    argument: cython.longlong = 0
+    detail: cython.longlong = 0
+    support_room: cython.longlong = out_segments.shape[0]
+    position_room: cython.longlong = out_positions.shape[0]
+    stack_room: cython.Py_ssize_t = stack.shape[0] - 2
+    path_room: cython.Py_ssize_t = path.shape[0]
+    scratch_room: cython.longlong = scratch.shape[0]
+    ends_room: cython.Py_ssize_t = ends.shape[0]
+    stride: cython.Py_ssize_t = 2 + states
+    rc: cython.int = 0
+    c: cython.int = 0
+    k: cython.int = 0
+    n: cython.int = 0
+    nn: cython.int = 0
+    started: cython.int = 0
+    touched: cython.int = 0
+    x: cython.longlong = 0
+    y: cython.longlong = 0
+    e: cython.longlong = 0
+    p: cython.longlong = 0
+    letter: cython.longlong = 0
+    order: cython.Py_ssize_t = 0
+    configuration: cython.Py_ssize_t = 0
+    following: cython.Py_ssize_t = 0
+    program: cython.Py_ssize_t = 0
+    starts: cython.longlong = 0
+    newest: cython.longlong = 0
+    head: cython.longlong = 0
+    nx: cython.longlong = 0
+    room: cython.longlong = 0
+    mask: cython.longlong = 0
+    rh: cython.longlong = 0
+    rt: cython.longlong = 0
+    rm: cython.longlong = 0
+    runs: cython.int = 0
+    gone: cython.int = 0
+    used: cython.longlong = 0
+    groups: cython.longlong = 0
+    nodes: cython.Py_ssize_t = 0
+    ro: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    gp: cython.Py_ssize_t = 0
+    now: cython.ulonglong = 0
+    then: cython.ulonglong = 0
+
+    with cython.nogil:
+        if segment >= 0:
+            block = offsets[numbers[segment]]
+            shift = words[block] - i
+        while True:
+            # ------------------------------------------------------------------------------------------------ enumeration
+            if enumerating != 0:
+                w = block + directory + 4
+                head = words[w]
+                nodes = block + words[w + 2]
+                mask = words[w + 3]
+                while True:
+                    if enumerating == 3:
+                        if sp >= stack_room or d >= path_room:
+                            rc = 9
+                            break
+                        w = nodes + ((node & mask) << 2)
+                        x = words[w + 1]
+                        if x == -2:
+                            path[d] = words[w]
+                            path_letters[d] = words[w + 3]
+                            d += 1
+                            node = words[w + 2]
+                            if node != 0:
+                                continue
+                            enumerating = 4
+                        elif x == -1:
+                            stack[sp] = words[w + 3]
+                            stack[sp + 1] = d
+                            sp += 2
+                            node = words[w + 2]
+                            continue
+                        else:
+                            node = words[w + 3] if (start >> x) & 1 else words[w + 2]
+                            continue
+                    if enumerating == 4:
+                        if ns >= support_room or npos + d > position_room:
+                            rc = 8
+                            break
+                        w = npos
+                        s = d - 1
+                        while s >= 0:
+                            out_positions[w] = path[s]
+                            out_letters[w] = path_letters[s]
+                            w += 1
+                            s -= 1
+                        npos = w
+                        out_segments[ns] = segment
+                        ns += 1
+                        out_offsets[ns] = w
+                        given += 1
+                        if given == limit:
+                            enumerating = 0
+                            break
+                        if sp > 0:
+                            sp -= 2
+                            node = stack[sp]
+                            d = stack[sp + 1]
+                            enumerating = 3
+                            continue
+                        enumerating = 2
+                    if enumerating == 2:
+                        # The next live start of the set, oldest first, up to the first one that is still beaten.
+                        enumerating = 1
+                        while tp > 0:
+                            tp -= 1
+                            e = starts_stack[tp]
+                            w = nodes + ((e & mask) << 2)
+                            if e < head or words[w] < oldest:
+                                continue
+                            x = words[w + 1]
+                            if x >= 0:
+                                if tp > 126:
+                                    rc = 10
+                                    break
+                                starts_stack[tp] = words[w + 3]
+                                starts_stack[tp + 1] = words[w + 2]
+                                tp += 2
+                                continue
+                            if label >= 0:
+                                y = block + words[block + directory + 2] + (words[w + 2] & words[block + directory + 3]) * stride
+                                if words[y + 2 + label] >= oldest:
+                                    tp = 0
+                                    break
+                            start = words[w]
+                            node = cell
+                            d = 0
+                            enumerating = 3
+                            break
+                        if rc != 0:
+                            break
+                        if enumerating == 3:
+                            continue
+                    if ec == nends:
+                        enumerating = 0
+                        break
+                    starts_stack[0] = ends[ec]
+                    label = ends[ec + 1]
+                    cell = ends[ec + 2]
+                    tp = 1
+                    ec += 3
+                    enumerating = 2
+                if rc != 0:
+                    break
+                supports += given
+                triggers += 1
+                if consume != 0:
+                    words[block + 1] = shift + i + 1
+                    if consume == 2:
+                        epoch += 1
+                        words[block + 2] = epoch
+                sp = 0
+                tp = 0
+                i += 1
+            # ------------------------------------------------------------------------------------------------ skip
+            c = 0
+            while i < end:
+                c = lut[letters[i] & letter_mask]
+                if c < 0:
+                    break
+                if stirs[c] != 0:
+                    break
+                i += 1
+                skipped += 1
+            # ------------------------------------------------------------------------------------------------ segments
+            if i >= end:
+                if segment >= 0:
+                    words[block] = shift + i
+                    if i > cuts[segment]:
+                        words[block + 3] = times[i - 1]
+                segment += 1
+                if segment == segments:
+                    break
+                end = rows
+                if segment + 1 < segments:
+                    end = cuts[segment + 1]
+                block = offsets[numbers[segment]]
+                if numbers[segment] == 0 and (segment != 0 or S[10] == 0):  # not continued: forget what the workplace holds
+                    for s in range(directory):
+                        words[block + s] = template[s]
+                    words[block + 2] = epoch
+                    for s in range(directory, directory + 12, 4):
+                        words[block + s] = 0
+                        words[block + s + 1] = 0
+                if words[block + 2] != epoch:  # a match of another partition has consumed what came before
+                    words[block + 2] = epoch
+                    words[block + 1] = words[block]
+                shift = words[block] - i
+                continue
+            if c < 0:
+                rc = 1
+                break
+            # ------------------------------------------------------------------------------------------------ window
+            p = shift + i
+            letter = letter_of[c]
+            w = block + directory
+            rh = words[w]
+            rt = words[w + 1]
+            ro = block + words[w + 2]
+            rm = words[w + 3]
+            oldest = words[block + 1]
+            if count_window != 0 and p - count_window + 1 > oldest:
+                oldest = p - count_window + 1
+            now = times[i]
+            while rh != rt:
+                w = ro + (rh & rm) * stride
+                if words[w] >= oldest:
+                    if timed == 0:
+                        break
+                    then = words[w + 1]  # unsigned: the difference of two int64 times cannot overflow
+                    if now - then <= window:
+                        break
+                rh += 1
+            oldest = p
+            if rh != rt:
+                oldest = words[w]
+            words[block + directory] = rh
+            order = words[block + 6]
+            while order_lowest[order] >= 0 and words[block + 8 + order_lowest[order]] < oldest:
+                if order_after[order] < 0:
+                    argument = order
+                    rc = 3
+                    break
+                order = order_after[order]
+            if rc != 0:
+                break
+            started = start_of[order * codes + c]
+            if started < 0:
+                argument = order
+                detail = c
+                rc = 2
+                break
+            # ------------------------------------------------------------------------------------------------ room
+            w = block + directory + 4
+            head = words[w]
+            nx = words[w + 1]
+            nodes = block + words[w + 2]
+            mask = words[w + 3]
+            if nx == 0:  # no node has the number 0
+                head = nx = 1
+                words[w] = words[w + 1] = 1
+            if mask + 1 - (nx - head) < 64:
+                while head < nx and words[nodes + ((head & mask) << 2)] < oldest:
+                    head += 1
+                words[w] = head
+            room = head + mask + 1
+            # ------------------------------------------------------------------------------------------------ groups
+            nn = 0
+            used = 0
+            nends = 0
+            touched = 0
+            gp = block + words[block + directory + 10]
+            groups = words[block + 7]
+            while groups > 0:
+                groups -= 1
+                configuration = words[gp]
+                starts = words[gp + 1]
+                newest = words[gp + 2]
+                runs = shapes[4 * configuration]
+                s = gp + 3
+                gp = s + runs
+                if newest < rh:
+                    continue
+                for k in range(runs):
+                    values[k] = words[s + k]
+                n = shapes[4 * configuration + 1]
+                if n != 0:
+                    # Labels that have expired for the newest start have expired for all.
+                    w = ro + (newest & rm) * stride + 2
+                    s = shapes[4 * configuration + 2]
+                    gone = 0
+                    while gone < n and words[w + programs[s + gone]] < oldest:
+                        gone += 1
+                    if gone != 0:
+                        program = expiries[shapes[4 * configuration + 3] + gone]
+                        if program < 0:
+                            argument = configuration
+                            detail = gone
+                            rc = 5
+                            break
+                        e = gather(words, programs, values, half, program, nodes, mask, nx, room, p)
+                        if e < 0:
+                            rc = 6
+                            break
+                        nx = e
+                        configuration = programs[program]
+                        runs = programs[program + 4]
+                        for k in range(runs):
+                            values[k] = values[half + k]
+                program = program_of[configuration * codes + c]
+                if program < 0:
+                    argument = configuration
+                    detail = c
+                    rc = 4
+                    break
+                following = configuration
+                if programs[program + 1] != 0:
+                    for k in range(runs):
+                        values[half + k] = values[k]
+                else:
+                    n = programs[program + 2]
+                    if nx + n > room:
+                        rc = 6
+                        break
+                    s = program + 5
+                    for k in range(n):
+                        w = nodes + ((nx & mask) << 2)
+                        words[w] = p
+                        words[w + 1] = -2
+                        words[w + 2] = values[programs[s + k]]
+                        words[w + 3] = letter
+                        values[runs + k] = nx
+                        nx += 1
+                        touched = 1
+                    s += n
+                    n = programs[program + 3]
+                    if nends + 3 * n + 3 > ends_room:
+                        argument = nends + 3 * n + 3
+                        rc = 7
+                        break
+                    for k in range(n):
+                        ends[nends] = starts
+                        ends[nends + 1] = programs[s + 2 * k + 1]
+                        ends[nends + 2] = values[runs + programs[s + 2 * k]]
+                        nends += 3
+                    following = programs[program]
+                    if following < 0:
+                        continue
+                    runs = programs[program + 4]
+                    e = gather(words, programs, values, half, program, nodes, mask, nx, room, p)
+                    if e < 0:
+                        rc = 6
+                        break
+                    nx = e
+                # Put the group under its configuration.
+                w = group_of[following]
+                if w < 0:
+                    if used + 3 + runs + 4 > scratch_room:
+                        argument = used + 3 + runs + 4
+                        rc = 7
+                        break
+                    w = used
+                    group_of[following] = w
+                    used += 3 + runs
+                    nn += 1
+                    scratch[w] = following
+                    scratch[w + 1] = starts
+                    scratch[w + 2] = newest
+                    for k in range(runs):
+                        scratch[w + 3 + k] = values[half + k]
+                    continue
+                work[0] = nx
+                y = scratch[w + 1]
+                for k in range(runs):
+                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3 + k], values[half + k])
+                    if e < 0:
+                        break
+                    scratch[w + 3 + k] = e
+                if e >= 0:
+                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
+                if e < 0:
+                    rc = 6 if e == -1 else 10
+                    break
+                scratch[w + 1] = e
+                if newest > scratch[w + 2]:
+                    scratch[w + 2] = newest
+                nx = work[0]
+            # ------------------------------------------------------------------------------------------------ start
+            while rc == 0 and moves_of[3 * c] != 0:
+                if nx + 2 > room:
+                    rc = 6
+                    break
+                following = (started >> 1) - 1
+                if following >= 0 and rt - rh > rm:
+                    rc = 11
+                    break
+                w = nodes + ((nx & mask) << 2)
+                words[w] = p
+                words[w + 1] = -2
+                words[w + 2] = 0
+                words[w + 3] = letter
+                w = nodes + (((nx + 1) & mask) << 2)
+                words[w] = p
+                words[w + 1] = -1
+                words[w + 2] = rt
+                words[w + 3] = 0
+                cell = nx
+                starts = nx + 1
+                nx += 2
+                if (started & 1) != 0:  # there is room for one end more
+                    touched = 1
+                    ends[nends] = starts
+                    ends[nends + 1] = -1
+                    ends[nends + 2] = cell
+                    nends += 3
+                if following < 0:
+                    break
+                touched = 1
+                w = ro + (rt & rm) * stride
+                words[w] = p
+                words[w + 1] = times[i]
+                for s in range(states):
+                    words[w + 2 + s] = words[block + 8 + s]
+                w = group_of[following]
+                if w < 0:
+                    if used + 4 > scratch_room:
+                        argument = used + 4
+                        rc = 7
+                        break
+                    group_of[following] = used
+                    scratch[used] = following
+                    scratch[used + 1] = starts
+                    scratch[used + 2] = rt
+                    scratch[used + 3] = cell
+                    used += 4
+                    nn += 1
+                else:
+                    work[0] = nx
+                    y = scratch[w + 1]
+                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3], cell)
+                    if e >= 0:
+                        scratch[w + 3] = e
+                        e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
+                    if e < 0:
+                        rc = 6 if e == -1 else 10
+                        break
+                    scratch[w + 1] = e
+                    scratch[w + 2] = rt
+                    nx = work[0]
+                rt += 1
+                break
+            if rc == 0 and used > words[block + directory + 11] + 1:
+                argument = used
+                rc = 12
+            # ------------------------------------------------------------------------------------------------ commit, or nothing
+            w = 0
+            while w < used:
+                group_of[scratch[w]] = -1
+                w += 3 + shapes[4 * scratch[w]]
+            if rc != 0:
+                nends = 0
+                break
+            s = block + words[block + directory + 10]
+            for w in range(used):
+                words[s + w] = scratch[w]
+            words[block + 6] = next_of[order * codes + c]
+            words[block + 7] = nn
+            w = block + directory
+            if rt != words[w + 1]:
+                words[block + 4] = p
+                words[block + 5] = times[i]
+            words[w + 1] = rt
+            words[w + 5] = nx
+            words[w + 9] = used
+            if nn > most_groups:
+                most_groups = nn
+            s = moves_of[3 * c + 1]
+            n = moves_of[3 * c + 2]
+            for k in range(n):
+                values[k] = p
+                if moves[s + 2 * k] >= 0:
+                    values[k] = words[block + 8 + moves[s + 2 * k]]
+            for k in range(n):
+                w = block + 8 + moves[s + 2 * k + 1]
+                if values[k] > words[w]:
+                    words[w] = values[k]
+            if touched != 0:
+                marked[i] = 1
+            if nends == 0:
+                i += 1
+                continue
+            given = 0
+            ec = 0
+            tp = 0
+            sp = 0
+            enumerating = 1
+            if limit == 0:
+                enumerating = 0
+                triggers += 1
+                if consume != 0:
+                    words[block + 1] = p + 1
+                    if consume == 2:
+                        epoch += 1
+                        words[block + 2] = epoch
+                i += 1
+
+    if segment >= 0 and segment < segments:
+        words[block] = shift + i
+    S[0] = i
+    S[1] = segment
+    S[2] = end
+    S[8] = epoch
+    S[14] = enumerating
+    S[15] = oldest
+    S[16] = nends
+    S[17] = ec
+    S[18] = tp
+    S[19] = label
+    S[20] = cell
+    S[21] = start
+    S[22] = node
+    S[23] = d
+    S[24] = sp
+    S[25] = given
+    S[26] = ns
+    S[27] = npos
+    S[30] = triggers
+    S[31] = supports
+    S[32] = skipped
+    S[33] = most_groups
+    S[28] = argument
+    S[29] = detail
+    return rc
