@@ -19,6 +19,7 @@ import numpy as np
 
 from cepheid.automata.automaton import Automaton, Predicate, Transition, order
 from cepheid.automata.program import Program
+from cepheid.automata.supports import SupportProgram
 from cepheid.automata.transform import trim
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.testing.denotation import KEEPS
@@ -134,7 +135,10 @@ def widen(letter: int, spread: int) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """A formula over a stream of several partitions: for each event its partition, letter and time; and the bounds."""
+    """A formula over a stream of several partitions: for each event its partition, letter and time; and the bounds.
+
+    shown: the variables of SELECT, None for all. spread: see `automaton_of`.
+    """
 
     formula: tuple[Any, ...]
     events: tuple[tuple[int, int, int], ...]
@@ -143,10 +147,12 @@ class Case:
     count_window: int | None = None
     consume: Consumption = Consumption.NONE
     spread: int = 1
+    shown: Mark | None = None
 
     @cached_property
     def program(self) -> Program:
-        return Program(automaton_of(self.formula, spread=self.spread))
+        automaton = automaton_of(self.formula, spread=self.spread)
+        return Program(automaton) if self.shown is None else SupportProgram(automaton, self.shown)
 
     @property
     def bounds(self) -> dict[str, Any]:
@@ -234,7 +240,7 @@ Expected = list[dict[int, set[Labelled]]]
 
 
 def expected(case: Case, strategy: Strategy) -> Expected:
-    """What the definition keeps: of the matches that start after the last trigger, those of a winning support."""
+    """What the definition keeps: of the matches that start after the last trigger, those of a winning support; then what is shown of them."""
     found: Expected = [{} for _ in range(case.partitions)]
     last = [-1] * case.partitions
     seen = [0] * case.partitions
@@ -245,7 +251,7 @@ def expected(case: Case, strategy: Strategy) -> Expected:
         competing = [match for match in case.matches[partition].get(end, ()) if places[match[0][0]] > last[partition]]
         if not competing:
             continue
-        found[partition][end] = winners(competing, strategy)
+        found[partition][end] = {projection(match, case.shown) for match in winners(competing, strategy)}
         if case.consume is Consumption.PARTITION:
             last[partition] = place
         elif case.consume is Consumption.ANY:
@@ -260,6 +266,14 @@ def winners(competing: Iterable[Labelled], strategy: Strategy) -> set[Labelled]:
     return {match for match, support in supports.items() if support in kept}
 
 
+def projection(match: Labelled, shown: Mark | None) -> Labelled:
+    """What is left of a match when only these variables are shown: other events go, but the first and the last stay."""
+    if shown is None:
+        return match
+    ends = (match[0][0], match[-1][0])
+    return tuple((position, mark & shown) for position, mark in match if mark & shown or position in ends)
+
+
 # ------------------------------------------------------------------------------------------------------------------------- feeding
 
 Found = list[list[Labelled]]
@@ -272,7 +286,7 @@ Make = Any
 def stored(case: Case, rng: random.Random, make: Make, *, restore: bool = True) -> Found:
     """Every partition in a slot of its own, events in random batches; state dumped and loaded between some of them."""
     run = make()
-    found: Found = [[] for _ in range(case.partitions)]
+    found = Fed(case)
     slots = rng.sample(range(case.partitions + 3), case.partitions)
     for batch in _batches(case, rng):
         segments = [list(run_of) for _, run_of in groupby(_arranged(case, batch, rng), key=lambda event: event[0])]
@@ -282,7 +296,7 @@ def stored(case: Case, rng: random.Random, make: Make, *, restore: bool = True) 
             sections = run.dump()
             run = make()
             run.load(sections)
-    return found
+    return found.matches
 
 
 def _batches(case: Case, rng: random.Random) -> Iterator[list[tuple[int, int, int]]]:
@@ -310,7 +324,7 @@ def _pieces(segment: list[Any], rng: random.Random) -> Iterator[list[Any]]:
 def forgotten(case: Case, rng: random.Random, make: Make) -> Found:
     """Partition after partition (give `case.sequential`), nothing stored: a batch may begin inside a partition."""
     run = make()
-    found: Found = [[] for _ in range(case.partitions)]
+    found = Fed(case)
     pieces: list[list[tuple[int, int, int]]] = []
     continued = False
     for _, events in groupby(case.events, key=lambda event: event[0]):
@@ -329,11 +343,19 @@ def forgotten(case: Case, rng: random.Random, make: Make) -> Found:
             pieces, continued = [], False
     if pieces:
         feed(case, run, pieces, found, continued=continued)
-    return found
+    return found.matches
 
 
-def feed(case: Case, run: Any, pieces: list[Any], found: Found, *, partition: int = -1, **how: Any) -> None:
-    """Feed segments of (partition, letter, time); `partition`: whose the empty ones are."""
+class Fed:
+    """What came of feeding a case: the matches of each partition, and for each of its events whether the evaluation marked it."""
+
+    def __init__(self, case: Case) -> None:
+        self.matches: Found = [[] for _ in range(case.partitions)]
+        self.marked: list[list[int]] = [[] for _ in range(case.partitions)]
+
+
+def feed(case: Case, run: Any, pieces: list[Any], found: Fed, *, partition: int = -1, **how: Any) -> None:
+    """Feed segments of (partition, letter, time); `partition`: whose the empty ones are. All events of a match must have been marked."""
     rows = [event for piece in pieces for event in piece]
     lengths = [len(piece) for piece in pieces]
     letters = np.array([widen(letter, case.spread) for _, letter, _ in rows], np.uint64)
@@ -343,8 +365,11 @@ def feed(case: Case, run: Any, pieces: list[Any], found: Found, *, partition: in
     given: list[tuple[int, Labelled]] = []
     run.feed(letters, times, sink=collector(case.program, given), cuts=cuts, **how)
     assert len(run.marked) == len(rows)
+    for (owner, _, _), mark in zip(rows, run.marked.tolist(), strict=True):
+        found.marked[owner].append(mark)
     for segment, match in given:
-        found[whose[segment]].append(match)
+        assert all(found.marked[whose[segment]][position] for position, _ in match), match
+        found.matches[whose[segment]].append(match)
 
 
 def collector(program: Any, given: list[tuple[int, Labelled]]) -> Callable[[Any], None]:
