@@ -129,7 +129,7 @@ class Maximal(SupportEvaluation):
 
     def _layout(self) -> Layout:
         waiting = self.automaton.waiting
-        return Layout((*HEADER, 0, 0, *[-1] * waiting), (Ring(2 + waiting), Ring(4, dated=False), Ring(1, dated=False)), kept=KEPT)
+        return Layout((*HEADER, 0, 0, *[-1] * waiting), (Ring(3 + waiting), Ring(4, dated=False), Ring(1, dated=False)), kept=KEPT)
 
     def _tables(self) -> tuple[Array, ...]:
         scratch = (self._group_of, self._scratch, self._values, self._work, self._ends, self._starts_stack, self._stack, *self._path)
@@ -256,6 +256,8 @@ class Maximal(SupportEvaluation):
             bool(((words[:, ORDER] >= 0) & (words[:, ORDER] < len(self.table.orders))).all())
             and bool(((numbers >= -1) & (numbers < np.maximum(position, 1)[:, None])).all())
             and bool((rings[:, GROUPS, 0] == 0).all())
+            and bool((entries[ROWS][:, 2] >= rings[owner[ROWS], NODES, 0]).all())
+            and bool((entries[ROWS][:, 2] <= rings[owner[ROWS], NODES, 1]).all())
             and self._right_nodes(entries[NODES], owner[NODES], rings[:, NODES], position)
         )
         if not right:

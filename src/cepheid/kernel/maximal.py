@@ -16,8 +16,8 @@ mask, 0 is none.
     [3] cell: letter of its event; fork, inner starts: side with the bit; both: the other list
 Dead nodes are never followed: a live start's way meets nodes at its own position or later only. So freeing is moving the ring's head.
 
-A ROW belongs to a live start: position, time, and per waiting state the greatest start of a partial match in it just before (its
-thresholds).
+A ROW belongs to a live start: position, time, first node made at it (older ones are dead once the start is the oldest), and per waiting
+state the greatest start of a partial match in it just before (its thresholds).
 A GROUP is configuration, starts, row of the newest start, and the runs of each macro state of the configuration.
 
 A step is a transaction: it makes nodes and new groups beside what there is, and commits at its end. Whatever is missing on the way (a
@@ -397,7 +397,7 @@ def run(
     path_room: cython.Py_ssize_t = path.shape[0]
     scratch_room: cython.longlong = scratch.shape[0]
     ends_room: cython.Py_ssize_t = ends.shape[0]
-    stride: cython.Py_ssize_t = 2 + states
+    stride: cython.Py_ssize_t = 3 + states
     rc: cython.int = 0
     c: cython.int = 0
     k: cython.int = 0
@@ -418,6 +418,7 @@ def run(
     newest: cython.longlong = 0
     head: cython.longlong = 0
     nx: cython.longlong = 0
+    first: cython.longlong = 0
     room: cython.longlong = 0
     mask: cython.longlong = 0
     rh: cython.longlong = 0
@@ -516,7 +517,7 @@ def run(
                                 continue
                             if label >= 0:
                                 y = block + words[block + directory + 2] + (words[w + 2] & words[block + directory + 3]) * stride
-                                if words[y + 2 + label] >= oldest:
+                                if words[y + 3 + label] >= oldest:
                                     tp = 0
                                     break
                             start = words[w]
@@ -636,9 +637,11 @@ def run(
             if nx == 0:  # no node has the number 0
                 head = nx = 1
                 words[w] = words[w + 1] = 1
+            first = nx
             if mask + 1 - (nx - head) < 64:
-                while head < nx and words[nodes + ((head & mask) << 2)] < oldest:
-                    head += 1
+                head = nx
+                if rh != rt:
+                    head = words[ro + (rh & rm) * stride + 2]
                 words[w] = head
             room = head + mask + 1
             # ------------------------------------------------------------------------------------------------ groups
@@ -663,7 +666,7 @@ def run(
                 n = shapes[4 * configuration + 1]
                 if n != 0:
                     # Labels that have expired for the newest start have expired for all.
-                    w = ro + (newest & rm) * stride + 2
+                    w = ro + (newest & rm) * stride + 3
                     s = shapes[4 * configuration + 2]
                     gone = 0
                     while gone < n and words[w + programs[s + gone]] < oldest:
@@ -796,8 +799,9 @@ def run(
                 w = ro + (rt & rm) * stride
                 words[w] = p
                 words[w + 1] = times[i]
+                words[w + 2] = first
                 for s in range(states):
-                    words[w + 2 + s] = words[block + 8 + s]
+                    words[w + 3 + s] = words[block + 8 + s]
                 w = group_of[following]
                 if w < 0:
                     if used + 4 > scratch_room:
