@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.counts import from_integers
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import key_table
 from cepheid.engine.matches import Matches
@@ -84,7 +85,7 @@ def _matches(plan: QueryPlan, events: pa.Table, result: Result) -> Matches:
     table = events.select(layout.events.names)
     firsts = pa.array([partition.positions[0] for partition in result.partitions], pa.int64())
     measures = None
-    if layout.measures:
+    if layout.measures and not plan.count:
         columns = [pa.array([item[3][index] for item in found], field.type) for index, field in enumerate(layout.measures)]
         measures = pa.table(columns, schema=pa.schema(list(layout.measures)))
     return Matches(
@@ -99,6 +100,7 @@ def _matches(plan: QueryPlan, events: pa.Table, result: Result) -> Matches:
         measures,
         result.null_keys,
         sum(len(partition.undecided) for partition in result.partitions),
+        counts=from_integers([item[3][0] for item in found]) if plan.count else None,  # type: ignore[misc]  # a group's count is an int
     )
 
 

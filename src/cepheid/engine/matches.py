@@ -7,6 +7,7 @@ Comes in: what the kernel wrote (offsets, positions, labels), the events they po
 from __future__ import annotations
 
 import html
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
+
+from cepheid.engine import counts as exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +36,8 @@ class Layout:
 
     variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
     dictionaries. keys: the attributes of
-    PARTITION BY (empty where it was derived). time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
+    PARTITION BY (empty where it was derived). time: the time column, or None. measures: the fields of SELECT's measures, if it names any. count:
+    whether each match is a trigger with the number of its matches; measures are then `counts.COUNT_FIELDS`.
     """
 
     variables: tuple[str, ...]
@@ -42,6 +46,7 @@ class Layout:
     keys: tuple[str, ...] = ()
     time: str | None = None
     measures: tuple[pa.Field, ...] = ()
+    count: bool = False
 
     @property
     def time_fields(self) -> list[pa.Field]:
@@ -70,7 +75,7 @@ class Layout:
     @property
     def no_measures(self) -> pa.Table | None:
         """The measures of no match; None where SELECT names none."""
-        return pa.schema(list(self.measures)).empty_table() if self.measures else None
+        return pa.schema(list(self.measures)).empty_table() if self.measures and not self.count else None
 
     def visible(self, variable: str) -> Array:
         """For each label number whether it puts its event in the variable: bool."""
@@ -161,7 +166,9 @@ class Match:
 
     @property
     def measures(self) -> dict[str, Any]:
-        """The values of SELECT's measures."""
+        """The values of SELECT's measures; of COUNT(*) the exact number, however large."""
+        if self._matches.counts is not None:
+            return {"count": exact.to_integer(self._matches.counts[self._index])}
         table = self._matches.measures
         return {} if table is None else {name: python_value(table[name][self._index]) for name in table.column_names}
 
@@ -198,7 +205,17 @@ class Match:
     def __repr__(self) -> str:
         shown = self.measures or self.variables
         parts = {**self.keys, "start": self.start, "end": self.end, **shown}
-        return f"Match({', '.join(f'{name}={value!r}' for name, value in parts.items())})"
+        return f"Match({', '.join(f'{name}={_shown_value(value)}' for name, value in parts.items())})"
+
+
+SHOWN_BITS = 1 << 10
+"""Integers with more bits are shown by their number of digits."""
+
+
+def _shown_value(value: Any) -> str:
+    if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
+        return f"<{math.ceil(value.bit_length() * math.log10(2))} digits>"
+    return repr(value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,6 +225,7 @@ class Matches(Sequence[Match]):
     offsets: int64, n + 1; match i has the marks ``offsets[i]:offsets[i + 1]``, its first is its start and its last its end. positions: int64,
     per mark the position in the partition. labels: uint16, per mark its label number. rows: int64, per mark the row of `events`.
     partitions: int64, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a NULL in their key.
+    counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event of each "match" ends (see `engine.counts`).
     """
 
     layout: Layout
@@ -221,6 +239,7 @@ class Matches(Sequence[Match]):
     measures: pa.Table | None = None
     null_keys: int = 0
     undecided: int = 0
+    counts: Array | None = None
 
     @classmethod
     def none(cls, layout: Layout, events: pa.Table | None = None, *, null_keys: int = 0) -> Matches:
@@ -230,7 +249,8 @@ class Matches(Sequence[Match]):
         keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
         partitions = nothing if layout.keys else None
         marks = (nothing, nothing.astype(np.uint16), nothing)
-        return cls(layout, np.zeros(1, np.int64), *marks, events, partitions, keys, layout.no_measures, null_keys)
+        counts = exact.no_counts() if layout.count else None
+        return cls(layout, np.zeros(1, np.int64), *marks, events, partitions, keys, layout.no_measures, null_keys, counts=counts)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -261,6 +281,7 @@ class Matches(Sequence[Match]):
             (self.positions[first:last], self.labels[first:last], self.rows[first:last]),
             None if self.partitions is None else self.partitions[start:stop],
             None if self.measures is None else self.measures.slice(start, stop - start),
+            None if self.counts is None else self.counts[start:stop],
         )
 
     def take(self, indices: Array) -> Matches:
@@ -273,10 +294,13 @@ class Matches(Sequence[Match]):
             (self.positions[marks], self.labels[marks], self.rows[marks]),
             None if self.partitions is None else self.partitions[indices],
             None if self.measures is None else self.measures.take(pa.array(indices)),
+            None if self.counts is None else self.counts[indices],
         )
 
-    def _with(self, offsets: Array, marks: tuple[Array, Array, Array], partitions: Array | None, measures: pa.Table | None) -> Matches:
-        return Matches(self.layout, offsets, *marks, self.events, partitions, self.keys, measures, self.null_keys, self.undecided)
+    def _with(
+        self, offsets: Array, marks: tuple[Array, Array, Array], partitions: Array | None, measures: pa.Table | None, counts: Array | None
+    ) -> Matches:
+        return Matches(self.layout, offsets, *marks, self.events, partitions, self.keys, measures, self.null_keys, self.undecided, counts)
 
     def __iter__(self) -> Iterator[Match]:
         return (Match(self, index) for index in range(len(self)))
@@ -323,7 +347,9 @@ class Matches(Sequence[Match]):
         """One row per match: the keys, start and end, start_time and end_time, then per variable the positions of its events.
 
         events: instead of positions, per variable a list of structs with the events themselves (the shape that Spark gives; no start and
-        end). Where SELECT names measures, these instead of the variables. Zero-copy for a variable that all marks are in.
+        end). Where SELECT names measures, these instead of the variables; for COUNT(*) one row per trigger with `count`, decimal128(38, 0), NULL
+        where the number has more digits, and `count_overflow`, bool, which says where (`Match.measures` has the exact number). Zero-copy for a
+        variable that all marks are in.
         """
         schema = self.layout.schema(events=events)
         columns: list[Any] = []
@@ -335,7 +361,9 @@ class Matches(Sequence[Match]):
         if self.layout.time is not None:
             times = self.events[self.layout.time]
             columns += [times.take(pa.array(self.start_rows)), times.take(pa.array(self.end_rows))]
-        if self.layout.measures:
+        if self.counts is not None:
+            columns += exact.columns(self.counts)
+        elif self.layout.measures:
             assert self.measures is not None
             columns += [self.measures[field.name] for field in self.layout.measure_columns]
         elif events:
@@ -451,6 +479,7 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
         keys,
         pa.concat_tables(measures) if measures else None,
         null_keys,
+        counts=exact.joined([part.counts for part in compact if part.counts is not None]) if layout.count else None,
     )
 
 
@@ -467,7 +496,7 @@ def _compact(part: Matches) -> Matches:
         keys = keys.take(pa.array(kept))
     events = part.events.take(pa.array(used)).combine_chunks()
     marks = (part.positions, part.labels, rows.astype(np.int64, copy=False))
-    return Matches(part.layout, part.offsets, *marks, events, partitions, keys, part.measures)
+    return Matches(part.layout, part.offsets, *marks, events, partitions, keys, part.measures, counts=part.counts)
 
 
 def collect(chunks: Sequence[Chunk]) -> tuple[Array, Array, Array, Array]:
@@ -482,3 +511,8 @@ def collect(chunks: Sequence[Chunk]) -> tuple[Array, Array, Array, Array]:
     offsets = np.concatenate([np.zeros(1, np.int64), *(chunk.offsets[1:] + step for chunk, step in zip(chunks, shift, strict=True))])
     fields = [np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("positions", "labels", "segments")]
     return offsets, fields[0], fields[1], fields[2]
+
+
+def collect_counts(chunks: Sequence[Chunk]) -> Array:
+    """The counts of the chunks of COUNT(*), uint64, (n, limbs)."""
+    return exact.joined([chunk.counts for chunk in chunks if chunk.counts is not None])

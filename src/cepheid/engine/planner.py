@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.automata import Program, program_of
+from cepheid.engine.counts import COUNT_FIELDS
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.engine.matches import Layout, plain_type
 from cepheid.engine.measures import attributes_of
@@ -120,8 +121,8 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
         # A table without columns has no rows: at least one stays.
         events = pa.schema([field for field in events if field.name in read] or list(events)[:1])
     if plan.count:
-        measures = (pa.field("count", pa.int64()),)
-    return Layout(plan.variables, labels, events, () if derived else plan.partition_by, schema.time_column, measures)
+        measures = COUNT_FIELDS
+    return Layout(plan.variables, labels, events, () if derived else plan.partition_by, schema.time_column, measures, count=plan.count)
 
 
 def compile_plan(plan: QueryPlan) -> Compiled:

@@ -29,6 +29,9 @@ TIME_AGGREGATES = frozenset({"start_time", "end_time", "duration"})
 OUTPUT_COLUMNS = ("start", "end", "start_time", "end_time", "decided_time")
 """Columns that every result can have beside the keys and the targets."""
 
+COUNT_COLUMNS = ("count", "count_overflow")
+"""Columns of a result of COUNT(*)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Targets:
@@ -47,7 +50,7 @@ def bind_targets(context: Context, query: syntax.Query, pattern: Pattern) -> Tar
         targets = _count(context, query, query.targets)
     else:
         targets = _listed(context, query.targets, pattern)
-    _check_keys(context, query)
+    _check_keys(context, query, targets)
     _check_names(context, query, targets)
     return targets
 
@@ -130,12 +133,13 @@ def default_name(expression: syntax.Expression, position: int) -> str:
     return f"measure_{position + 1}" if position >= 0 else ""
 
 
-def _check_keys(context: Context, query: syntax.Query) -> None:
-    """No partition key has the name of a column that every result has."""
+def _check_keys(context: Context, query: syntax.Query, targets: Targets) -> None:
+    """No partition key has the name of a column that every result has, or every result of COUNT(*)."""
     for key in query.partition_by:
-        if key in OUTPUT_COLUMNS:
+        if key in OUTPUT_COLUMNS or (targets.count and key in COUNT_COLUMNS):
             place = context.word(context.clause("PARTITION", query.pattern.span, query.span), key)
-            fact = f"the output would have two columns named `{key}`: the partition key, and one that every result has"
+            whose = "every result has" if key in OUTPUT_COLUMNS else "COUNT(*) gives"
+            fact = f"the output would have two columns named `{key}`: the partition key, and one that {whose}"
             raise context.error(fact, place, "rename the column in the input")
 
 
