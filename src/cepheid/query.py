@@ -166,6 +166,7 @@ class Query:
         sort: bool = False,
         null_keys: str = "drop",
         order: Sequence[str] = (),
+        sample: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Matches:
         """The matches of the query over `events`.
@@ -176,7 +177,8 @@ class Query:
         (for NOT FOLLOWED BY alone; default: the greatest time).
         engine: None, or one of `ENGINES`. sort: put events in the order of their times, stably, instead of an error. null_keys: "drop" events
         with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
-        equal time, before the row order. progress: called with (rows done, rows; 0 rows where the input does not say).
+        equal time, before the row order. sample: for looking at data: of each trigger at most so many matches, spread evenly over all of them
+        (where LIMIT takes those that are found first). progress: called with (rows done, rows; 0 rows where the input does not say).
 
         Raises BindError, NotSupportedError, LimitError (the query), SchemaError, InputError (the events), SetupError (an engine that is not
         installed). Linear in events and matches.
@@ -184,13 +186,17 @@ class Query:
         _engine(engine, ENGINES)
         check_choice("null_keys", null_keys, ("drop", "group"))
         order = (order,) if isinstance(order, str) else tuple(order)
+        if sample is not None and sample < 1:
+            raise InputError(f"sample={sample} is not a number of matches", help="give a number from 1 on, or leave it out")
         source = source_of(events, self._tree, type=type, time=time, sort=sort)
         if engine == "reference":
+            if sample is not None:
+                raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
             return self._by_definition(source, until=until, sort=sort, null_keys=null_keys, order=order)
         compiled = self.compiled(source.schema)
         if until is not None:
             raise NotSupportedError("`until` matters for NOT FOLLOWED BY alone, and this query has none", help="leave until= out")
-        if isinstance(source.events, pa.RecordBatchReader) and not sort and not order:
+        if isinstance(source.events, pa.RecordBatchReader) and not sort and not order and sample is None:
             recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine)
             parts, done = [], 0
             for piece in source.events:
@@ -200,7 +206,7 @@ class Query:
                     progress(done, 0)
             return concatenate(compiled.layout, parts, null_keys=recognizer.null_keys)
         table = _whole(source)
-        return batch.run(compiled, table, sort=sort, order=order, null_keys=null_keys, variant=engine, progress=progress)
+        return batch.run(compiled, table, sort=sort, order=order, null_keys=null_keys, sample=sample, variant=engine, progress=progress)
 
     def _by_definition(self, source: Source, *, until: object, sort: bool, null_keys: str, order: Sequence[str]) -> Matches:
         plan = self.bound(source.schema)

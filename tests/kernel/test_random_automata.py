@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -225,8 +226,9 @@ def tiny(rng):
     )
 
 
-def evaluation(case, rng, variant, limit=None):
-    return Evaluation(case.toy, window=case.window, count_window=case.count_window, limit=limit, variant=variant, sizes=tiny(rng))
+def evaluation(case, rng, variant, limit=None, sample=None):
+    bounds = {"window": case.window, "count_window": case.count_window, "limit": limit, "sample": sample}
+    return Evaluation(case.toy, **bounds, variant=variant, sizes=tiny(rng))
 
 
 def collector(found, partition_of):
@@ -318,25 +320,25 @@ def age(run, rng):
             row[column[name]] += add
 
 
-def stored(case, rng, variant, limit=None, *, restore=True):
+def stored(case, rng, variant, limit=None, sample=None, *, restore=True):
     """Every partition in a slot of its own, events in random batches; state dumped and loaded between some of them."""
-    run, found = evaluation(case, rng, variant, limit), [[] for _ in case.streams]
+    run, found = evaluation(case, rng, variant, limit, sample), [[] for _ in case.streams]
     slots = rng.sample(range(len(case.streams) + 3), len(case.streams))
     for batch in random_pieces(rng, case.streams):
         feed(run, batch, found, case.most_lists, slots=np.array([slots[p] for p, _, _ in batch], np.int32))
         if restore and rng.random() < 0.3:
             data = state.pack(run.dump(), fingerprint=case.toy.fingerprint)
             sections = state.unpack(data, fingerprint=case.toy.fingerprint)
-            run = evaluation(case, rng, variant, limit)
+            run = evaluation(case, rng, variant, limit, sample)
             run.load(sections)
         elif restore and rng.random() < 0.3:
             age(run, rng)
     return found
 
 
-def forgotten(case, rng, variant, limit=None):
+def forgotten(case, rng, variant, limit=None, sample=None):
     """Partition after partition, nothing stored: a batch may begin inside a partition."""
-    run, found = evaluation(case, rng, variant, limit), [[] for _ in case.streams]
+    run, found = evaluation(case, rng, variant, limit, sample), [[] for _ in case.streams]
     pieces = []
     for partition, (letters, times) in enumerate(case.streams):
         cut = rng.randint(0, len(letters))
@@ -378,6 +380,22 @@ def test_matches_of_random_automata(variant, capsys):
                 assert limited == [prefix(found, limit) for found in full], f"limit {limit}: {where} {name}"
             total += sum(map(len, full))
     assert total > 10 * CASES
+
+
+@pytest.mark.parametrize("variant", available())
+def test_samples_of_random_automata(variant):
+    """As many as asked for, different, and the same however the stream is cut."""
+    for number in range(CASES // 4):
+        rng = random.Random(f"{SEED} {number}")
+        case = random_case(rng, number)
+        for sample in (1, 3, 7):
+            found = {name: mode(case, rng, variant, sample=sample) for name, mode in MODES.items()}
+            assert found["stored"] == found["forgotten"], f"CEPHEID_SEED={SEED} case {number} variant {variant} sample {sample}"
+            for given, expected in zip(found["stored"], case.expected, strict=True):
+                assert len(set(given)) == len(given)
+                assert set(given) <= set(expected)
+                all_of = Counter(m[-1][0] for m in expected)
+                assert Counter(m[-1][0] for m in given) == {end: min(sample, count) for end, count in all_of.items()}
 
 
 def prefix(matches, limit):

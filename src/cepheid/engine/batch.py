@@ -24,9 +24,10 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cepheid.engine.evaluation import Chunk, Evaluation
+    from cepheid.engine.evaluation import Chunk
     from cepheid.engine.keys import Groups
     from cepheid.engine.planner import Compiled
+    from cepheid.engine.trackers import Running
     from cepheid.schema import EventSchema
 
 Array = np.ndarray[Any, Any]
@@ -42,13 +43,15 @@ def run(
     sort: bool = False,
     order: Sequence[str] = (),
     null_keys: str = "drop",
+    sample: int | None = None,
     variant: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Matches:
     """The matches of a query over a table.
 
     events: has the schema that the query was compiled for. sort: put unsorted events in order (stably) instead of an error. order: columns that
-    decide between events of equal time, before the row order. null_keys: "drop" or "group". progress: called with (rows done, rows).
+    decide between events of equal time, before the row order. null_keys: "drop" or "group". sample: of each trigger at most so many
+    matches, spread over all of them. progress: called with (rows done, rows).
     Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns. Linear in rows and output, but for sorting.
     """
     times, stream = ordered(compiled.schema, events, sort=sort, order=order)
@@ -63,7 +66,7 @@ def run(
         places, cuts, null_count = groups.order, groups.cuts, groups.null_keys
     rows = stream if places is None else places if stream is None else stream[places]
     chunks: list[Chunk] = []
-    evaluation = compiled.evaluation(variant=variant)
+    evaluation = compiled.evaluation(variant=variant, sample=sample)
     if groups is not None and compiled.consume is Consumption.ANY:
         feed_interleaved(evaluation, letters, times, stream, groups, chunks, progress=progress)
     else:
@@ -102,7 +105,7 @@ def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequenc
 
 
 def feed(
-    evaluation: Evaluation,
+    evaluation: Running,
     letters: Array,
     times: Array,
     rows: Array | None,
@@ -134,7 +137,7 @@ def feed(
 
 
 def feed_interleaved(
-    evaluation: Evaluation,
+    evaluation: Running,
     letters: Array,
     times: Array,
     stream: Array | None,

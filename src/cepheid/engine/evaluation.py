@@ -94,9 +94,10 @@ class Evaluation:
 
     window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
     end - start + 1 in events. consume: after a trigger only later starts count, in its partition or (ANY: the partitions are then fed in
-    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. variant: see
-    `cepheid.kernel.VARIANTS`. Update O(live macro states) per event, output-linear delay (foundations-cel, section 6); memory is bounded by the
-    marked events of the window, without a window by all marked events.
+    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. sample: of an ending event with
+    more matches only so many, spread evenly over them. variant: see `cepheid.kernel.VARIANTS`. Update O(live macro states) per event,
+    output-linear delay (foundations-cel, section 6), with a sample O(window) per trigger; memory is bounded by the marked events of the
+    window, without a window by all marked events.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Evaluation:
         count_window: int | None = None,
         consume: Consumption = Consumption.NONE,
         limit: int | None = None,
+        sample: int | None = None,
         variant: str | None = None,
         sizes: Sizes | None = None,
     ) -> None:
@@ -116,6 +118,7 @@ class Evaluation:
         self.count_window = count_window
         self.consume = consume
         self.limit = limit
+        self.sample = sample
         self.kernel = kernel("match", variant)
         self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
         self.column = {name: place for place, name in enumerate(self.kernel.RECORD)}
@@ -134,6 +137,8 @@ class Evaluation:
         self._paths(sizes.path)
         self._list_arrays(sizes.lists, sizes.entries)
         self._list_of: Array = np.full(self.table.macro_count, -1, np.int32)
+        self._weights: Array = np.zeros(1, np.float64)
+        self._stamps: Array = np.zeros(0, np.int64)
         self._batch: tuple[Array, ...] = ()
         self._arguments: tuple[Any, ...] = ()
         self._set_up()
@@ -156,6 +161,7 @@ class Evaluation:
         self._set("count_window", 0 if self.count_window is None else min(self.count_window, SPAN_LIMIT + 1))
         self._set("consume", CONSUME[self.consume])
         self._set("limit", ALL if self.limit is None else self.limit)
+        self._set("sample", self.sample or 0)
         self._set("letter_mask", self.table.letter_mask)
 
     # ------------------------------------------------------------------------------------------------ what users of it see
@@ -249,7 +255,18 @@ class Evaluation:
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
-        own = (self.records, self.marked, self._vector, self._stack, self._path, self._path_labels, self._list_of, *self._lists)
+        own = (
+            self.records,
+            self.marked,
+            self._weights,
+            self._stamps,
+            self._vector,
+            self._stack,
+            self._path,
+            self._path_labels,
+            self._list_of,
+            *self._lists,
+        )
         outputs = (self._out_offsets, self._out_positions, self._out_labels, self._out_segments)
         arrays = sum(int(array.nbytes) for array in (*own, *outputs))
         return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
@@ -352,6 +369,8 @@ class Evaluation:
         self._set("codes", table.codes)
         self._set("fanout", table.fanout)
         letters, times, cuts, records = self._batch
+        if self.sample is not None and len(self._stamps) != self.cells.places:
+            self._weights, self._stamps = np.zeros(self.cells.places + 1, np.float64), np.zeros(self.cells.places, np.int64)
         arrays = (
             self._vector,
             letters,
@@ -380,6 +399,8 @@ class Evaluation:
             self._out_labels,
             self._out_segments,
             self.marked,
+            self._weights,
+            self._stamps,
         )
         self._arguments = arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cepheid.engine.planner import Compiled
+    from cepheid.engine.trackers import Running
 
 MATCH_GRAPH = "match graph"
 
@@ -30,10 +31,14 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Method:
-    """One method of evaluation: how it starts (without state, in a variant of the kernel), and its guarantee."""
+    """One method of evaluation: how it starts (without state; options: the kernel's variant), and its guarantee.
 
-    start: Callable[[Compiled, str | None], Evaluation]
+    samples: whether it can choose matches that are spread over all of a trigger (option `sample`).
+    """
+
+    start: Callable[..., Running]
     guarantee: Callable[[Compiled], Guarantee]
+    samples: bool = False
 
 
 def _bounds(compiled: Compiled) -> dict[str, Any]:
@@ -55,13 +60,14 @@ def _state(compiled: Compiled, what: str) -> str:
 
 METHODS: dict[str, Method] = {
     MATCH_GRAPH: Method(
-        start=lambda compiled, variant: Evaluation(compiled.program, **_bounds(compiled), variant=variant),
+        start=lambda compiled, **options: Evaluation(compiled.program, **_bounds(compiled), **options),
         guarantee=lambda compiled: Guarantee(
             evaluation="match graph over the automaton, determinized lazily; one pass",
             update="O(m) per event, m = live macro states of the event's partition",
             state=_state(compiled, "marked events"),
             delay="output-linear: the time per match depends on its length alone",
         ),
+        samples=True,
     ),
 }
 """The methods by name."""

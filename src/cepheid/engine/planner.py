@@ -11,7 +11,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -22,14 +22,15 @@ from cepheid.engine.matches import Layout, plain_type
 from cepheid.engine.measures import attributes_of
 from cepheid.engine.methods import MATCH_GRAPH, METHODS
 from cepheid.engine.predicates import Predicates
+from cepheid.engine.trackers import Tracked
 from cepheid.errors import CepheidError, NotSupportedError, Span
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.rewrite import rewrite
 
 if TYPE_CHECKING:
-    from cepheid.engine.evaluation import Evaluation
     from cepheid.engine.methods import Guarantee
+    from cepheid.engine.trackers import Running
     from cepheid.logical.plan import Interval, Pattern, QueryPlan
     from cepheid.schema import EventSchema
 
@@ -99,9 +100,19 @@ class Compiled:
         text = repr((*bounds, self.keys, self.derived, *schema, *measures))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
-    def evaluation(self, *, variant: str | None = None) -> Evaluation:
-        """A new evaluation, without any state; variant: of the kernel."""
-        return METHODS[self.method].start(self, variant)
+    def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> Running:
+        """A new evaluation, without any state; variant: of the kernel; sample: see `Query.run`, NotSupportedError where it cannot be."""
+        method = METHODS[self.method]
+        options: dict[str, Any] = {"variant": variant}
+        if sample is not None:
+            if not method.samples:
+                raise NotSupportedError(
+                    f"sample={sample} chooses among all matches of a trigger, which this query's evaluation ({self.method}) does not hold",
+                    help="leave sample= out; LIMIT bounds how many are given",
+                )
+            options["sample"] = sample
+        run = method.start(self, **options)
+        return Tracked(run, self.program, variant=variant) if self.program.trackers else run
 
     @property
     def guarantee(self) -> Guarantee:

@@ -66,7 +66,7 @@ FIELDS = (
     "letter_mask",  # 28 !
     "outputs",  # 29 cells that end a match at this event
     "output",  # 30 next of them to enumerate
-    "enumerating",  # 31 0 no, 1 take the next output, 2 visit `cell`, 3 write the path
+    "enumerating",  # 31 0 no, 1 take the next output, 2 visit `cell`, 3 write the path, 4 count the matches, 5 choose the next one
     "stack",  # 32 height of the enumeration stack
     "cell",  # 33
     "depth",  # 34
@@ -81,6 +81,8 @@ FIELDS = (
     "continued",  # 43 ! 1: the first segment goes on with record 0
     "consume",  # 44 ! 0 no; a trigger drops what is open 1 in its partition, 2 in all
     "epoch",  # 45 triggers that dropped what is open in all partitions
+    "sample",  # 46 ! matches per trigger to choose evenly from all of them, 0: no choice
+    "spread",  # 47 1: the trigger being enumerated has more than `sample` matches
 )
 
 # What `pools` holds for each of the pools of cells, starts and packed lists: 35 numbers. A slab is `least << class` places; a free one holds the
@@ -194,6 +196,8 @@ def run(
     out_labels: cython.ushort[::1],
     out_segments: cython.int[::1],
     marked: cython.uchar[::1],
+    weights: cython.double[::1],
+    stamps: cython.longlong[::1],
 ):
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
@@ -204,6 +208,7 @@ def run(
     moves (stride 4: target or -1 if nothing leaves it, label, next of the chain or -1, 1 if the target is final).
     STATE: records; the pools cells, cell_labels, start_positions, start_times, packed, and `pools` (see POOL);
     macro_of, length_of, max_of, entry (two halves: the lists before and after an event), tail, list_of (macro -> list after the event).
+    SAMPLE: weights (per place of `cells` how many matches begin the way to it; last of all the trigger's), stamps (the trigger it was counted for).
     OUT: out_offsets[0..matches], out_positions, out_labels, out_segments; marked[row] = 1 where a cell was made.
     """
     rows: cython.Py_ssize_t = letters.shape[0]
@@ -251,6 +256,19 @@ def run(
     unions: cython.longlong = S[42]  # unions
     consume: cython.int = S[44]  # consume
     epoch: cython.longlong = S[45]  # epoch
+    sample: cython.longlong = S[46]  # sample
+    spread: cython.int = S[47]  # spread
+    stamp: cython.longlong = S[39]  # triggers
+    total: cython.double = 0
+    rank: cython.double = 0
+    share: cython.double = 0
+    drawn: cython.double = 0
+    seed: cython.ulonglong = 0
+    word: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    factor: cython.ulonglong = 0x5851F42D4C957F2D
+    summand: cython.ulonglong = 0x14057B7EF767814F
+    fraction: cython.double = 1.0 / 9007199254740992.0
+    exact: cython.double = 4503599627370496.0  # a double counts one by one up to here, and twice as far
     match_room: cython.longlong = out_segments.shape[0]
     position_room: cython.longlong = out_positions.shape[0]
     stack_room: cython.int = stack.shape[0] - 4
@@ -295,6 +313,109 @@ def run(
             # ------------------------------------------------------------------------------------------------ enumeration
             if enumerating != 0:
                 while True:
+                    if enumerating == 4:
+                        # The matches below each cell, children and alternatives first.
+                        for k in range(nout):
+                            e = cells[((ao + (outputs[k] & am)) << 2) + 1]
+                            sp = 0
+                            if e != 0:
+                                stack[0] = e
+                                sp = 1
+                            while sp > 0:
+                                w = ao + (stack[sp - 1] & am)
+                                s = w << 2
+                                if stamps[w] == stamp:
+                                    sp -= 1
+                                    continue
+                                if sp >= stack_room:
+                                    rc = 6
+                                    break
+                                e = cells[s + 1]
+                                share = 1
+                                x = 1
+                                if e != 0:
+                                    s2 = ao + (e & am)
+                                    share = weights[s2]
+                                    if stamps[s2] != stamp:
+                                        stack[sp] = e
+                                        sp += 1
+                                        x = 0
+                                e = cells[s + 2]
+                                s2 = ao + (e & am)
+                                if e >= head and cells[s2 * 4 + 3] >= lo:
+                                    share += weights[s2]
+                                    if stamps[s2] != stamp:
+                                        stack[sp] = e
+                                        sp += 1
+                                        x = 0
+                                if x != 0:
+                                    weights[w] = share
+                                    stamps[w] = stamp
+                                    sp -= 1
+                            if rc != 0:
+                                break
+                        if rc != 0:
+                            break
+                        total = 0
+                        for k in range(nout):
+                            e = cells[((ao + (outputs[k] & am)) << 2) + 1]
+                            total += weights[ao + (e & am)] if e != 0 else 1
+                        weights[weights.shape[0] - 1] = total
+                        spread = 1 if total > sample else 0
+                        enumerating = 5 if spread != 0 else 1
+                    if enumerating == 5:
+                        if given == sample:
+                            enumerating = 0
+                            break
+                        # One of each part of equal size, from its middle half: no two are the same. Drawn by position, not by chance.
+                        seed = base + shift + i + 1
+                        then = given
+                        seed = (seed * factor + then) & word
+                        seed = ((seed ^ (seed >> 31)) * factor + summand) & word
+                        drawn = weights[weights.shape[0] - 1]
+                        rank = (given + 0.25 + (seed >> 11) * 0.5 * fraction) * drawn / sample
+                        if drawn < exact:
+                            rank = given * drawn / sample
+                        k = 0
+                        while True:
+                            w = ao + (outputs[k] & am)
+                            cur = cells[(w << 2) + 1]
+                            share = weights[ao + (cur & am)] if cur != 0 else 1
+                            if rank < share or k == nout - 1:
+                                break
+                            rank -= share
+                            k += 1
+                        path[0] = cells[w << 2]
+                        path_labels[0] = cell_labels[w]
+                        d = 0
+                        while cur != 0:
+                            w = ao + (cur & am)
+                            s = w << 2
+                            x = cells[s]
+                            h = cells[s + 1]
+                            e = cells[s + 2]
+                            share = weights[w]
+                            if share * 1073741824.0 < drawn and drawn >= exact:  # a double has no more digits: draw the next ones
+                                seed = (seed * factor + summand) & word
+                                rank = (seed >> 11) * fraction * share
+                                drawn = share
+                            share = weights[ao + (h & am)] if h != 0 else 1
+                            if rank >= share and e >= head and cells[(ao + (e & am)) * 4 + 3] >= lo:
+                                rank -= share
+                                cur = e
+                                continue
+                            cur = h
+                            if x >= 0:
+                                d += 1
+                                if d >= path_room:
+                                    rc = 6
+                                    break
+                                path[d] = x
+                                path_labels[d] = cell_labels[w]
+                        if rc != 0:
+                            break
+                        sp = 0
+                        enumerating = 3
                     if enumerating == 2:
                         if sp >= stack_room or d >= path_room:
                             rc = 6
@@ -335,6 +456,9 @@ def run(
                         if given == limit:
                             enumerating = 0
                             break
+                        if spread != 0:
+                            enumerating = 5
+                            continue
                         if sp > 0:
                             sp -= 2
                             cur = stack[sp]
@@ -821,7 +945,9 @@ def run(
                     if consume == 2:
                         epoch += 1
                 if limit != 0:
-                    enumerating = 1
+                    enumerating = 1 if sample == 0 else 4
+                    stamp = S[39]  # triggers
+                    spread = 0
                     oc = 0
                     sp = 0
                     given = 0
@@ -863,6 +989,7 @@ def run(
     S[41] = skipped  # skipped
     S[42] = unions  # unions
     S[45] = epoch  # epoch
+    S[47] = spread  # spread
     return rc
 
 

@@ -1,0 +1,65 @@
+"""`sample=`: some matches of each trigger, spread evenly over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import cepheid
+from cepheid.errors import InputError, NotSupportedError
+from cepheid.testing import events
+
+STREAM = " ".join(f"{'AB'[i % 2]}{i}" for i in range(60)) + " C60 A61 C62"
+
+
+def ends(matches):
+    return Counter(match.end for match in matches)
+
+
+def positions(matches):
+    return [(match.start, match.variables["B"][0], match.end) for match in matches]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python", "checked"])
+def test_a_sample_is_spread_over_the_matches_of_its_trigger(engine):
+    query = cepheid.query("SELECT * WHERE A ; B ; C")
+    table = events(STREAM)
+    everything = positions(query.run(table, engine=engine))
+    found = query.run(table, engine=engine, sample=20)
+    assert ends(found) == {60: 20, 62: 20}
+    chosen = positions(found)
+    assert len(set(chosen)) == 40
+    assert set(chosen) <= set(everything)
+    # All matches of a trigger in their order, cut into 20 parts of equal size: one of each.
+    per_trigger = len(everything) // 2
+    assert [everything.index(match) for match in chosen[:20]] == [k * per_trigger // 20 for k in range(20)]
+    middles, limited = {match[1] for match in chosen}, {match[1] for match in everything[:20]}
+    assert len(middles) > 8
+    assert len(limited) == 1
+
+
+def test_what_has_fewer_matches_is_given_whole():
+    query = cepheid.query("SELECT * WHERE A ; B WITHIN 4 EVENTS")
+    table = events("A1 A2 B3 C4 A5 B6 A7 A8 A9 B10")
+    assert query.run(table, sample=3) == query.run(table)
+    assert len(query.run(table, sample=2)) == 2 + 1 + 2
+    assert len(cepheid.query("SELECT * WHERE A ; B LIMIT 1").run(table, sample=2)) == 3
+
+
+def test_a_sample_of_the_whole_space_of_an_iteration():
+    query = cepheid.query("SELECT * WHERE A+ ; B")
+    table = events(" ".join(f"A{i}" for i in range(200)) + " B200")
+    found = query.run(table, sample=64)
+    assert len(found) == 64
+    assert len({match.variables["A"] for match in found}) == 64
+    lengths = [len(match.variables["A"]) for match in found]
+    assert 60 < sum(lengths) / len(lengths) < 140, "of 2^200 - 1 sets most have about a hundred events"
+
+
+def test_bad_samples():
+    query = cepheid.query("SELECT * WHERE A ; B")
+    with pytest.raises(InputError, match="sample=0 is not a number of matches"):
+        query.run(events("A1 B2"), sample=0)
+    with pytest.raises(NotSupportedError, match="the reference gives all matches"):
+        query.run(events("A1 B2"), sample=2, engine="reference")
