@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cepheid.engine import blocks as module
-from cepheid.engine.blocks import HEAD, MASK, TAIL, Blocks, Layout, Ring
+from cepheid.engine.blocks import CLASSES, HEAD, MASK, TAIL, Blocks, Layout, Ring, size_class
 from cepheid.errors import LimitError
 
 LAYOUT = Layout(words=(0, -1, 7), rings=(Ring(2), Ring(3), Ring(1, dated=False)), kept=2)
@@ -75,7 +75,12 @@ def test_rings_are_lists(seed):
 def assert_disjoint(blocks):
     """No two places of `words` belong to two blocks, held or free."""
     spans = [(int(offset), int(size)) for offset, size in zip(blocks.offsets, blocks.sizes, strict=True) if size]
-    spans += [(offset, size) for size, offsets in blocks._free.items() for offset in offsets]
+    sizes = {size_class(words) for words in range(1, 10_000)}
+    for number, size in sizes:
+        free = int(blocks.pool[number])
+        while free >= 0:
+            spans.append((free, size))
+            free = int(blocks.words[free])
     spans.sort()
     assert all(first + size <= second for (first, size), (second, _) in itertools.pairwise(spans))
 
@@ -155,3 +160,14 @@ def test_a_block_has_a_limit(monkeypatch):
         fill(blocks, 1_000)
     assert "WITHIN" in str(caught.value)
     assert (blocks.directory(0)[:, MASK] >= 0).all()
+
+
+def test_classes_of_sizes():
+    before = -1
+    for words in range(1, 5_000):
+        number, size = size_class(words)
+        assert words <= size <= max(4, words * 5 // 4 + 1)
+        assert number in {before, before + 1}
+        assert size_class(size) == (number, size)
+        before = number
+    assert size_class(module.BLOCK_LIMIT)[0] < CLASSES

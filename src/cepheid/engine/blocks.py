@@ -2,7 +2,8 @@
 
 A block is some plain words, a directory with four words per ring, and the rings' data. A ring is a queue of entries that are numbered for
 ever: entry k is at ``data + (k & mask) * width``. The kernel reads and writes blocks where they are; switching partitions is switching an offset.
-What it cannot do is make a ring larger: then it returns, and `grow` moves the block to a larger place. Offsets inside a block are relative to it.
+Where a ring is full it returns, and `grow` moves the block to a larger place; a kernel may do the same itself, as `cepheid.kernel.last` does.
+Offsets inside a block are relative to it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ BLOCK_LIMIT = 1 << 28
 
 ROW_LIMIT = 1 << 31
 """Rows are numbered by 31 bits."""
+
+CLASSES = 128
+"""Sizes of blocks: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 .. words, four to each doubling."""
+
+TOP = CLASSES
+"""The place of `Blocks.pool` behind the free chains."""
 
 RING_PLACES = 4
 """Entries that fit in a ring of a new block."""
@@ -69,16 +76,25 @@ class Layout:
         return len(self.words) + len(DIRECTORY) * number
 
 
+def size_class(words: int) -> tuple[int, int]:
+    """(number, size) of the smallest class of blocks with room for so many words."""
+    exponent = max(0, (words - 1).bit_length() - 3)
+    parts = max(4, -(-words >> exponent))
+    return 4 * exponent + parts - 4, parts << exponent
+
+
 class Blocks:
     """The blocks of an evaluation's partitions, by row; row 0 is the workplace of partitions that are not kept.
 
-    words: int64, the array that holds them. offsets: int64, where each row's block starts, -1 without one. sizes: int64, its words. Both arrays
-    and `words` are replaced when they grow: a kernel's arguments must be collected anew. places: entries that a new ring has room for.
+    words: int64, the array that holds them. offsets: int64, where each row's block starts, -1 without one. sizes: int64, its words. These three
+    are replaced when they grow: a kernel's arguments must be collected anew. pool: int64, per class of sizes where the first free block is (it
+    holds where the next one is), -1 at the end; then the first word never used. A kernel may give out and take back blocks itself.
+    widths: int64, per ring. places: entries that a new ring has room for.
     """
 
     def __init__(self, layout: Layout, *, places: int = RING_PLACES) -> None:
         self.layout = layout
-        self._widths: Array = np.array([ring.width for ring in layout.rings], np.int64)
+        self.widths: Array = np.array([ring.width for ring in layout.rings], np.int64)
         self._places = power_of_two(places)
         capacities = np.full(len(layout.rings), self._places, np.int64)
         self.template = self._blank(capacities)
@@ -87,8 +103,8 @@ class Blocks:
         self.offsets: Array = np.zeros(0, np.int64)
         self.sizes: Array = np.zeros(0, np.int64)
         self._kept: Array = np.zeros((0, layout.kept), np.int64)
-        self._top = 0
-        self._free: dict[int, list[int]] = {}
+        self.pool: Array = np.full(CLASSES + 1, -1, np.int64)
+        self.pool[TOP] = 0
         self.ensure(1)
         self.open(np.zeros(1, np.int64))
 
@@ -116,16 +132,18 @@ class Blocks:
             size = len(self.template)
             self.offsets[rows] = offsets = self._allocate(size, len(rows))
             self.sizes[rows] = size
-            places = offsets[:, None] + np.arange(size)
-            self.words[places] = self.template
-            self.words[places[:, : self.layout.kept]] = self._kept[rows]
+            if (np.diff(offsets) == size).all():  # PERF: one after the other, as fresh ones are: a third of the time
+                self.words[offsets[0] : offsets[-1] + size].reshape(-1, size)[:] = self.template
+            else:
+                self.words[offsets[:, None] + np.arange(size)] = self.template
+            self.words[offsets[:, None] + np.arange(self.layout.kept)] = self._kept[rows]
 
     def empty(self, rows: Array) -> None:
         """Take back the memory of these rows but for the kept words, from which they go on."""
         rows = rows[self.offsets[rows] >= 0]
         self._kept[rows] = self.words[self.offsets[rows][:, None] + np.arange(self.layout.kept)]
         for size in np.unique(self.sizes[rows]).tolist():
-            self._free.setdefault(size, []).extend(self.offsets[rows[self.sizes[rows] == size]].tolist())
+            self._free(size, self.offsets[rows[self.sizes[rows] == size]])
         self.offsets[rows] = -1
         self.sizes[rows] = 0
 
@@ -147,24 +165,40 @@ class Blocks:
         """Words that rows hold."""
         return int(self.sizes.sum())
 
-    def _allocate(self, size: int, count: int) -> Array:
-        """Where `count` places of `size` words (a power of two) start: freed ones first."""
-        free = self._free.get(size, [])
-        reused = free[max(0, len(free) - count) :]
-        del free[max(0, len(free) - count) :]
-        fresh = count - len(reused)
-        first, self._top = self._top, self._top + fresh * size
-        if self._top > len(self.words):
-            larger: Array = np.zeros(power_of_two(self._top), np.int64)
-            larger[:first] = self.words[:first]
+    def reserve(self, words: int) -> None:
+        """Make room for so many words behind those in use; amortized linear."""
+        top = int(self.pool[TOP])
+        if top + words > len(self.words):
+            larger: Array = np.zeros(max(top + words, 2 * len(self.words)), np.int64)
+            larger[:top] = self.words[:top]
             self.words = larger
+
+    def _allocate(self, size: int, count: int) -> Array:
+        """Where `count` blocks of `size` words (the size of a class) start: freed ones first."""
+        number, _ = size_class(size)
+        reused: list[int] = []
+        free = int(self.pool[number])
+        while free >= 0 and len(reused) < count:
+            reused.append(free)
+            free = int(self.words[free])
+        self.pool[number] = free
+        fresh = count - len(reused)
+        self.reserve(fresh * size)
+        first = int(self.pool[TOP])
+        self.pool[TOP] += fresh * size
         return np.concatenate([np.array(reused, np.int64), first + size * np.arange(fresh, dtype=np.int64)])
+
+    def _free(self, size: int, offsets: Array) -> None:
+        """Take back blocks of one size."""
+        number, _ = size_class(size)
+        self.words[offsets] = np.append(offsets[1:], self.pool[number])
+        self.pool[number] = offsets[0]
 
     def _blank(self, capacities: Array) -> Array:
         """A block with empty rings of these capacities (powers of two), its plain words 0."""
         layout = self.layout
-        data = layout.data + np.cumsum(capacities * self._widths) - capacities * self._widths
-        block: Array = np.zeros(power_of_two(layout.data + int((capacities * self._widths).sum())), np.int64)
+        data = layout.data + np.cumsum(capacities * self.widths) - capacities * self.widths
+        block: Array = np.zeros(size_class(layout.data + int((capacities * self.widths).sum()))[1], np.int64)
         directory = block[layout.directory : layout.data].reshape(-1, len(DIRECTORY))
         directory[:, DATA] = data
         directory[:, MASK] = capacities - 1
@@ -181,7 +215,7 @@ class Blocks:
         capacities = before[:, MASK] + 1
         wanted = np.where(2 * (before[:, TAIL] - before[:, HEAD]) > capacities, 2 * capacities, capacities)
         wanted[ring] = max(2 * int(capacities[ring]), power_of_two(places))
-        total = layout.data + int((wanted * self._widths).sum())
+        total = layout.data + int((wanted * self.widths).sum())
         if total > BLOCK_LIMIT:
             raise LimitError(
                 f"the open matches of one partition need {total} words of 8 bytes, and the limit is {BLOCK_LIMIT} (BLOCK_LIMIT)",
@@ -192,9 +226,9 @@ class Blocks:
         after = block[layout.directory : layout.data].reshape(-1, len(DIRECTORY))
         after[:, [HEAD, TAIL]] = before[:, [HEAD, TAIL]]
         for number in np.flatnonzero(before[:, TAIL] > before[:, HEAD]).tolist():
-            _copy_ring(old, before[number], block, after[number], int(self._widths[number]))
+            _copy_ring(old, before[number], block, after[number], int(self.widths[number]))
         if len(block) != size:
-            self._free.setdefault(size, []).append(offset)
+            self._free(size, self.offsets[row : row + 1].copy())
             self.offsets[row] = offset = int(self._allocate(len(block), 1)[0])
             self.sizes[row] = len(block)
         self.words[offset : offset + len(block)] = block
@@ -290,24 +324,25 @@ class Blocks:
 
     def _restore(self, rows: Array, words: Array, rings: Array, parts: Sequence[Array]) -> None:
         layout = self.layout
-        self._kept[rows] = words[:, : layout.kept]
         counts = rings[:, :, 1] - rings[:, :, 0]
-        exponents = np.ceil(np.log2(np.maximum(counts, self._places))).astype(np.int64)
-        # Of equal rings one blank block is made, and all of their rows are written at once.
-        for shape in np.unique(exponents, axis=0):
-            mine = np.flatnonzero((exponents == shape).all(axis=1))
-            self.empty(rows[mine])
-            block = self._blank(np.int64(1) << shape)
-            offsets = self._allocate(len(block), len(mine))
-            self.offsets[rows[mine]], self.sizes[rows[mine]] = offsets, len(block)
-            self.words[offsets[:, None] + np.arange(len(block))] = block
-            self.words[offsets[:, None] + np.arange(layout.directory)] = words[mine]
+        capacities = np.int64(1) << np.ceil(np.log2(np.maximum(counts, self._places))).astype(np.int64)
+        spans = capacities * self.widths
+        data = layout.data + np.cumsum(spans, axis=1) - spans
+        sizes = np.array([size_class(words)[1] for words in (layout.data + spans.sum(axis=1)).tolist()], np.int64)
+        self.empty(rows)
+        self._kept[rows] = words[:, : layout.kept]
+        for size in np.unique(sizes).tolist():
+            mine = np.flatnonzero(sizes == size)
+            self.offsets[rows[mine]] = self._allocate(size, len(mine))
+        self.sizes[rows] = sizes
         offsets = self.offsets[rows]
+        self.words[offsets[:, None] + np.arange(layout.directory)] = words
         for number, ring in enumerate(layout.rings):
             first = offsets + layout.ring(number)
-            self.words[first + HEAD], self.words[first + TAIL] = rings[:, number, 0], rings[:, number, 1]
+            line = np.stack([*rings[:, number].T, data[:, number], capacities[:, number] - 1], axis=1)
+            self.words[first[:, None] + np.arange(len(DIRECTORY))] = line
             owner, index = ragged(rings[:, number, 0], counts[:, number])
-            places = offsets[owner] + self.words[first + DATA][owner] + (index & self.words[first + MASK][owner]) * ring.width
+            places = offsets[owner] + data[owner, number] + (index & capacities[owner, number] - 1) * ring.width
             self.words[places[:, None] + np.arange(ring.width)] = parts[number]
 
 

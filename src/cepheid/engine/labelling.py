@@ -198,7 +198,7 @@ class Labelling:
 
     def _limited(self, chunk: Chunk, limit: int | None) -> Chunk:
         """At most `limit` matches per trigger, also where a trigger's supports came in several chunks."""
-        if not len(chunk):
+        if not len(chunk) or (limit is None and self._hidden is None):
             return chunk
         ends = chunk.positions[chunk.offsets[1:] - 1]
         changes = np.flatnonzero((np.diff(chunk.segments) != 0) | (np.diff(ends) != 0)) + 1

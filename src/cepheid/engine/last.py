@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine import blocks
 from cepheid.engine.blocks import Layout, Ring
 from cepheid.engine.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation
 from cepheid.errors import NotSupportedError
@@ -59,16 +60,19 @@ class LastEvaluation(SupportEvaluation):
         self._path: Array = np.zeros(2 * self.sizes.scratch, np.int64)
         self._forgotten()
         self._mend["path"] = self._mend_path
+        self._mend["pool"] = lambda: self.blocks.reserve(self._get("argument"))
+        self._mend["limit"] = self._mend_ring
         self._set("plain", self.blocks.layout.directory)
-        self._set("rings", len(self.blocks.layout.rings))
+        self._set("block_limit", blocks.BLOCK_LIMIT)
 
     def _layout(self) -> Layout:
         greatest = (-1,) * (self.waiting.waiting + 1)
         return Layout((*HEADER, 1, *greatest), (STARTS, *(TAKEN for _ in self._ring_of)), kept=KEPT)
 
     def _tables(self) -> tuple[Array, ...]:
+        pool = (self.blocks.sizes, self.blocks.pool, self.blocks.widths)
         tables = (self._sources, self._first_of, self._moves, self._into_first, self._into)
-        return (*tables, self._starts, self._states, self._seen, *self._cursors, self._path)
+        return (*pool, *tables, self._starts, self._states, self._seen, *self._cursors, self._path)
 
     def _forgotten(self) -> None:
         self._move_list: list[tuple[int, int, int]] = []

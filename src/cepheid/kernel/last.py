@@ -27,7 +27,7 @@ except ImportError:
 COMPILED = cython.compiled
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "ring", "output", "path")
+EXITS = ("done", "letter", "pool", "output", "path", "limit")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -51,8 +51,94 @@ FIELDS = (
     "live",  # 17 of the partition being read
     "walk",  # 18 number of the last walk and of the last choice in one: marks what is of it in `cursor_walk` and `seen`
     "plain",  # 19 ! plain words of a block: where its directory starts
-    "rings",  # 20 ! rings of a block
+    "block_limit",  # 20 ! words that a block may have
 )
+
+
+@cython.cfunc  # type: ignore[untyped-decorator]
+@cython.nogil  # type: ignore[untyped-decorator]
+def grow(
+    words: cython.longlong[::1],
+    offsets: cython.longlong[::1],
+    sizes: cython.longlong[::1],
+    pool: cython.longlong[::1],
+    widths: cython.const[cython.longlong][::1],
+    row: cython.Py_ssize_t,
+    plain: cython.Py_ssize_t,
+    ring: cython.Py_ssize_t,
+    most: cython.longlong,
+) -> cython.longlong:
+    """Double a ring of a row's block, and those more than half full, in a larger block (`cepheid.engine.blocks.Blocks.grow`).
+
+    Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
+    """
+    rings: cython.Py_ssize_t = widths.shape[0]
+    old: cython.Py_ssize_t = offsets[row]
+    new: cython.Py_ssize_t = 0
+    to: cython.Py_ssize_t = plain + 4 * rings
+    total: cython.longlong = to
+    size: cython.longlong = 4
+    part: cython.longlong = 1
+    klass: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    d: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    k: cython.longlong = 0
+    places: cython.longlong = 0
+    for r in range(rings):
+        d = old + plain + 4 * r
+        places = words[d + 3] + 1
+        if r == ring or 2 * (words[d + 1] - words[d]) > places:
+            places += places
+        total += places * widths[r]
+    if total > most:
+        return -1
+    while size < total:  # classes: 4, 5, 6, 7 times a power of two
+        size += part
+        klass += 1
+        if size == 8 * part:
+            part += part
+    new = pool[klass]
+    if new >= 0:
+        pool[klass] = words[new]
+    else:
+        new = pool[128]
+        if new + size > words.shape[0]:
+            return size
+        pool[128] = new + size
+    for j in range(plain):
+        words[new + j] = words[old + j]
+    for r in range(rings):
+        d = old + plain + 4 * r
+        w = new + plain + 4 * r
+        places = words[d + 3] + 1
+        if r == ring or 2 * (words[d + 1] - words[d]) > places:
+            places += places
+        words[w] = words[d]
+        words[w + 1] = words[d + 1]
+        words[w + 2] = to
+        words[w + 3] = places - 1
+        for k in range(words[d], words[d + 1]):
+            v = old + words[d + 2] + (k & words[d + 3]) * widths[r]
+            w = new + to + (k & (places - 1)) * widths[r]
+            for j in range(widths[r]):
+                words[w + j] = words[v + j]
+        to += places * widths[r]
+    klass = 0
+    total = 4
+    part = 1
+    while total < sizes[row]:
+        total += part
+        klass += 1
+        if total == 8 * part:
+            part += part
+    words[old] = pool[klass]
+    pool[klass] = old
+    offsets[row] = new
+    sizes[row] = size
+    return 0
 
 
 def run(
@@ -64,8 +150,11 @@ def run(
     lut: cython.const[cython.int][::1],
     letter_of: cython.const[cython.longlong][::1],
     words: cython.longlong[::1],
-    offsets: cython.const[cython.longlong][::1],
+    offsets: cython.longlong[::1],
     template: cython.const[cython.longlong][::1],
+    sizes: cython.longlong[::1],
+    pool: cython.longlong[::1],
+    widths: cython.const[cython.longlong][::1],
     sources: cython.const[cython.longlong][::1],
     first_of: cython.const[cython.int][::1],
     moves: cython.const[cython.int][::1],
@@ -85,11 +174,12 @@ def run(
 ):
     """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
 
-    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first). TABLES: lut (letter -> code, -1
-    unknown), letter_of[code]; offsets (of blocks in words), template (of a block); sources[code] (states, as bits, that a move leaves on it);
-    moves (stride 3: source, target or -1 if final, ring), those of a code from first_of[code] to first_of[code + 1]; into (stride 2: ring,
-    source), those of a target from into_first[target] on. SCRATCH: starts (as many as moves fire at once), states (two halves), seen (per state),
-    cursors and cursor_walk (per ring), path (two halves). OUT: out_*; marked[row] = 1 where the event took a move.
+    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first).
+    TABLES: lut (letter -> code, -1 unknown), letter_of[code]; sources[code] (states, as bits, that a move leaves on it); moves (stride 3: source,
+    target or -1 if final, ring), those of a code from first_of[code] to first_of[code + 1]; into (stride 2: ring, source), those of a target
+    from into_first[target] on. BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.blocks.Blocks`).
+    SCRATCH: starts (as many as moves fire at once), states (two halves), seen (per state), cursors and cursor_walk (per ring), path (two
+    halves). OUT: out_*; marked[row] = 1 where the event took a move.
     """
     count: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
@@ -111,7 +201,7 @@ def run(
     live: cython.longlong = S[17]  # live
     walk: cython.longlong = S[18]  # walk
     plain: cython.Py_ssize_t = S[19]  # plain
-    rings: cython.Py_ssize_t = S[20]  # rings
+    rings: cython.Py_ssize_t = widths.shape[0]
     room: cython.longlong = out_positions.shape[0]
     support_room: cython.longlong = out_segments.shape[0]
     path_room: cython.Py_ssize_t = path.shape[0] // 2
@@ -132,6 +222,8 @@ def run(
     fired: cython.int = 0
     accepting: cython.int = 0
     begins: cython.int = 0
+    full: cython.int = -1
+    most: cython.longlong = S[20]  # block_limit
     p: cython.longlong = 0
     oldest: cython.longlong = 0
     start: cython.longlong = 0
@@ -227,6 +319,7 @@ def run(
             fired = 0
             accepting = 0
             begins = 0
+            full = -1
             for k in range(first, stop):
                 source = moves[3 * k]
                 start = p
@@ -254,15 +347,18 @@ def run(
                         head += 1
                     words[w] = head
                     if words[w + 1] - head > mask:
-                        argument = r
-                        rc = 2
+                        full = r
                         break
-            if rc != 0:
-                break
-            if begins != 0 and timed != 0 and words[directory + 1] - words[directory] > words[directory + 3]:
-                argument = 0
-                rc = 2
-                break
+            if full < 0 and begins != 0 and timed != 0 and words[directory + 1] - words[directory] > words[directory + 3]:
+                full = 0
+            if full >= 0:  # make room, and look at the event again
+                argument = grow(words, offsets, sizes, pool, widths, rows[segment], plain, full, most)
+                if argument != 0:
+                    rc = 2 if argument > 0 else 5
+                    break
+                b = offsets[rows[segment]]
+                directory = b + plain
+                continue
             if fired == 0 and accepting == 0:
                 i += 1
                 continue
