@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import random
 
-import pyarrow as pa
 import pytest
+from pattern_cases import CASES, CHOOSING, SCHEMA, SEED, random_pattern, random_types, random_variables
 
 from cepheid.automata import Automaton, program_of, strategy_program
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
-from cepheid.logical.plan import And, Event, Iterate, Link, Named, Or, Pattern, Project, QueryPlan, Select, Sequence
-from cepheid.schema import EventSchema
+from cepheid.logical.plan import Pattern, QueryPlan
 from cepheid.testing import reference
-
-SCHEMA = EventSchema({"type": pa.string()}, type_column="type")
-CASES = int(os.environ.get("CEPHEID_CASES", "200"))
-SEED = int(os.environ.get("CEPHEID_SEED", str(random.SystemRandom().randrange(1 << 32))))
-CHOOSING = (Strategy.NXT, Strategy.LAST, Strategy.MAX)
 
 Found = tuple[int, int, tuple[tuple[str, tuple[int, ...]], ...]]
 Marks = tuple[tuple[int, frozenset[str]], ...]
-
-
-def random_pattern(rng: random.Random, depth: int, strategies: float = 0.4) -> Pattern:
-    if rng.random() < strategies and depth > 0:
-        return Select(
-            rng.choice([*CHOOSING, *CHOOSING, Strategy.STRICT]), random_pattern(rng, depth - (rng.random() < 0.7), strategies / 2)
-        )
-    if depth == 0 or rng.random() < 0.15:
-        event: Pattern = Event(rng.choice(["A", "B", "C", None]))
-        return Named(event, rng.choice("xy")) if rng.random() < 0.4 else event
-    parts = [random_pattern(rng, depth - 1, strategies) for _ in range(3)]
-    links = (Link(rng.choice(";;:")), Link(rng.choice(";;:")))
-    shown = frozenset(rng.sample(["A", "B", "x", "y"], rng.randint(0, 2)))
-    return rng.choice(
-        [
-            Sequence(tuple(parts), links),
-            Sequence(tuple(parts[:2]), links[:1]),
-            Or(tuple(parts[:2])),
-            Iterate(parts[0], adjacent=rng.random() < 0.3),
-            And((parts[0], Or(tuple(parts[:2])))),
-            Project(shown, parts[0]),
-            Named(parts[0], rng.choice("xyz")),
-        ]
-    )
 
 
 def letters_of(automaton: Automaton, types: str) -> list[int]:
@@ -88,14 +57,6 @@ def by_definition(pattern: Pattern, types: str, variables: tuple[str, ...], stra
     query = QueryPlan(pattern, SCHEMA, variables, strategy=strategy)
     events = [reference.Event(name, None, {"type": name}) for name in types]
     return {(m.start, m.end, tuple((v, p) for v, p in m.mapping if p)) for m in reference.matches(query, events, max_matches=20_000)}
-
-
-def random_variables(rng: random.Random) -> tuple[str, ...]:
-    return tuple(rng.sample(["A", "B", "C", "ANY", "x", "y", "z"], rng.randint(0, 7)))
-
-
-def random_types(rng: random.Random) -> str:
-    return "".join(rng.choice("ABC") for _ in range(rng.randint(0, 7)))
 
 
 def test_strategies_nested_anywhere() -> None:

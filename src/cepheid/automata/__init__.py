@@ -6,11 +6,12 @@ automata (trim, hide, determinize), `program` is what the engine runs. Not done 
 
 from cepheid.automata.automaton import Automaton, Predicate, Tracker, Transition
 from cepheid.automata.construct import construct
-from cepheid.automata.program import Program, end_program, program_of, strategy_program
+from cepheid.automata.program import EndProgram, Program, end_program, program_of, strategy_program
 from cepheid.automata.transform import determinize, hide, trim
 
 __all__ = [
     "Automaton",
+    "EndProgram",
     "Predicate",
     "Program",
     "Tracker",

@@ -145,21 +145,42 @@ def strategy_program(pattern: Pattern, schema: EventSchema, *, variables: Iterab
     return program_of(Select(strategy, pattern, span=pattern.span), schema, variables=variables, strategy=Strategy.ALL)
 
 
-def end_program(program: Program, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
-    """What NXT, LAST or MAX keeps of the matches of a program among those that end at one event: the events are a window up to it.
+@dataclass(frozen=True)
+class EndProgram(Program):
+    """A program, and how NXT, LAST or MAX choose among those of its matches that end at one event.
 
-    The letters have the bits of `program`, then one that only the window's last event has (a tracker without moves, which the evaluation sets),
-    then those of one more tracker if it needs one, which begins with the window. variables: what the matches show, None: all. Raises
-    LimitError as `strategies.select`, and past MAX_PREDICATES.
+    automaton: not projected. chosen: reads a window of events up to the one where the matches end; its letters have the bits of this
+    program, then one that only the last event has (a tracker without moves, which the evaluation sets), then those of one more tracker if it needs
+    one, which begins with the window. label_sets are the marks of the chosen matches.
     """
-    ends = Tracker(program.bits, 2, ())
-    automaton = dataclasses.replace(program.automaton, trackers=(*program.trackers, ends))
-    kept = select(automaton, strategy, bit=program.bits + 1, last=ends.mask)
-    found = Program(hide(kept if variables is None else project(kept, variables)))
-    if found.bits > MAX_PREDICATES:
+
+    strategy: Strategy
+    chosen: Program
+
+    @cached_property
+    def label_sets(self) -> tuple[Mark, ...]:
+        """The mark of each label number, as SELECT shows them."""
+        return self.chosen.label_sets
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """32 bytes that differ when the automaton, the strategy or what is shown differ."""
+        return hashlib.sha256(Program(self.automaton).fingerprint + self.chosen.fingerprint).digest()
+
+
+def end_program(program: Program, *, variables: Iterable[str] | None, strategy: Strategy) -> EndProgram:
+    """The program by which NXT, LAST or MAX are chosen end by end; program: not projected; variables: what the matches show, None: all.
+
+    Raises LimitError as `strategies.select`, and past MAX_PREDICATES.
+    """
+    last = Tracker(program.bits, 2, ())
+    automaton = dataclasses.replace(program.automaton, trackers=(*program.trackers, last))
+    kept = select(automaton, strategy, bit=program.bits + 1, last=last.mask)
+    chosen = Program(hide(kept if variables is None else project(kept, variables)))
+    if chosen.bits > MAX_PREDICATES:
         raise LimitError(
             f"the query has {len(program.predicates)} distinct predicates, and choosing by {strategy.value} needs"
-            f" {found.bits - len(program.predicates)} bits beside them; together the limit is {MAX_PREDICATES} (MAX_PREDICATES)",
+            f" {chosen.bits - len(program.predicates)} bits beside them; together the limit is {MAX_PREDICATES} (MAX_PREDICATES)",
             help="split the query, or compute a column that joins some of the conditions",
         )
-    return found
+    return EndProgram(program.automaton, strategy, chosen)

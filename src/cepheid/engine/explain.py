@@ -171,7 +171,7 @@ def program_text(compiled: Compiled) -> str:
     program = compiled.program
     lines = [f"letter bit {bit}: {predicate_text(predicate)}" for bit, predicate in enumerate(program.predicates)]
     lines += [
-        f"letter bits {tracker.bit} to {tracker.bit + tracker.width - 1}: tracker {number}, {tracker.states} states, for a nested strategy"
+        f"letter bits from {tracker.bit} on: tracker {number}, {tracker.states} states, for a nested strategy"
         for number, tracker in enumerate(program.trackers, 1)
     ]
     lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]

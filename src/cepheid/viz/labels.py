@@ -68,9 +68,7 @@ def links(automaton: Automaton) -> list[Link]:
 
 @dataclass(frozen=True, slots=True)
 class Cube:
-    """A condition on letters: one of all types but `others`, or the types `types`; conditions that hold or do not, by their bits; and what
-    trackers say, as texts.
-    """
+    """A condition on letters: one of all types but `others`, or the types `types`; what holds and fails, by its bits; what trackers say, as text."""
 
     types: frozenset[int] = frozenset()
     others: frozenset[int] = frozenset()

@@ -1,0 +1,159 @@
+"""Strategies chosen end by end, against the definition: patterns with `:`, hidden events and nested strategies, windows, consumption, cuts."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import strategy_cases
+from pattern_cases import CHOOSING, SCHEMA, random_pattern, random_variables
+from strategy_cases import CASES, SEED, Expected, Labelled, check, forgotten, stored
+
+from cepheid.automata import end_program, program_of
+from cepheid.engine.per_end import PerEnd, PerEndSizes
+from cepheid.engine.trackers import Tracked
+from cepheid.errors import LimitError
+from cepheid.kernel import available
+from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical.plan import QueryPlan
+from cepheid.testing import reference
+from cepheid.testing.denotation import KEEPS
+
+if TYPE_CHECKING:
+    from cepheid.automata.program import EndProgram
+
+TYPES = {"A": 1, "B": 2, "C": 4, "X": 0}
+
+
+@dataclass(frozen=True)
+class Case(strategy_cases.Case):
+    """A pattern instead of a formula; letters are types, whose bits the program chooses."""
+
+    pattern: Any = None
+    variables: tuple[str, ...] | None = None
+    strategy: Strategy = Strategy.NXT
+
+    @cached_property
+    def program(self) -> EndProgram:
+        base = program_of(self.pattern, SCHEMA, variables=None, strategy=Strategy.ALL)
+        return end_program(base, variables=self.variables, strategy=self.strategy)
+
+    @cached_property
+    def matches(self) -> list[dict[int, set[Any]]]:
+        """Per partition and end the matches of the definition that are in the windows."""
+        found = []
+        for partition, stream in enumerate(self.streams):
+            names = [next(name for name, letter in TYPES.items() if letter == event[0]) for event in stream]
+            events = [reference.Event(name, None, {"type": name}) for name in names]
+            plan = QueryPlan(self.pattern, SCHEMA, ("A", "B", "C", "ANY", "x", "y", "z"))
+            by_end: dict[int, set[Any]] = defaultdict(set)
+            for match in reference.matches(plan, events, max_matches=2_000):
+                if self.inside(partition, match.start, match.end):
+                    by_end[match.end].add(match)
+            found.append(by_end)
+        return found
+
+    def expected(self) -> Expected:
+        found: Expected = [{} for _ in range(self.partitions)]
+        last, seen = [-1] * self.partitions, [0] * self.partitions
+        for place, (partition, _, _) in enumerate(self.events):
+            end = seen[partition]
+            seen[partition] += 1
+            places = [event[2] for event in self.streams[partition]]
+            competing = [match for match in self.matches[partition].get(end, ()) if places[match.start] > last[partition]]
+            if competing:
+                supports = {frozenset(match.support) for match in competing}
+                kept = [match for match in competing if KEEPS[self.strategy](frozenset(match.support), supports)]
+                found[partition][end] = {self.shown_of(match) for match in kept}
+                if self.consume is Consumption.PARTITION:
+                    last[partition] = place
+                elif self.consume is Consumption.ANY:
+                    last = [place] * self.partitions
+        return found
+
+    def shown_of(self, match: reference.Match) -> Labelled:
+        """The marks that are shown; the first and the last event have one in any case."""
+        marks: dict[int, set[str]] = {match.start: set(), match.end: set()}
+        for variable, positions in match.mapping:
+            for position in positions:
+                if self.variables is None or variable in self.variables:
+                    marks.setdefault(position, set()).add(variable)
+        return tuple((position, frozenset(mark)) for position, mark in sorted(marks.items()))
+
+
+@cache
+def random_case(number: int) -> Case:
+    rng = random.Random(f"{SEED}/{number}")
+    while True:
+        partitions, now, events = rng.choice([1, 1, 2, 3]), rng.randint(-9, 9), []
+        for _ in range(partitions * rng.randint(0, 8)):
+            now += rng.choice([0, 0, 1, 1, 2, 5])
+            events.append((rng.randrange(partitions), rng.choice([1, 2, 4, 1, 2, 4, 0]), now))
+        case = Case(
+            ("pattern",),
+            tuple(events),
+            partitions,
+            window=rng.choice([None, None, 0, 1, 2, 3, 5, 8, 13]),
+            count_window=rng.choice([None, None, 2, 3, 4, 5]),
+            consume=rng.choice(list(Consumption)),
+            pattern=random_pattern(rng, 3, rng.choice([0, 0.2])),
+            variables=rng.choice([None, random_variables(rng)]),
+            strategy=rng.choice(CHOOSING),
+        )
+        try:
+            case.program, case.matches  # noqa: B018 - computed, to see whether they can be
+        except LimitError:
+            continue
+        return case
+
+
+class Lettered:
+    """An evaluation that gets the letters of a case: types, whose bits in the program's letters are its own."""
+
+    def __init__(self, run: Any, case: Case) -> None:
+        self.run = run
+        bits = [next((i for i, p in enumerate(case.program.predicates) if p.type == name), None) for name in "ABC"]
+        self.table = np.array(
+            [sum(1 << b for k, b in enumerate(bits) if b is not None and letter >> k & 1) for letter in range(8)], np.uint64
+        )
+
+    def feed(self, letters: Any, *args: Any, **how: Any) -> None:
+        self.run.feed(self.table[letters], *args, **how)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.run, name)
+
+
+def maker(case: Case, rng: random.Random, variant: str | None, limit: int | None = None) -> Any:
+    def make() -> Lettered:
+        sizes = PerEndSizes(piece=rng.choice([1, 3, 1000]), batch=rng.choice([1, 10, 1000]), garbage=rng.choice([0, 100]))
+        run: Any = PerEnd(case.program, **case.bounds, limit=limit, variant=variant, sizes=sizes)
+        return Lettered(Tracked(run, case.program, variant=variant) if case.program.trackers else run, case)
+
+    return make
+
+
+@pytest.mark.parametrize("variant", available())
+def test_random_patterns(variant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        print(f"\nCEPHEID_SEED={SEED} kernel {variant}")  # noqa: T201 - to run a failure again
+    total = nested = consumed = 0
+    for number in range(CASES):
+        rng, case = random.Random(f"{SEED}:{number}"), random_case(number)
+        where = f"CEPHEID_SEED={SEED} case {number} {variant}: {case}"
+        expected = case.expected()
+        total += check(stored(case, rng, maker(case, rng, variant)), expected, where)
+        nested += bool(case.program.trackers)
+        consumed += case.consume is not Consumption.NONE
+        limit = rng.choice([1, 2, 3])
+        check(stored(case, rng, maker(case, rng, variant, limit)), expected, where, limit=limit)
+        if case.consume is not Consumption.ANY:
+            check(forgotten(case.sequential, rng, maker(case, rng, variant)), case.sequential.expected(), where)
+    assert total > CASES
+    assert nested
+    assert consumed
