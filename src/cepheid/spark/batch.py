@@ -20,12 +20,13 @@ from pyspark.sql import types as spark_types
 
 from cepheid import errors
 from cepheid.engine.inputs import STREAM_COLUMN
+from cepheid.engine.measures import attributes_of
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SchemaError, check_choice, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.schema import DEFAULT_TIME
-from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text
+from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.source import source_of
-from cepheid.spark.worker import INDEX, LETTER, TIME, Task, pack_schema, recognize
+from cepheid.spark.worker import INDEX, LETTER, TIME, Task, pack_schema, recognize, stored_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,9 +81,9 @@ def on(
     and each event its `$index`, counted in the key's events; then nothing is left out before the shuffle. columns: the attributes that the
     events of the output have (default: all). buckets: the number of tasks of the shuffle (default: Spark's).
 
-    The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order; the same as
-    ``q.run(..).to_arrow(events=True)``. Raises InputError for unknown option values; the function raises SchemaError, BindError,
-    NotSupportedError and LimitError, all before any job.
+    The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures;
+    the same as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values; the
+    function raises InputError for columns= beside measures, SchemaError, BindError, NotSupportedError and LimitError, all before any job.
     """
     check_choice("null_keys", null_keys, ("drop", "group"))
     check_choice("null_time", null_time, ("error", "drop"))
@@ -177,6 +178,12 @@ class Plan:
                 "CONSUME BY ANY lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",
                 help=("write CONSUME BY PARTITION", "q.run(..) has CONSUME BY ANY over keys, for events that fit on one machine"),
             )
+        if self.options.columns is not None and self.compiled.layout.measures:
+            what = "COUNT(*)" if self.compiled.plan.count else "measures"
+            raise InputError(
+                f"columns= names the attributes of shown events, and this query shows {what} instead",
+                help="leave columns= out: only what is read is sent",
+            )
         self._check_names()
 
     def _check_names(self) -> None:
@@ -199,7 +206,9 @@ class Plan:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The attributes that events of the output have."""
+        """The attributes that events of the output have: none where it has measures."""
+        if self.compiled.layout.measures:
+            return ()
         return self.attributes if self.options.columns is None else tuple(dict.fromkeys(self.options.columns))
 
     @property
@@ -224,8 +233,13 @@ class Plan:
             event.append(spark_types.StructField(INDEX, spark_types.LongType()))
             columns += [("start", spark_types.LongType()), ("end", spark_types.LongType())]
         columns += [("start_time", time), ("end_time", time)]
+        columns += self._measure_columns()
         columns += [(variable, spark_types.ArrayType(spark_types.StructType(event))) for variable in layout.variables]
         return spark_types.StructType([spark_types.StructField(name, kind) for name, kind in columns])
+
+    def _measure_columns(self) -> list[tuple[str, spark_types.DataType]]:
+        """The measures, or COUNT(*)."""
+        return [(field.name, spark_type(stored_type(field.type))) for field in self.compiled.layout.measure_columns]
 
     # ---------------------------------------------------------------------------------------------------------------- what is run
 
@@ -255,8 +269,10 @@ class Plan:
         )
 
     def needed(self) -> tuple[str, ...]:
-        """The attributes that the output needs: those shown, the keys and the time."""
-        return tuple(dict.fromkeys([*self.shown, *self.compiled.layout.keys, self.compiled.layout.time or ""]))
+        """The attributes that the output needs: those shown or read by measures, the keys and the time."""
+        layout = self.compiled.layout
+        measured = sorted(attributes_of(self.compiled.plan.measures, layout.time))
+        return tuple(dict.fromkeys([*self.shown, *measured, *layout.keys, layout.time or ""]))
 
     def payload_column(self, name: str) -> str:
         """The column of the prepared frame that holds an attribute: for a key the one that was normalized, so that nothing travels twice."""
@@ -393,6 +409,8 @@ class Plan:
         """The output in one line: a variable's events all have the same attributes."""
         variables = self.compiled.layout.variables
         plain = [f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name not in variables]
+        if not variables:
+            return ", ".join(plain)
         shown = len(self.shown) + self.options.positions
         return f"{', '.join(plain)}; {', '.join(variables)}: arrays of events of {shown} attributes"
 

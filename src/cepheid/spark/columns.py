@@ -486,3 +486,16 @@ def arrow_type(kind: spark_types.DataType) -> pa.DataType | None:
         fields = [(field.name, arrow_type(field.dataType)) for field in kind.fields]
         return None if any(inner is None for _, inner in fields) else pa.struct(fields)
     return None
+
+
+def spark_type(kind: pa.DataType) -> spark_types.DataType:
+    """The type of Spark whose values Arrow holds in this one, text without a collation: the inverse of `arrow_type`."""
+    if pa.types.is_decimal(kind):
+        return decimal_type(kind)
+    if pa.types.is_map(kind):
+        return spark_types.MapType(spark_type(kind.key_type), spark_type(kind.item_type))
+    if pa.types.is_list(kind):
+        return spark_types.ArrayType(spark_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return spark_types.StructType([spark_types.StructField(field.name, spark_type(field.type)) for field in kind])
+    return next(known() for known, arrow in SPARK_TYPES.items() if arrow == kind)

@@ -7,6 +7,7 @@ key only the marked events are kept, and those of a window only while the window
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.matches import Layout, Matches
+from cepheid.engine.matches import Matches
+from cepheid.engine.measures import compute
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
+from cepheid.logical.plan import Apply, Measure
 from cepheid.query import query
 from cepheid.schema import EventSchema
 
@@ -77,6 +80,20 @@ def unpack_schema(packed: tuple[Any, ...]) -> EventSchema:
     return EventSchema(dict(zip(arrow.names, arrow.types, strict=True)), type_column, stream, known, time_column)
 
 
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """The type that Spark stores a computed value in: its timestamps and intervals count microseconds."""
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
+
+
+def _stored(measure: Measure) -> Measure:
+    """A measure in its stored type; what that cannot hold is NULL."""
+    kind: pa.DataType = measure.expression.type  # type: ignore[attr-defined]  # every expression class has a type
+    target = stored_type(kind)
+    return measure if kind == target else Measure(measure.name, Apply("cast", (measure.expression,), target))
+
+
 _COMPILED: dict[tuple[str, str, tuple[Any, ...]], Compiled] = {}
 COMPILED_QUERIES = 32
 """Compiled queries that a worker process remembers."""
@@ -120,7 +137,9 @@ class Run:
         fields = [schema.field(column).with_name(name) for name, column in task.payload]
         fields += [pa.field(INDEX, pa.int64())] if task.index else []
         known = compiled.layout
-        self.layout = Layout(known.variables, known.labels, pa.schema(fields), known.keys, task.time_name, known.measures)
+        self.measures = tuple(map(_stored, compiled.plan.measures))
+        measures = tuple(field.with_type(stored_type(field.type)) for field in known.measures)
+        self.layout = dataclasses.replace(known, events=pa.schema(fields), time=task.time_name, measures=measures)
         self.kept = Kept(self.layout.events)
         self.last: pa.RecordBatch | None = None
         self.base = 0
@@ -241,7 +260,10 @@ class Run:
             named = dict(zip(self.task.key_names, self.task.keys, strict=True))
             keys = pa.table([batch.column(named[name]).take(pa.array(first)) for name in self.layout.keys], list(self.layout.keys))
             partitions = chunk.segments.astype(np.int64)
-        matches = Matches(self.layout, chunk.offsets, chunk.positions, chunk.labels, rows, events, partitions, keys)
+        marks = (chunk.positions, chunk.labels, rows)
+        matches = Matches(self.layout, chunk.offsets, *marks, events, partitions, keys, counts=chunk.counts)
+        if self.measures:
+            matches = dataclasses.replace(matches, measures=compute(self.measures, matches))
         start = 0
         while start < len(matches):
             stop = max(start + 1, int(np.searchsorted(chunk.offsets, chunk.offsets[start] + MARKS_PER_BATCH, "right")) - 1)
@@ -252,7 +274,7 @@ class Run:
         table = matches.to_arrow(events=True)
         names = table.column_names
         columns = [table.column(index) for index in range(len(names))]
-        if len(self.task.shown) < len(self.layout.events):
+        if self.layout.variables and len(self.task.shown) < len(self.layout.events):
             fixed = len(self.layout.keys) + 2
             columns[fixed:] = [self._shown(column) for column in columns[fixed:]]
         if self.task.index:
