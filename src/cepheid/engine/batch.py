@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.evaluation import collect
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import group, key_codes, key_table, normalized
-from cepheid.engine.matches import Matches, collect
+from cepheid.engine.matches import Matches
 from cepheid.engine.measures import measured
 from cepheid.engine.values import plain
 from cepheid.errors import SchemaError, quoted
@@ -166,18 +167,18 @@ def feed_interleaved(
 def _matches(
     compiled: Compiled,
     events: pa.Table,
-    output: tuple[Array, Array, Array, Array],
+    found: Chunk,
     where: tuple[Array | None, Array | None, Array],
     *,
     null_keys: int,
 ) -> Matches:
     """Kernel output as matches: positions become rows of the table, partitions interleave in the order of the stream."""
-    offsets, positions, labels, segments = output
+    offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
     places, rows, cuts = where
     table = events.select(compiled.layout.events.names)
     if places is None:
         marked = positions if rows is None else rows[positions]
-        return Matches(compiled.layout, offsets, positions, labels, marked, table, null_keys=null_keys)
+        return Matches(compiled.layout, offsets, positions, labels, marked, table, null_keys=null_keys, counts=found.counts)
     assert rows is not None
     grouped = np.repeat(cuts[segments], np.diff(offsets)) + positions
     shown = places[grouped] if compiled.derived else positions
@@ -185,6 +186,7 @@ def _matches(
     if names := list(compiled.layout.keys):
         keys = key_table(table.select(names).take(pa.array(rows[cuts] if len(rows) else rows)), names)
         partitions = segments.astype(np.int64)
-    matches = Matches(compiled.layout, offsets, shown, labels, rows[grouped], table, partitions, keys, null_keys=null_keys)
+    marks = (shown, labels, rows[grouped])
+    matches = Matches(compiled.layout, offsets, *marks, table, partitions, keys, null_keys=null_keys, counts=found.counts)
     ends = places[grouped[offsets[1:] - 1]]
     return matches if len(cuts) <= 1 else matches.take(np.argsort(ends, kind="stable"))

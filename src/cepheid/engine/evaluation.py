@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine import state
+from cepheid.engine.counts import joined
 from cepheid.engine.pools import POOL_NUMBERS, Pool, power_of_two, ragged
 from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError
@@ -19,7 +20,7 @@ from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -70,6 +71,17 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.segments)
+
+
+def collect(chunks: Sequence[Chunk]) -> Chunk:
+    """The chunks of an evaluation as one; a single one is passed on without a copy."""
+    if len(chunks) == 1:
+        return chunks[0]
+    offsets = np.concatenate([np.zeros(1, np.int64), *(np.diff(chunk.offsets) for chunk in chunks)]).cumsum()
+    empty = {"positions": np.int64, "labels": np.uint16, "segments": np.int32}
+    fields = {name: np.concatenate([np.zeros(0, kind), *(getattr(chunk, name) for chunk in chunks)]) for name, kind in empty.items()}
+    counts = [chunk.counts for chunk in chunks if chunk.counts is not None]
+    return Chunk(offsets, **fields, counts=joined(counts) if counts else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cepheid.automata.automaton import Mark
-    from cepheid.engine.evaluation import Chunk
 
 Array = np.ndarray[Any, Any]
 
@@ -497,22 +496,3 @@ def _compact(part: Matches) -> Matches:
     events = part.events.take(pa.array(used)).combine_chunks()
     marks = (part.positions, part.labels, rows.astype(np.int64, copy=False))
     return Matches(part.layout, part.offsets, *marks, events, partitions, keys, part.measures, counts=part.counts)
-
-
-def collect(chunks: Sequence[Chunk]) -> tuple[Array, Array, Array, Array]:
-    """The chunks of an evaluation as (offsets, positions, labels, segments) of all of them; one chunk is passed on without a copy."""
-    if len(chunks) == 1:
-        chunk = chunks[0]
-        return chunk.offsets, chunk.positions, chunk.labels, chunk.segments
-    if not chunks:
-        nothing = np.zeros(0, np.int64)
-        return np.zeros(1, np.int64), nothing, np.zeros(0, np.uint16), np.zeros(0, np.int32)
-    shift = _shifts([len(chunk.positions) for chunk in chunks])
-    offsets = np.concatenate([np.zeros(1, np.int64), *(chunk.offsets[1:] + step for chunk, step in zip(chunks, shift, strict=True))])
-    fields = [np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("positions", "labels", "segments")]
-    return offsets, fields[0], fields[1], fields[2]
-
-
-def collect_counts(chunks: Sequence[Chunk]) -> Array:
-    """The counts of the chunks of COUNT(*), uint64, (n, limbs)."""
-    return exact.joined([chunk.counts for chunk in chunks if chunk.counts is not None])

@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cepheid.engine.counting import CountEvaluation
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.last import LastEvaluation
+from cepheid.engine.maximal import Maximal
+from cepheid.engine.next import Next
+from cepheid.engine.per_end import PerEnd
+from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +22,10 @@ if TYPE_CHECKING:
     from cepheid.engine.planner import Compiled
     from cepheid.engine.trackers import Running
 
-MATCH_GRAPH = "match graph"
+MATCH_GRAPH, NEXT, LAST, MAXIMAL, PER_END, COUNT = "match graph", "next", "last", "maximal", "per end", "count"
+
+SUPPORT_METHODS = {Strategy.NXT: NEXT, Strategy.LAST: LAST, Strategy.MAX: MAXIMAL}
+"""What chooses among matches of a pattern whose partial matches may wait for any event (`automata.waiting`)."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,51 @@ METHODS: dict[str, Method] = {
             delay="output-linear: the time per match depends on its length alone",
         ),
         samples=True,
+    ),
+    NEXT: Method(
+        start=lambda compiled, **options: Next(compiled.program, **_bounds(compiled), **options),
+        guarantee=lambda compiled: Guarantee(
+            evaluation="NXT by deadlines: the earliest events from which the match still ends; no partial matches; then its labellings",
+            update="O(fired transitions x states) per event, whatever the window",
+            state=_state(compiled, "events that may be marked, once per predicate,"),
+            delay="O(transitions x log of the window) per event of a match",
+        ),
+    ),
+    LAST: Method(
+        start=lambda compiled, **options: LastEvaluation(compiled.program, **_bounds(compiled), **options),
+        guarantee=lambda compiled: Guarantee(
+            evaluation="LAST by a walk back over the greatest starts of each transition; no partial matches; then its labellings",
+            update="O(fired transitions) per event, whatever the window",
+            state=_state(compiled, "events that may be marked, once per transition,"),
+            delay="O(transitions x log of the window) per event of a match",
+        ),
+    ),
+    MAXIMAL: Method(
+        start=lambda compiled, **options: Maximal(compiled.program, **_bounds(compiled), **options),
+        guarantee=lambda compiled: Guarantee(
+            evaluation="MAX by groups of starts with the same supersets; each group's partial matches once; then their labellings",
+            update="O(groups x m) per event and amortized O(m x log of the window) per start; groups: exponential in the query at worst",
+            state=_state(compiled, "marked events, once per group,"),
+            delay="amortized O(log of the window) per event of a match",
+        ),
+    ),
+    PER_END: Method(
+        start=lambda compiled, **options: PerEnd(compiled.program, **_bounds(compiled), **options),
+        guarantee=lambda compiled: Guarantee(
+            evaluation=f"{compiled.plan.strategy.value} end by end: each trigger reads its window again, by the strategy's automaton",
+            update="O(m) per event, and O(events of the window) per trigger",
+            state=_state(compiled, "events that can matter"),
+            delay="output-linear after the trigger's window is read",
+        ),
+    ),
+    COUNT: Method(
+        start=lambda compiled, **options: CountEvaluation(compiled.program, **_bounds(compiled), **options),
+        guarantee=lambda compiled: Guarantee(
+            evaluation="sliding product of transition counts over the automaton, determinized lazily; exact; nothing is enumerated",
+            update="O(m^2) additions per event, amortized; numbers are as long as the counts need",
+            state=_state(compiled, "marked events x m"),
+            delay="O(m^2) per trigger, whatever the number of matches",
+        ),
     ),
 }
 """The methods by name."""

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from cepheid.automata.program import Program
 from cepheid.automata.transform import hide, project
-from cepheid.engine.evaluation import Chunk, Evaluation
-from cepheid.engine.matches import collect
+from cepheid.engine.evaluation import Chunk, Evaluation, collect
 from cepheid.engine.order import earlier
 from cepheid.engine.pools import ragged
 from cepheid.engine.trackers import Trackers
@@ -160,7 +159,8 @@ class PerEnd:
         self._spans.feed(piece.letters, piece.times, cuts=piece.cuts, slots=piece.slots, continued=piece.continued, sink=found.append)
         owners, records = self._owners(piece)
         events, before, index = self._gather(piece, owners, records)
-        offsets, positions, _, segments = collect(found)
+        spans = collect(found)
+        offsets, positions, segments = spans.offsets, spans.positions, spans.segments
         triggers = _Triggers(segments, owners[segments], positions[offsets[:-1]], positions[offsets[1:] - 1])
         rows = piece.cuts[segments] + triggers.ends - before[segments]
         lasts = index[rows]

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.automata import Program, program_of
+from cepheid.automata import Program, end_program, program_of, strategy_program
+from cepheid.automata.supports import SupportProgram
+from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine.counted import Counted
 from cepheid.engine.counts import COUNT_FIELDS
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.engine.matches import Layout, plain_type
 from cepheid.engine.measures import attributes_of
-from cepheid.engine.methods import MATCH_GRAPH, METHODS
+from cepheid.engine.methods import COUNT, MATCH_GRAPH, METHODS, PER_END, SUPPORT_METHODS
 from cepheid.engine.predicates import Predicates
 from cepheid.engine.trackers import Tracked
 from cepheid.errors import CepheidError, NotSupportedError, Span
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
 
 REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
 NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
-
-STRATEGIES = frozenset({Strategy.ALL, Strategy.ANY, Strategy.STRICT})
-"""The strategies that this evaluation has."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ class Compiled:
                 )
             options["sample"] = sample
         run = method.start(self, **options)
-        return Tracked(run, self.program, variant=variant) if self.program.trackers else run
+        if self.program.trackers:
+            run = Tracked(run, self.program, variant=variant)
+        return Counted(run) if self.plan.count and self.method != COUNT else run
 
     @property
     def guarantee(self) -> Guarantee:
@@ -139,26 +141,40 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
-    Raises NotSupportedError outside the fragment (local filters, one window over the whole pattern, and what SELECT, PARTITION BY, CONSUME BY and
-    LIMIT say of it), LimitError past a limit of rewriting or construction.
+    Raises NotSupportedError outside the fragment (local filters, strategies inside the pattern, one window over the whole of it; every SELECT
+    but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT), LimitError past a limit of rewriting or construction.
     """
     try:
         check_supported(plan)
         rewritten = rewrite(plan)
         pattern, bounds = hoist(rewritten.pattern)
         consume = plan.consume if rewritten.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
-        program, method = choose(plan, pattern)
+        windowless = bounds == Bounds() and consume is Consumption.NONE
+        program, method = choose(plan, pattern, windowless=windowless)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
     return Compiled(plan, rewritten, program, method, bounds.window, bounds.count, consume, min(limits, default=None))
 
 
-def choose(plan: QueryPlan, pattern: Pattern) -> tuple[Program, str]:
-    """The program and the method of evaluation for a pattern without its windows: the table of engine.md, section 4."""
+def choose(plan: QueryPlan, pattern: Pattern, *, windowless: bool) -> tuple[Program, str]:
+    """The program and the method of evaluation for a pattern without its windows: the table of engine.md, section 4.
+
+    windowless: neither windows nor consumption bound where a match may start. Raises as `construct`.
+    """
     # Measures and COUNT(*) are about the whole mapping of a match, SELECT's variables about its projection.
-    variables = None if plan.measures or plan.count else plan.variables
-    return program_of(pattern, plan.schema, variables=variables, strategy=plan.strategy), MATCH_GRAPH
+    shown = None if plan.measures or plan.count else plan.variables
+    if plan.strategy not in SUPPORT_METHODS:
+        program = program_of(pattern, plan.schema, variables=shown, strategy=plan.strategy)
+        return program, COUNT if plan.count else MATCH_GRAPH
+    # A strategy compares what matches mark, before SELECT's projection.
+    whole = program_of(pattern, plan.schema, variables=None, strategy=Strategy.ALL)
+    if WaitingAutomaton.of(whole.automaton) is not None:
+        variables = frozenset().union(*whole.label_sets) if shown is None else frozenset(shown)
+        return SupportProgram(whole.automaton, variables), SUPPORT_METHODS[plan.strategy]
+    if windowless:
+        return strategy_program(pattern, plan.schema, variables=shown, strategy=plan.strategy), COUNT if plan.count else MATCH_GRAPH
+    return end_program(whole, variables=shown, strategy=plan.strategy), PER_END
 
 
 # ------------------------------------------------------------------------------------------------------------------------- windows
@@ -226,10 +242,6 @@ def check_supported(plan: QueryPlan) -> None:
     """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
     if plan.strategy is Strategy.RESTRICTED:
         raise _unsupported(plan, "the strategy RESTRICTED", _found(plan, r"\bSELECT\s+(\w+)"), help_=NOWHERE_HELP)
-    if plan.strategy not in STRATEGIES:
-        raise _unsupported(plan, f"the strategy {plan.strategy.value}", _found(plan, r"\bSELECT\s+(\w+)"))
-    if plan.count:
-        raise _unsupported(plan, "COUNT(*)", _found(plan, r"\bCOUNT\s*\(\s*\*\s*\)"))
     if plan.model is not None:
         raise _unsupported(plan, "THEN", _found(plan, r"\bTHEN\b"), help_=NOWHERE_HELP)
 

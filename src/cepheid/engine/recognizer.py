@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
+from cepheid.engine.evaluation import collect
 from cepheid.engine.inputs import check_order, table_of, time_number, times_of, without_views
 from cepheid.engine.keys import group, key_codes
-from cepheid.engine.matches import Matches, collect
+from cepheid.engine.matches import Matches
 from cepheid.engine.measures import measured
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.payload import KeyIndex, Payload, decoded
@@ -200,8 +201,8 @@ class Recognizer:
             return order, cuts, slots[partitions]
         return groups.order, groups.cuts, slots
 
-    def _matches(self, output: tuple[Array, Array, Array, Array], slots: Array, before: Array, order: Array | None) -> Matches:
-        offsets, positions, labels, segments = output
+    def _matches(self, found: Chunk, slots: Array, before: Array, order: Array | None) -> Matches:
+        offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
         layout, payload = self.compiled.layout, self._payload
         if not len(segments):
             return self._nothing()
@@ -212,7 +213,7 @@ class Recognizer:
         if layout.keys:
             used, partitions = np.unique(slots[segments], return_inverse=True)
             keys = self._keys.table.select(list(layout.keys)).take(pa.array(used))
-        matches = Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys)
+        matches = Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys, counts=found.counts)
         if order is None or len(slots) == 1:
             return matches
         ends = order[positions[offsets[1:] - 1] - before[segments]]

@@ -245,30 +245,11 @@ class Running(Protocol):
         """Events passed without a step."""
 
 
-class Tracked:
-    """An evaluation whose letters get the bits of the program's trackers first; the same interface.
+class Around:
+    """An evaluation around another one: everything but `feed` is the inner one's."""
 
-    evaluation: of `program`, without state. Costs O(1) per event beside it, and one number per partition.
-    """
-
-    def __init__(self, evaluation: Running, program: Program, *, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
+    def __init__(self, evaluation: Running) -> None:
         self.evaluation = evaluation
-        self.program = program
-        self.trackers = Trackers(program.trackers, bits=len(program.predicates), variant=variant, entries=entries)
-
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch, as `Evaluation.feed`; letters: of the predicates alone."""
-        tracked = self.trackers.read(letters, cuts=cuts, slots=slots, continued=continued, narrow=self.program.bits <= 32)
-        self.evaluation.feed(tracked, times, sink=sink, cuts=cuts, slots=slots, continued=continued)
 
     @property
     def marked(self) -> Array:
@@ -277,29 +258,26 @@ class Tracked:
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
-        self.trackers.release(slots)
         self.evaluation.release(slots)
 
     def expire(self, time: int) -> Array:
-        """Free what no match can go on with; returns the idle slots. Trackers go on."""
+        """Free what no match can go on with; returns the idle slots."""
         return self.evaluation.expire(time)
 
     def ensure_slots(self, count: int) -> None:
         """Make slots 0 .. count - 1 exist."""
-        self.trackers.ensure_slots(count)
         self.evaluation.ensure_slots(count)
 
     def memory_usage(self) -> int:
         """Bytes of the run state."""
-        return self.trackers.nbytes + self.evaluation.memory_usage()
+        return self.evaluation.memory_usage()
 
     def dump(self) -> dict[str, bytes]:
         """The live state as named sections."""
-        return {**self.evaluation.dump(), **self.trackers.dump()}
+        return self.evaluation.dump()
 
     def load(self, sections: Mapping[str, bytes]) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        self.trackers.load(sections)
         self.evaluation.load(sections)
 
     @property
@@ -321,3 +299,52 @@ class Tracked:
     def skipped(self) -> int:
         """Events passed without a step."""
         return self.evaluation.skipped
+
+
+class Tracked(Around):
+    """An evaluation whose letters get the bits of the program's trackers first; the same interface.
+
+    evaluation: of `program`, without state. Costs O(1) per event beside it, and one number per partition.
+    """
+
+    def __init__(self, evaluation: Running, program: Program, *, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
+        super().__init__(evaluation)
+        self.program = program
+        self.trackers = Trackers(program.trackers, bits=len(program.predicates), variant=variant, entries=entries)
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch, as `Evaluation.feed`; letters: of the predicates alone."""
+        tracked = self.trackers.read(letters, cuts=cuts, slots=slots, continued=continued, narrow=self.program.bits <= 32)
+        self.evaluation.feed(tracked, times, sink=sink, cuts=cuts, slots=slots, continued=continued)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+        self.trackers.release(slots)
+        super().release(slots)
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.trackers.ensure_slots(count)
+        super().ensure_slots(count)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return self.trackers.nbytes + super().memory_usage()
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state as named sections."""
+        return {**super().dump(), **self.trackers.dump()}
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        self.trackers.load(sections)
+        super().load(sections)
