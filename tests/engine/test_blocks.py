@@ -66,6 +66,7 @@ def test_rings_are_lists(seed):
             blocks.load(sections)
             again = blocks.dump(blocks.used, blocks.plain(blocks.used), np.zeros(len(blocks.used), np.int64))
             assert again == sections
+            blocks.open(np.array(list(model), np.int64))
         for owner, expected in model.items():
             for number in range(3):
                 assert blocks.entries(owner, number).tolist() == expected[number]

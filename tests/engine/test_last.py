@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import random
 import sys
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from cepheid.automata.automaton import Automaton, Predicate, Transition, order
 from cepheid.automata.program import Program
+from cepheid.engine import blocks
 from cepheid.engine.last import LastEvaluation
 from cepheid.engine.supports import SupportSizes
+from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 from cepheid.kernel import available
-from cepheid.language.syntax import Strategy
+from cepheid.language.syntax import Consumption, Strategy
 
 sys.path.insert(0, str(Path(__file__).parent))
 import strategy_cases as cases
 from strategy_cases import CASES, SEED
 
 A, B, C = (("atom", 1 << k, 0, frozenset({name})) for k, name in enumerate("abc"))
+TINY = SupportSizes(places=1, supports=1, most_supports=4, positions=1, scratch=1, codes=2)
 
 
 def sequence(*parts):
@@ -46,40 +52,234 @@ def tiny(rng):
     )
 
 
-def run_case(case, rng, variant, *, limit=None):
-    """The case in both modes, against the definition; returns the matches found."""
+@cache
+def prepared(number, *, long=False):
+    """A case, and the same with one partition after the other; each with what LAST keeps of it."""
+    case = cases.random_case(random.Random(f"{SEED} {number} {long}"), long=long)
+    return [(each, cases.expected(each, Strategy.LAST)) for each in (case, case.sequential)]
+
+
+def run_case(number, variant, *, limit=None, long=False):
+    """The case in both modes, against the definition; returns the number of matches found."""
+    rng = random.Random(f"{SEED} {number} {variant} {limit}")
+    (case, expected), (sequential, sequentially) = prepared(number, long=long)
 
     def make():
         return LastEvaluation(case.program, **case.bounds, limit=limit, variant=variant, sizes=tiny(rng))
 
-    where = f"CEPHEID_SEED={SEED} variant {variant} limit {limit} {case}"
-    total = cases.check(cases.stored(case, rng, make), cases.expected(case, Strategy.LAST), where, limit=limit)
-    sequential = case.sequential
-    found = cases.forgotten(sequential, rng, make)
-    return total + cases.check(found, cases.expected(sequential, Strategy.LAST), where, limit=limit)
+    where = f"CEPHEID_SEED={SEED} case {number} variant {variant} limit {limit} {case}"
+    total = cases.check(cases.stored(case, rng, make), expected, where, limit=limit)
+    return total + cases.check(cases.forgotten(sequential, rng, make), sequentially, where, limit=limit)
 
 
 @pytest.mark.parametrize("variant", available())
 def test_random_formulas(variant, capsys):
     with capsys.disabled():
         print(f"\n{CASES} random cases, CEPHEID_SEED={SEED}, kernel {variant}")  # noqa: T201 - to run a failure again
-    total = 0
-    for number in range(CASES):
-        rng = random.Random(f"{SEED} {number}")
-        total += run_case(cases.random_case(rng), rng, variant)
-    assert total > CASES
+    assert sum(run_case(number, variant) for number in range(CASES)) > CASES
 
 
 @pytest.mark.parametrize("variant", available())
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_limits(variant, limit):
-    for number in range(CASES // 3):
-        rng = random.Random(f"{SEED} limit {number}")
-        run_case(cases.random_case(rng), rng, variant, limit=limit)
+    for number in range(limit - 1, CASES // 2, 3):
+        run_case(number, variant, limit=limit)
 
 
 @pytest.mark.parametrize("variant", available())
 def test_long_streams(variant):
-    for number in range(CASES // 8):
-        rng = random.Random(f"{SEED} long {number}")
-        run_case(cases.random_case(rng, long=True), rng, variant)
+    for number in range(CASES // 20):
+        run_case(number, variant, long=True)
+
+
+def given_by(run, letters, times=None, **how):
+    """The supports that a batch gives."""
+    found = []
+    times = np.arange(len(letters)) if times is None else np.asarray(times)
+    run.feed(np.asarray(letters, np.uint64), times, sink=cases.collector(run.program, found), **how)
+    return [tuple(position for position, _ in match) for _, match in found]
+
+
+def test_long_windows_are_as_if_the_window_were_all():
+    """The support of a trigger is the one that an evaluation of its window alone finds; windows of any width, letters of any rarity."""
+    triggers = 0
+    for number in range(CASES // 4):
+        rng = random.Random(f"{SEED} fresh {number}")
+        program = program_of(cases.random_formula(rng, rng.choice([2, 3, 4])))
+        alphabet = rng.choice([[0, 1, 2, 4, 8], [1, 2, 4], [0, 1, 2, 3, 4, 8, 12], [0] * 20 + [1, 2, 4, 8, 3]])
+        letters = [rng.choice(alphabet) for _ in range(150)]
+        width = rng.choice([2, 5, 12, 30, 70])
+        bound = rng.choice([{"count_window": width}, {"window": width - 1}])
+        found = given_by(LastEvaluation(program, **bound, limit=1, sizes=tiny(rng)), letters)
+        where = f"CEPHEID_SEED={SEED} case {number} {letters} {bound}"
+        ends = {support[-1]: support for support in found}
+        assert len(ends) == len(found), where
+        for end in rng.sample(range(150), 12):
+            first = max(0, end - width + 1)
+            alone = given_by(LastEvaluation(program, limit=1), letters[first : end + 1])
+            expected = [tuple(first + position for position in support) for support in alone if support[-1] == end - first]
+            assert ([ends[end]] if end in ends else []) == expected, where
+            triggers += end in ends
+    assert triggers > CASES // 2
+
+
+def test_the_newest_marks_win_and_more_of_them():
+    run = LastEvaluation(program_of(sequence(("plus", A), B, C)), count_window=6)
+    assert given_by(run, [1, 1, 2, 1, 2, 1, 4, 4, 8, 4]) == [(1, 3, 4, 6), (3, 4, 7)]
+    assert (run.triggers, run.matches, run.events) == (2, 2, 10)
+
+
+def test_a_count_of_triggers_gives_nothing():
+    run = LastEvaluation(program_of(sequence(A, B)), limit=0)
+    assert given_by(run, [1, 2, 2, 1, 2]) == []
+    assert (run.triggers, run.matches) == (3, 0)
+
+
+def test_marked_and_skipped():
+    run = LastEvaluation(program_of(sequence(A, B, C)), count_window=5)
+    assert given_by(run, [2, 4, 1, 4, 2, 8, 4, 4, 2, 4]) == [(2, 4, 6)]
+    assert run.marked.tolist() == [0, 0, 1, 0, 1, 0, 1, 0, 0, 0]
+    assert run.skipped >= 4
+    assert given_by(run, [], continued=True) == []
+    assert len(run.marked) == 0
+
+
+@pytest.mark.parametrize("consume", [Consumption.PARTITION, Consumption.ANY])
+def test_consumption(consume):
+    run = LastEvaluation(program_of(sequence(A, B)), consume=consume, sizes=TINY)
+    slots = {"slots": np.array([0, 1, 0, 1]), "cuts": np.array([0, 1, 2, 3])}
+    assert given_by(run, [1, 1, 2, 2], **slots) == ([(0, 1), (0, 1)] if consume is Consumption.PARTITION else [(0, 1)])
+    assert given_by(run, [2, 2, 1, 2], **slots) == []
+    assert given_by(run, [1, 2, 2, 2], slots=np.array([1]), cuts=np.array([0])) == [(4, 5)]
+
+
+def test_memory_is_bounded_by_the_window():
+    run = LastEvaluation(program_of(sequence(("plus", A), B)), window=100, limit=1)
+    rng = np.random.default_rng(1)
+    for batch in range(20):
+        letters = 1 << rng.integers(0, 3, 5_000)
+        run.feed(letters, np.arange(5_000) + 5_000 * batch, continued=True)
+        if batch == 1:
+            before = run.memory_usage()
+    assert run.memory_usage() <= before
+
+
+def test_partitions_that_can_give_no_more_are_emptied():
+    run = LastEvaluation(program_of(sequence(A, B)), window=10)
+    slots = np.arange(1_000)
+    run.feed(np.ones(1_000, np.uint64), np.arange(1_000), slots=slots, cuts=slots)
+    assert not run.wasteful
+    assert run.expire(500).tolist()[:490] == list(range(490))
+    assert 490 not in run.expire(500)[:500]
+    held = run.blocks.held
+    assert len(run.expire(10_000)) >= 1_000
+    assert run.blocks.held < held / 50
+    assert given_by(run, [2, 1, 2], [10_000, 10_001, 10_002], slots=np.array([3])) == [(2, 3)]  # positions go on
+    run.release(np.array([3]))
+    assert given_by(run, [1, 2], [10_003, 10_004], slots=np.array([3])) == [(0, 1)]
+    assert run.slots >= 1_000
+
+
+def test_idle_by_position_and_by_consumption():
+    run = LastEvaluation(program_of(sequence(A, B)), count_window=3)
+    run.feed(np.array([1, 0, 1, 0, 0]), np.zeros(5, np.int64), slots=np.array([0, 1]), cuts=np.array([0, 2]))
+    assert 0 not in run.expire(0)
+    assert 1 in run.expire(0)
+    run = LastEvaluation(program_of(sequence(A, B)), consume=Consumption.ANY)
+    run.feed(np.array([1, 1]), np.zeros(2, np.int64), slots=np.array([0, 1]), cuts=np.array([0, 1]))
+    assert not {0, 1} & set(run.expire(0).tolist())
+    run.feed(np.array([2]), np.zeros(1, np.int64), slots=np.array([0]))
+    assert {0, 1} <= set(run.expire(0).tolist())
+
+
+def test_a_burst_of_partitions_gives_its_memory_back():
+    run = LastEvaluation(program_of(sequence(A, B)), window=10)
+    slots = np.arange(20_000)
+    run.feed(np.ones(20_000, np.uint64), np.zeros(20_000, np.int64), slots=slots, cuts=slots)
+    run.expire(1_000)
+    assert run.wasteful
+    again = LastEvaluation(run.program, window=10)
+    again.load(run.dump())
+    assert again.memory_usage() < run.memory_usage() / 2
+    assert again.dump() == run.dump()
+
+
+def test_times_at_the_ends_of_their_range():
+    low, high = -(1 << 63), (1 << 63) - 1
+    run = LastEvaluation(program_of(sequence(A, B)), window=(1 << 62))
+    assert given_by(run, [1, 2, 1, 2], [low, low, 0, high]) == [(0, 1)]
+    assert given_by(run, [1, 2], [high, high]) == [(0, 1)]
+    assert run.expire(low).tolist() is not None
+    again = LastEvaluation(run.program, window=(1 << 62))
+    again.load(run.dump())
+    assert again.dump() == run.dump()
+
+
+def chain(length):
+    """A sequence of so many atoms over as many states; bit k % 40 of the letter for atom k."""
+    moves = [Transition(k, k + 1, 1 << k % 40, frozenset({f"x{k}"})) for k in range(length)]
+    loops = [Transition(k, k) for k in range(1, length)]
+    predicates = tuple(Predicate(type=f"T{k}") for k in range(40))
+    return Program(Automaton(length + 1, 0, frozenset({length}), order([*moves, *loops]), predicates))
+
+
+@pytest.mark.parametrize("variant", available())
+def test_more_states_than_bits_of_the_live_ones(variant):
+    run = LastEvaluation(chain(80), variant=variant, sizes=TINY)
+    letters = [1 << k % 40 for k in range(80)]
+    assert given_by(run, [*letters, letters[-1]]) == [tuple(range(80)), (*range(79), 80)]
+    again = LastEvaluation(chain(80), variant=variant)
+    again.load(run.dump())
+    assert given_by(again, [letters[-1]], continued=True) == [(*range(79), 81)]
+
+
+def test_outside_the_fragment():
+    moves = [Transition(0, 1, 1, frozenset("a")), Transition(1, 2, 2, frozenset("b"))]
+    adjacent = Program(Automaton(3, 0, frozenset({2}), order(moves), (Predicate(type="A"), Predicate(type="B"))))
+    with pytest.raises(NotSupportedError, match="waits"):
+        LastEvaluation(adjacent)
+
+
+def test_a_partition_has_a_limit(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_LIMIT", 10_000)
+    run = LastEvaluation(program_of(sequence(A, B)))
+    with pytest.raises(LimitError, match="BLOCK_LIMIT"):
+        run.feed(np.ones(10_000, np.uint64), np.arange(10_000))
+
+
+def snapshot():
+    run = LastEvaluation(program_of(sequence(A, B, C)), window=5, consume=Consumption.ANY)
+    letters = np.array([1, 1, 2, 0, 1, 3, 1, 1], np.uint32)
+    run.feed(letters, np.arange(8), cuts=np.array([0, 5]), slots=np.array([3, 0]))
+    return run
+
+
+@pytest.mark.parametrize("name", ["counters", "rows", "words", "rings", "entries"])
+def test_sections_that_do_not_fit_together_are_refused(name):
+    sections = snapshot().dump()
+    without = {key: value for key, value in sections.items() if key != name}
+    wrong = [without, {**sections, name: sections[name][:-1]}, {**sections, name: sections[name] + bytes(8)}]
+    if name != "counters":
+        wrong += [{**sections, name: b"\x7f" * len(sections[name])}, {**sections, name: b"\xff" * len(sections[name])}]
+    for damaged in wrong:
+        run = LastEvaluation(snapshot().program, window=5, consume=Consumption.ANY)
+        with pytest.raises(SnapshotError, match="do not fit together"):
+            run.load(damaged)
+
+
+def test_a_dump_leaves_the_evaluation_as_it_was():
+    run = snapshot()
+    assert run.dump() == run.dump() == snapshot().dump()
+    again = LastEvaluation(run.program, window=5, consume=Consumption.ANY)
+    again.load(run.dump())
+    assert again.dump() == run.dump()
+    more = {"slots": np.array([0, 3]), "cuts": np.array([0, 1])}
+    assert given_by(again, [4, 4, 2, 4], [8, 8, 9, 9], **more) == given_by(run, [4, 4, 2, 4], [8, 8, 9, 9], **more)
+
+
+def test_expired_state_is_not_in_the_bytes():
+    run = LastEvaluation(program_of(sequence(A, B)), window=5)
+    run.feed(np.full(1_000, 1, np.uint32), np.arange(1_000), continued=True)
+    assert len(run.dump()["entries"]) == 8 * (2 + 3) * 6
+    run.feed(np.zeros(1, np.uint32), np.array([5_000]), continued=True)
+    assert not run.dump()["entries"]

@@ -105,6 +105,7 @@ class Blocks:
         self._kept: Array = np.zeros((0, layout.kept), np.int64)
         self.pool: Array = np.full(CLASSES + 1, -1, np.int64)
         self.pool[TOP] = 0
+        self._lost: Array = np.arange(layout.directory) >= layout.kept  # the words that rows without a block do not have
         self.ensure(1)
         self.open(np.zeros(1, np.int64))
 
@@ -275,7 +276,8 @@ class Blocks:
     def dump(self, rows: Array, words: Array, oldest: Array) -> dict[str, bytes]:
         """These rows as named sections, little-endian int64: rows, words (their plain words), rings (head and tail of each), and the entries.
 
-        oldest: per row the least position that an entry of a dated ring still matters at. Linear in what lives.
+        oldest: per row the least position that an entry of a dated ring still matters at. Of rows whose rings have nothing left the kept words
+        alone are given. Linear in what lives.
         """
         count = len(self.layout.rings)
         rings: Array = np.zeros((len(rows), count, 2), np.int64)
@@ -292,12 +294,16 @@ class Blocks:
                 places = places[live]
             rings[held, number] = lines[:, [HEAD, TAIL]]
             entries.append(self.words[places[:, None] + np.arange(ring.width)].ravel())
+        nothing = (rings[:, :, 0] == rings[:, :, 1]).all(axis=1)
+        words = np.where(nothing[:, None] & self._lost, np.array(self.layout.words, np.int64), words)
+        rings[nothing] = 0
         parts = {"rows": rows, "words": words, "rings": rings, "entries": np.concatenate([np.zeros(0, np.int64), *entries])}
         return {name: part.astype("<i8").tobytes() for name, part in parts.items()}
 
     def load(self, sections: Mapping[str, bytes], *, check: Callable[[Array, list[Array]], None] | None = None) -> None:
         """The rows of `dump`, into blocks without any; raises ValueError or KeyError if the sections do not fit together.
 
+        Rows with nothing in their rings get no block before `open`.
         check: given the plain words of the rows and the entries of each ring, may raise ValueError as well.
         """
         layout = self.layout
@@ -323,14 +329,16 @@ class Blocks:
         self._restore(rows, words, rings, parts)
 
     def _restore(self, rows: Array, words: Array, rings: Array, parts: Sequence[Array]) -> None:
-        layout = self.layout
+        self.empty(rows)
+        self._kept[rows] = words[:, : self.layout.kept]
         counts = rings[:, :, 1] - rings[:, :, 0]
+        held = counts.any(axis=1)
+        rows, words, rings, counts = rows[held], words[held], rings[held], counts[held]
+        layout = self.layout
         capacities = np.int64(1) << np.ceil(np.log2(np.maximum(counts, self._places))).astype(np.int64)
         spans = capacities * self.widths
         data = layout.data + np.cumsum(spans, axis=1) - spans
-        sizes = np.array([size_class(words)[1] for words in (layout.data + spans.sum(axis=1)).tolist()], np.int64)
-        self.empty(rows)
-        self._kept[rows] = words[:, : layout.kept]
+        sizes = np.array([size_class(total)[1] for total in (layout.data + spans.sum(axis=1)).tolist()], np.int64)
         for size in np.unique(sizes).tolist():
             mine = np.flatnonzero(sizes == size)
             self.offsets[rows[mine]] = self._allocate(size, len(mine))
