@@ -219,18 +219,20 @@ def random_case(rng: random.Random, *, long: bool = False) -> Case:
 
 
 def _random_case(rng: random.Random, *, long: bool) -> Case:
-    partitions = rng.choice([1, 1, 2, 4])
+    partitions = rng.choice([1, 1, 2, 2, 4])
     alphabet, events, now = rng.choice(ALPHABETS), [], rng.randint(-9, 9)
+    partition, stay = 0, rng.choice([0.0, 0.5, 0.8])  # how likely the next event is of the same partition
     for _ in range(partitions * (rng.randint(40, 150) if long else rng.randint(0, 10))):
         now += rng.choice([0, 0, 1, 1, 2, 5])
-        events.append((rng.randrange(partitions), rng.choice(alphabet), now))
+        partition = partition if rng.random() < stay else rng.randrange(partitions)
+        events.append((partition, rng.choice(alphabet), now))
     return Case(
         random_formula(rng, rng.choice([2, 3]) if long else rng.choice([1, 2, 3, 3, 4])),
         tuple(events),
         partitions,
         window=rng.choice([None, None, 0, 1, 2, 3, 5, 8, 13, 99]),
         count_window=rng.choice([2, 3, 5, 6]) if long else rng.choice([None, None, 1, 2, 3, 4, 5, 8]),
-        consume=rng.choice([Consumption.NONE, Consumption.NONE, Consumption.PARTITION, Consumption.ANY]),
+        consume=rng.choice([Consumption.NONE, Consumption.PARTITION if partitions == 1 else Consumption.ANY, *Consumption]),
         spread=rng.choice([1, 1, 1, 7]),
     )
 

@@ -153,10 +153,31 @@ def test_a_window_over_many_marks_is_searched_and_evicted():
         (("plus", A), [1, 1, 1], (0, 1, 2)),
         (("or", A, ("seq", A, A)), [1, 1], (0, 1)),
         (A, [8, 1], (1,)),
+        # What would have to mark one event twice is no way to the end: nothing follows the only A.
+        (("or", ("seq", ("seq", A, A), C), ("seq", B, C)), [8, 1, 2, 4], (2, 3)),
+        # Two runs with one support so far: the one that goes on first wins.
+        (("or", ("seq", ("seq", A, B), C), ("seq", ("seq", A, D), C)), [1, 8, 2, 4], (0, 1, 3)),
+        (("or", ("seq", ("seq", A, B), C), ("seq", ("seq", A, D), C)), [1, 2, 8, 4], (0, 1, 3)),
     ],
 )
-def test_winner_of_the_last_event(formula, letters, winner):
-    assert winners_of(Program(automaton_of(formula)), letters)[len(letters) - 1] == winner
+@pytest.mark.parametrize("variant", available())
+def test_winner_of_the_last_event(formula, letters, winner, variant):
+    assert winners_of(Program(automaton_of(formula)), letters, variant=variant)[len(letters) - 1] == winner
+
+
+@pytest.mark.parametrize("variant", available())
+def test_the_greatest_start_of_several_ways_counts(variant):
+    """Two ways into one state, and two to the end: the way taken last may be the older one."""
+    either = ("or", ("seq", A, B), ("seq", D, C))
+    letters = [8, 1, 2, 4]
+    assert winners_of(
+        Program(automaton_of(("seq", either, ("atom", 3, 0, frozenset("x"))))), [*letters, 3], variant=variant, count_window=4
+    ) == {4: (1, 2, 4)}
+    # The fourth event takes the third and the fourth step of the longer way at once, for different runs.
+    longer = ("seq", ("or", ("seq", A, B), ("seq", ("seq", A, D), C)), ("atom", 3, 0, frozenset("x")))
+    assert winners_of(Program(automaton_of(longer)), [1, 8, 1, 2, 12, 3], variant=variant, count_window=4) == {5: (2, 3, 5)}
+    one_end = ("or", ("seq", A, ("atom", 0, 0, frozenset("x"))), ("seq", D, ("atom", 0, 0, frozenset("x"))))
+    assert winners_of(Program(automaton_of(one_end)), letters, variant=variant, count_window=3) == {1: (0, 1), 2: (0, 2), 3: (1, 3)}
 
 
 def test_consumed_events_compete_no_more():
@@ -258,10 +279,18 @@ def test_outside_the_fragment():
         Next(strict)
 
 
-def test_too_many_states(monkeypatch):
-    monkeypatch.setattr(module, "PAIR_LIMIT", 5)
-    with pytest.raises(LimitError, match=r"more than 5 .*PAIR_LIMIT.*3 states"):
+@pytest.mark.parametrize("limit", ["PAIR_LIMIT", "MERGE_LIMIT"])
+def test_too_many_states(limit, monkeypatch):
+    monkeypatch.setattr(module, limit, 3)
+    with pytest.raises(LimitError, match=rf"more than 3 .*{limit}.*3 states"):
         NextTables(WaitingAutomaton.of(automaton_of(("plus", ("seq", A, B)))))
+
+
+def test_records_of_letters_are_forgotten_past_their_limit(monkeypatch):
+    monkeypatch.setattr(module, "ACTION_LIMIT", 10)
+    for number, (case, wanted, _, _) in enumerate(cases()[:20]):
+        rng = random.Random(f"{SEED} next forget {number}")
+        check(stored(case, rng, maker(case, rng, None)), wanted, f"CEPHEID_SEED={SEED} case {number}\n{case}")
 
 
 def test_letters_whose_merges_read_what_they_write_are_flagged():

@@ -35,6 +35,7 @@ without windows (Theorem 6, Algorithm 5).
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -55,6 +56,12 @@ Array = np.ndarray[Any, Any]
 PAIR_LIMIT = 1 << 20
 """Most numbers `greatest_first` of one partition, 8 bytes each: pairs of states of which one is reached from the other."""
 
+MERGE_LIMIT = 1 << 20
+"""Most merges of such numbers that one event may ask for."""
+
+ACTION_LIMIT = 1 << 24
+"""Numbers that the records of letters may take (4 bytes each); past it they are forgotten, and made anew when a letter comes again."""
+
 LEAVES, ENDS, HELD = 1, 2, 4
 """Flags of a letter: a move that is not final, a final one leaves the initial state; merges read what other merges write."""
 
@@ -63,7 +70,7 @@ class Next(SupportEvaluation):
     """The run state of NXT over any number of partitions; arguments and interface as those of `Evaluation`.
 
     program: of the pattern before SELECT's projection. Raises NotSupportedError outside the fragment of `cepheid.automata.waiting`, LimitError
-    past PAIR_LIMIT. Update O(transitions fired x states) per event, delay O(transitions x log window) per position.
+    past PAIR_LIMIT or MERGE_LIMIT. Update O(transitions fired x states) per event, delay O(transitions x log window) per position.
     """
 
     kernel_name: ClassVar[str] = "next"
@@ -98,7 +105,11 @@ class Next(SupportEvaluation):
         return (tables.place_of, tables.actions, tables.move_start, tables.moves, tables.held, self._deadline, self._sets)
 
     def _learned(self, code: int, letter: int) -> None:
-        self.tables.learn(code, letter)
+        if self.tables.used > ACTION_LIMIT:  # then the kernel asks for this letter again, at once
+            self.codes.forget()
+            self.tables.forget()
+        else:
+            self.tables.learn(code, letter)
 
     def _forgotten(self) -> None:
         self.tables.forget()
@@ -116,7 +127,8 @@ class NextTables:
 
     layout: of a partition's block (see `cepheid.kernel.next`). states: the initial and the waiting ones. move_start, moves: int32, the moves
     of the walk by state. place_of: int32, code -> place of its record in `actions`, 0 if it does nothing. actions: int32, records of
-    `kernel.next.ACTION`. held: int64, as long as the longest list of merges. Raises LimitError past PAIR_LIMIT. O(states x moves) to build.
+    `kernel.next.ACTION`. held: int64, as long as the longest list of merges. used: how many of its
+    numbers are. Raises LimitError past PAIR_LIMIT and MERGE_LIMIT. O(states x moves) to build.
     """
 
     def __init__(self, automaton: WaitingAutomaton) -> None:
@@ -126,6 +138,9 @@ class NextTables:
         self._ring = {test: 1 + place for place, test in enumerate(sorted({_test(move) for _, move in self._inner}))}
         self.first_word = len(HEADER) + 1 + len(self._ring)
         self._first = self._numbered()
+        runs = Counter(x for x, _ in self._first)
+        if sum(runs[x] for x, _ in self._inner) > MERGE_LIMIT:
+            raise self._too_large(f"{MERGE_LIMIT} updates per event (MERGE_LIMIT)")
         words = (*HEADER, *[-1] * (1 + len(self._ring)), *[-1] * len(self._first))
         self.layout = Layout(words, (STARTS, *[Ring(2)] * len(self._ring)), kept=KEPT)
         self.move_start, self.moves = self._walk()
@@ -145,11 +160,14 @@ class NextTables:
                 todo += new
             pairs += [(x, v) for x in sorted(reached)]
             if len(pairs) > PAIR_LIMIT:
-                raise LimitError(
-                    f"NXT over this pattern needs more than {PAIR_LIMIT} numbers per partition (PAIR_LIMIT): it has {self.states} states",
-                    help="make the pattern smaller: shorter counted repetitions, fewer alternatives",
-                )
+                raise self._too_large(f"{PAIR_LIMIT} numbers per partition (PAIR_LIMIT)")
         return {pair: self.first_word + place for place, pair in enumerate(sorted(pairs))}
+
+    def _too_large(self, what: str) -> LimitError:
+        return LimitError(
+            f"NXT over this pattern needs more than {what}: it has {self.states} states",
+            help="make the pattern smaller: shorter counted repetitions, fewer alternatives",
+        )
 
     def _walk(self) -> tuple[Array, Array]:
         starts, moves = [0], []
@@ -168,18 +186,18 @@ class NextTables:
         self.place_of: Array = np.zeros(16, np.int32)
         self.actions: Array = np.zeros(256, np.int32)
         self.held: Array = np.zeros(1, np.int64)
-        self._used = 1  # place 0 says that a letter does nothing
+        self.used = 1  # place 0 says that a letter does nothing
 
     def learn(self, code: int, letter: int) -> None:
         """Write down what a letter does, under its code; O(transitions fired x states)."""
         record = self._record(code, letter)
         if code >= len(self.place_of):
             self.place_of = np.concatenate([self.place_of, np.zeros(power_of_two(code + 1), np.int32)])
-        self.place_of[code] = self._used if record else 0
-        if self._used + len(record) > len(self.actions):
-            self.actions = np.concatenate([self.actions, np.zeros(power_of_two(self._used + len(record)), np.int32)])
-        self.actions[self._used : self._used + len(record)] = record
-        self._used += len(record)
+        self.place_of[code] = self.used if record else 0
+        if self.used + len(record) > len(self.actions):
+            self.actions = np.concatenate([self.actions, np.zeros(power_of_two(self.used + len(record)), np.int32)])
+        self.actions[self.used : self.used + len(record)] = record
+        self.used += len(record)
 
     def _record(self, code: int, letter: int) -> list[int]:
         fired = [(x, move) for x, moves in enumerate(self.automaton.moves) for move in moves if move.enabled(letter)]
