@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cepheid.automata.waiting import WaitingAutomaton
-from cepheid.engine.blocks import Layout, Ring
+from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Layout, Ring
 from cepheid.engine.domination import TABLE_ENTRIES, TOP, DominationTable
 from cepheid.engine.evaluation import ALL
-from cepheid.engine.pools import power_of_two
+from cepheid.engine.pools import power_of_two, ragged
 from cepheid.engine.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportSizes
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 
@@ -45,8 +45,11 @@ ORDER, GROUP_COUNT, NUMBERS = range(len(HEADER), len(HEADER) + 3)
 ROWS, NODES, GROUPS = range(3)
 """The rings of a block; ring 0 holds the live starts with their thresholds (see `kernel.maximal`)."""
 
-CELL, BOTH, MOST_BIT = -2, -1, 62
-"""Tags of a node: a cell, two lists or one start, the exponents of bits from 0 on."""
+FIRST_NODE = 2
+"""Where an entry of ROWS has the first node made at its event; nodes before that of the oldest live start are dead."""
+
+CELL, MOST_BIT = -2, 62
+"""Tags of a node: a cell; between them two lists or one start (-1), and the exponents of bits."""
 
 STARTS_STACK = 130
 """Height of the kernel's stack of sets of starts: two per bit of a position, and the set itself."""
@@ -82,7 +85,7 @@ class Maximal(SupportEvaluation):
     ) -> None:
         automaton = WaitingAutomaton.of(program.automaton)
         if automaton is None:
-            raise NotSupportedError("a pattern whose partial matches do not just wait is outside this evaluation of MAX")
+            raise NotSupportedError("MAX by groups of starts needs a pattern whose partial matches may wait", help="choose per end instead")
         self.automaton = automaton
         sizes = sizes or MaximalSizes()
         self.table = DominationTable(automaton, entries=sizes.entries)
@@ -141,6 +144,13 @@ class Maximal(SupportEvaluation):
 
     def _forgotten(self) -> None:
         self.table.forget_letters()
+
+    def _run(self, sink: Callable[[Chunk], None] | None) -> None:
+        try:
+            super()._run(sink)
+        except LimitError:
+            self._flush(sink)  # what was found before it is not lost
+            raise
 
     def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
         super()._flush(sink)
@@ -225,8 +235,24 @@ class Maximal(SupportEvaluation):
 
     def dump(self) -> dict[str, bytes]:
         """As in `SupportEvaluation`, with the configurations and orders that the blocks speak of by number."""
+        self._free_nodes()
         orders = np.array(self.table.orders, "<i8").tobytes()
         return {**super().dump(), "configurations": _written(self.table.configurations), "orders": orders}
+
+    def _free_nodes(self) -> None:
+        """Free what was made before the oldest live start of each partition, as the kernel does when it needs the room."""
+        blocks = self.blocks
+        rows = np.flatnonzero(blocks.offsets >= 0)
+        offsets, oldest = blocks.offsets[rows], self._oldest(rows, blocks.plain(rows))
+        ring = offsets + blocks.layout.ring(ROWS)
+        head, tail, data, mask = (blocks.words[ring + place] for place in range(len(DIRECTORY)))
+        owner, index = ragged(head, tail - head)
+        places = offsets[owner] + data[owner] + (index & mask[owner]) * blocks.layout.rings[ROWS].width
+        live = blocks.words[places] >= oldest[owner]
+        nodes = offsets + blocks.layout.ring(NODES)
+        first = blocks.words[nodes + TAIL]
+        np.minimum.at(first, owner[live], blocks.words[places[live] + FIRST_NODE])
+        blocks.words[nodes + HEAD] = first
 
     def load(self, sections: Mapping[str, bytes]) -> None:
         """As in `SupportEvaluation`."""
@@ -256,8 +282,8 @@ class Maximal(SupportEvaluation):
             bool(((words[:, ORDER] >= 0) & (words[:, ORDER] < len(self.table.orders))).all())
             and bool(((numbers >= -1) & (numbers < np.maximum(position, 1)[:, None])).all())
             and bool((rings[:, GROUPS, 0] == 0).all())
-            and bool((entries[ROWS][:, 2] >= rings[owner[ROWS], NODES, 0]).all())
-            and bool((entries[ROWS][:, 2] <= rings[owner[ROWS], NODES, 1]).all())
+            and bool((entries[ROWS][:, FIRST_NODE] >= rings[owner[ROWS], NODES, 0]).all())
+            and bool((entries[ROWS][:, FIRST_NODE] <= rings[owner[ROWS], NODES, 1]).all())
             and self._right_nodes(entries[NODES], owner[NODES], rings[:, NODES], position)
         )
         if not right:
@@ -301,7 +327,8 @@ class Maximal(SupportEvaluation):
 
 
 def _dense(order: list[int]) -> tuple[int, ...]:
-    if sorted({0, *order}) != list(range(max(order, default=0) + 1)):
+    ranks = {0, *order}
+    if ranks != set(range(len(ranks))):
         raise ValueError("orders of a snapshot")
     return tuple(order)
 
