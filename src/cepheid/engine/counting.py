@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.blocks import BLOCK_LIMIT, DATA, DIRECTORY, HEAD, MASK, TAIL, Blocks, Layout, Ring
+from cepheid.engine.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.evaluation import CHUNK_MATCHES, CONSUME, FIRST_CHUNK, ROW_LIMIT, SHRINK_FROM, SHRINK_RATIO, Chunk
-from cepheid.engine.pools import power_of_two, ragged
+from cepheid.engine.pools import power_of_two
 from cepheid.engine.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import kernel
@@ -38,17 +38,6 @@ COLLECT_FROM = 64
 CHUNK_LIMBS = 1 << 20
 """Most limbs in one chunk of counts (8 bytes each), where a count is not wider."""
 
-WINDOW_HELP = "bound the matches by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`, or by CONSUME BY"
-
-POSITION, LOW, EPOCH, MIDDLE, LIVE, PLAIN, TURN, WORDS = range(8)
-"""The words of a block's header as the kernel has them, and their number."""
-
-KEPT = 3
-"""Words of the header that outlive `CountEvaluation.expire`."""
-
-ENTRY = 4
-"""Words of an entry before its row: position, time, letter code, what was alive before it."""
-
 SLOT_COLUMNS = ("slot", "position", "low", "stored")
 """Per partition in a snapshot; stored: its events (under a window), or its rows (0 or 1)."""
 
@@ -66,41 +55,12 @@ class CountSizes:
     collect: int = COLLECT_FROM
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How large the parts of a block are. width: numbers of a row. rows: rows of the matrix. size: limbs of a number."""
-
-    width: int
-    rows: int
-    size: int
-
-    @property
-    def row(self) -> int:
-        """Words of a row."""
-        return self.width * self.size
-
-    @property
-    def words(self) -> int:
-        """Words of a block without its ring."""
-        return WORDS - 1 + self.width + self.rows * self.row + len(DIRECTORY)
-
-    def layout(self) -> Layout:
-        """The block of a new partition: only the initial macro state is alive, and the matrix is the identity."""
-        header = (0, 0, 0, 0, 1, 1, 0)
-        return Layout((*header, *(0,) * (self.width + self.rows * self.row)), (Ring(ENTRY + self.row, dated=False),), kept=KEPT)
-
-    def parts(self, words: Array) -> tuple[Array, Array, Array]:
-        """Header (n, 7), alive (n, width) and matrix (n, rows, width, size) of the plain words of n blocks."""
-        header, alive, matrix = np.split(words, [TURN + 1, TURN + 1 + self.width], axis=1)
-        return header, alive, matrix.reshape(len(words), self.rows, self.width, self.size)
-
-
 class CountEvaluation:
     """The run state of COUNT(*) for one program over any number of partitions; arguments and interface as those of `Evaluation`.
 
     limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.
     With m live macro states and numbers of K limbs: update O(m^2 K) amortized, per trigger O(m^2 K + m K^2); memory O(stored events of the
-    window x m K), without a window O(m K), where K grows with the stream. Raises LimitError past COUNT_LIMBS, COUNT_STATES or BLOCK_LIMIT.
+    window x m K), without a window O(m K), where K grows with the stream. Raises LimitError past COUNT_LIMBS, COUNT_STATES or COUNT_WORDS.
     """
 
     def __init__(
@@ -156,9 +116,13 @@ class CountEvaluation:
         width = self.sizes.width
         self._fanout = power_of_two(self.table.fanout + 1)
         self._collect_at = self.sizes.collect
-        self.shape = Shape(width, width if self.bounded else 1, size)
-        self.blocks = Blocks(self.shape.layout(), places=self.sizes.places)
+        self.blocks = CountBlocks(Shape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0)
         self._work()
+
+    @property
+    def shape(self) -> Shape:
+        """How wide rows and numbers are by now."""
+        return self.blocks.shape
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
@@ -228,16 +192,13 @@ class CountEvaluation:
         """
         blocks = self.blocks
         idle = blocks.offsets < 0
-        held = np.flatnonzero(~idle)
-        done = blocks.word(held, EPOCH) != self._get("epoch")
-        if self.bounded:
-            head, tail, data, mask = self._directory(held)
-            done |= head == tail
-            if self.window is not None:
-                newest = blocks.offsets[held] + data + ((tail - 1) & mask) * blocks.layout.rings[0].width
-                done |= (tail > head) & (blocks.words[newest + 1] < max(time - self.window, -(1 << 63)))
-        else:
-            done |= blocks.word(held, PLAIN) == 1
+        held = blocks.open_rows
+        header = blocks.header(held)
+        done = header[:, EPOCH] != self._get("epoch")
+        done |= header[:, HEAD] == header[:, TAIL] if self.bounded else header[:, PLAIN] == 1
+        if self.window is not None:
+            newest = blocks.offsets[held] + blocks.shape.ring + ((header[:, TAIL] - 1) & header[:, MASK]) * blocks.shape.entry
+            done |= blocks.words[newest + 1] < max(time - self.window, -(1 << 63))
         idle[held] = done
         rows = np.flatnonzero(idle)
         rows = rows[rows > 0]
@@ -287,14 +248,14 @@ class CountEvaluation:
         Sections: counters; slots (int64, SLOT_COLUMNS per partition that has seen an event); under a window the stored events (positions,
         times, letters), from which `load` computes the numbers anew; without one macros, and counts (uint64, rows x macros x limbs).
         """
-        blocks = self.blocks
-        rows = blocks.used
-        words = blocks.plain(rows)
-        position = words[:, POSITION]
-        fresh = words[:, EPOCH] == self._get("epoch")
-        low = np.where(fresh, words[:, LOW], position)
-        state = self._dump_events(rows, position, low) if self.bounded else self._dump_rows(words, fresh)
-        stored, sections = state
+        rows = self.blocks.used
+        header = self.blocks.header(rows)
+        position = header[:, POSITION]
+        fresh = header[:, EPOCH] == self._get("epoch")
+        low = np.where(fresh, header[:, LOW], position)
+        stored, sections = (
+            self._dump_events(rows, position, low) if self.bounded else self._dump_rows(rows, fresh & (header[:, PLAIN] == 0))
+        )
         counters = [self.events, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
         return {
             "counters": np.array(counters, "<i8").tobytes(),
@@ -303,26 +264,20 @@ class CountEvaluation:
         }
 
     def _dump_events(self, rows: Array, position: Array, low: Array) -> tuple[Array, dict[str, bytes]]:
-        blocks = self.blocks
-        held = np.flatnonzero(blocks.offsets[rows] >= 0)
-        head, tail, data, mask = self._directory(rows[held])
-        owner, index = ragged(head, tail - head)
-        places = blocks.offsets[rows[held]][owner] + data[owner] + (index & mask[owner]) * blocks.layout.rings[0].width
+        words = self.blocks.words
+        owner, places = self.blocks.entries(rows)
         oldest = low if self.count_window is None else np.maximum(low, position + 1 - self.count_window)
-        owner = held[owner]
-        kept = blocks.words[places] >= oldest[owner]
+        kept = words[places] >= oldest[owner]
         places, owner = places[kept], owner[kept]
         letters = np.array(self.table.letters, np.uint64)
         return np.bincount(owner, minlength=len(rows)), {
-            "positions": blocks.words[places].astype("<i8").tobytes(),
-            "times": blocks.words[places + 1].astype("<i8").tobytes(),
-            "letters": letters[blocks.words[places + 2]].astype("<u8").tobytes(),
+            "positions": words[places].astype("<i8").tobytes(),
+            "times": words[places + 1].astype("<i8").tobytes(),
+            "letters": letters[words[places + 2]].astype("<u8").tobytes(),
         }
 
-    def _dump_rows(self, words: Array, fresh: Array) -> tuple[Array, dict[str, bytes]]:
-        count = len(self.table.macros)
-        has = fresh & (words[:, PLAIN] == 0)
-        numbers = self.shape.parts(words[has])[2][:, 0, :count].view(np.uint64)
+    def _dump_rows(self, rows: Array, has: Array) -> tuple[Array, dict[str, bytes]]:
+        numbers = self.blocks.words[self.blocks.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
         used = np.flatnonzero(numbers.any(axis=(0, 2)))
         macros = [self.table.macros[macro] for macro in used.tolist()]
         width = max(((macro.bit_length() + 7) // 8 for macro in macros), default=1)
@@ -355,14 +310,14 @@ class CountEvaluation:
         rows = slots[:, 0] + 1
         self.blocks.ensure(int(rows.max(initial=0)) + 1)
         self.blocks.open(rows)
-        self._set_words(rows, LOW, slots[:, 2])
-        self._set_words(rows, EPOCH, self._get("epoch"))
+        self.blocks.set_words(rows, LOW, slots[:, 2])
+        self.blocks.set_words(rows, EPOCH, self._get("epoch"))
         if self.bounded:
             self._restore_events(slots, sections)
         else:
             self._restore_rows(slots, sections)
         # Not before: replaying the events of a partition moves its position.
-        self._set_words(rows, POSITION, slots[:, 1])
+        self.blocks.set_words(rows, POSITION, slots[:, 1])
 
     def _restore_events(self, slots: Array, sections: Mapping[str, bytes]) -> None:
         positions, times = (np.frombuffer(sections[name], "<i8").astype(np.int64) for name in ("positions", "times"))
@@ -396,27 +351,18 @@ class CountEvaluation:
         if len(set(columns.tolist())) != len(macros):
             raise ValueError("macro states of a snapshot")
         self._shape_up(max(size, self.shape.size))
-        blocks, shape = self.blocks, self.shape
-        matrix = blocks.offsets[rows] + TURN + 1 + shape.width
-        row: Array = np.zeros((len(rows), shape.width, shape.size), np.int64)
+        self._outputs(len(self._out_segments))
+        blocks = self.blocks
+        row: Array = np.zeros((len(rows), self.shape.width, self.shape.size), np.int64)
         row[:, columns, :size] = numbers
-        blocks.words[matrix[:, None] + np.arange(shape.row)] = row.reshape(len(rows), shape.row)
+        blocks.words[blocks.matrices(rows)[:, 0]] = row
         alive = numbers.any(axis=2)
         bits = np.where(alive, np.int64(1) << np.minimum(columns, HIGH).astype(np.int64), 0)
-        self._set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
-        self._set_words(rows, PLAIN, 0)
+        blocks.set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
+        blocks.set_words(rows, PLAIN, 0)
         owner, column = np.nonzero(alive & (columns >= HIGH))
-        blocks.words[blocks.offsets[rows[owner]] + TURN + 1 + columns[column]] = 1
-        self._check_tops()
-
-    def _set_words(self, rows: Array, word: int, value: Array | int) -> None:
-        self.blocks.words[self.blocks.offsets[rows] + word] = value
-
-    def _directory(self, rows: Array) -> tuple[Array, Array, Array, Array]:
-        """Head, tail, data and mask of the rings of these rows, which have blocks."""
-        first = self.blocks.offsets[rows] + self.blocks.layout.ring(0)
-        words = self.blocks.words
-        return words[first + HEAD], words[first + TAIL], words[first + DATA], words[first + MASK]
+        blocks.words[blocks.offsets[rows[owner]] + WORDS + columns[column]] = 1
+        self._set("too_wide", blocks.exceed(self._most))
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
 
@@ -503,7 +449,7 @@ class CountEvaluation:
         bits = int(self.blocks.words[offset + LIVE])
         live = [macro for macro in range(HIGH) if bits >> macro & 1]
         if bits >> HIGH:
-            alive = offset + TURN + 1
+            alive = offset + WORDS
             live += (HIGH + np.flatnonzero(self.blocks.words[alive + HIGH : alive + self.shape.width])).tolist()
         return live
 
@@ -535,7 +481,7 @@ class CountEvaluation:
     # ------------------------------------------------------------------------------------------------ widths
 
     def _mend_room(self) -> None:
-        self.blocks.grow(self._get("record"), 0)
+        self.blocks.grow(self._get("record"))
 
     def _mend_wide(self) -> None:
         """Some number could overflow in the next step: all of them become twice as wide."""
@@ -560,59 +506,13 @@ class CountEvaluation:
             )
         fanout = power_of_two(self.table.fanout + 1)
         shape = Shape(width, width if self.bounded else 1, size)
+        if shape == self.shape and fanout == self._fanout:
+            return
         if shape != self.shape:
-            self._lay_out(shape)
-        if shape != self.shape or fanout != self._fanout:
-            limbs_changed = size != self.shape.size
-            self.shape, self._fanout = shape, fanout
-            self._work()
-            self._check_tops()
-            if limbs_changed:
-                self._outputs(len(self._out_segments))
-
-    def _lay_out(self, shape: Shape) -> None:
-        """Move all blocks into blocks of this shape; linear in them."""
-        old, blocks = self.blocks, Blocks(shape.layout(), places=self.sizes.places)
-        rows = np.union1d(old.used, np.flatnonzero(old.offsets >= 0))
-        words = old.plain(rows)
-        sections = old.dump(rows, words, np.zeros(len(rows), np.int64))
-        rings = np.frombuffer(sections["rings"], "<i8").reshape(-1, 2)
-        most = power_of_two(int((rings[:, 1] - rings[:, 0]).max(initial=self.sizes.places)))
-        if (total := shape.words + most * (ENTRY + shape.row)) > BLOCK_LIMIT:
-            raise LimitError(
-                f"the numbers of one partition need {total} words of 8 bytes, and the limit is {BLOCK_LIMIT} (BLOCK_LIMIT)",
-                help=WINDOW_HELP,
-            )
-        header, alive, matrix = self.shape.parts(words)
-        entries = np.frombuffer(sections["entries"], "<i8").reshape(-1, ENTRY + self.shape.row)
-        numbers = entries[:, ENTRY:].reshape(len(entries), self.shape.width, self.shape.size)
-        target = (shape.width, shape.size)
-        more = _padded(matrix, (shape.rows, *target)).reshape(len(rows), shape.rows * shape.row)
-        words = np.concatenate([header, _padded(alive, (shape.width,)), more], axis=1)
-        entries = np.concatenate([entries[:, :ENTRY], _padded(numbers, target).reshape(len(entries), shape.row)], axis=1)
-        blocks.ensure(len(old))
-        blocks.load({**sections, "words": words.astype("<i8").tobytes(), "entries": entries.astype("<i8").tobytes()})
-        blocks.empty(rows[old.offsets[rows] < 0])
-        self.blocks = blocks
-
-    def _check_tops(self) -> None:
-        """Say whether some number is too large for the present headroom."""
-        blocks, shape = self.blocks, self.shape
-        rows = np.flatnonzero(blocks.offsets >= 0)
-        words = blocks.plain(rows)
-        wide = bool((shape.parts(words)[2][..., -1].view(np.uint64) > self._most).any())
-        head, tail, data, mask = self._directory(rows)
-        owner, index = ragged(head, tail - head)
-        places = blocks.offsets[rows[owner]] + data[owner] + (index & mask[owner]) * (ENTRY + shape.row) + ENTRY + shape.size - 1
-        tops = blocks.words[places[:, None] + np.arange(shape.width) * shape.size]
-        self._set("too_wide", wide or bool((tops.view(np.uint64) > self._most).any()))
-
-
-def _padded(array: Array, shape: tuple[int, ...]) -> Array:
-    """The array with zeros behind it in all dimensions but the first."""
-    larger: Array = np.zeros((len(array), *shape), array.dtype)
-    larger[(slice(None), *map(slice, array.shape[1:]))] = array
-    return larger
+            self.blocks.reshape(shape)
+        self._fanout = fanout
+        self._work()
+        self._set("too_wide", self.blocks.exceed(self._most))
 
 
 def _check_slots(slots: Array) -> None:

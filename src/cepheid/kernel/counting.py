@@ -15,9 +15,9 @@ trigger costs row . (matrix . f). Events that change nothing for what is alive a
 Numbers are exact: `size` limbs of 64 bits, least first. Before one could overflow `run` returns "wide", and all are made twice as wide: no
 number of a finished step has its top limb above `most`, and one step adds up fewer terms than that leaves room for.
 
-A BLOCK (see `cepheid.engine.blocks`) is one partition: HEADER, one word per macro state (1: alive, used from 62 on), the matrix (`rows` x width
-numbers), and one ring with an entry per stored event: position, time, letter code, the macro states alive before it (as bits, 62 stands for all
-from 62 on), and, once it is in the front, its row (width numbers). `pool` and `limbs` are the same memory, once signed and once not.
+A BLOCK (see `cepheid.engine.count_blocks`) is one partition: HEADER, one word per macro state (1: alive, used from 62 on), the matrix (`rows` x
+width numbers), and a ring with an entry per stored event: position, time, letter code, the macro states alive before it (as bits, 62 stands for
+all from 62 on), and, once it is in the front, its row (width numbers). `pool` and `limbs` are the same memory, once signed and once not.
 """
 
 from __future__ import annotations
@@ -68,6 +68,9 @@ HEADER = (
     "live",  # 4 macro states as bits, 62 stands for all from 62 on
     "plain",  # 5 1: the matrix is the identity (and not written)
     "turn",  # 6 while the back is turned over, 1 + the entry that is next, else 0
+    "head",  # 7 oldest entry; entries are numbered for ever, their place is number & mask
+    "tail",  # 8 next entry
+    "mask",  # 9 places of the ring - 1
 )
 
 
@@ -133,7 +136,6 @@ def run(
     bounded: cython.int = timed != 0 or count_window != 0
     b: cython.Py_ssize_t = 0
     matrix: cython.Py_ssize_t = 0
-    directory: cython.Py_ssize_t = 0
     ring: cython.Py_ssize_t = 0
     shift: cython.longlong = 0
     low: cython.longlong = 0
@@ -191,12 +193,11 @@ def run(
             live = pool[b + 4]
             plain = pool[b + 5]
             turn = pool[b + 6]
-            matrix = b + 7 + width
-            directory = matrix + S[13] * row
-            head = pool[directory]
-            tail = pool[directory + 1]
-            ring = b + pool[directory + 2]
-            mask = pool[directory + 3]
+            head = pool[b + 7]
+            tail = pool[b + 8]
+            mask = pool[b + 9]
+            matrix = b + 10 + width
+            ring = matrix + S[13] * row
         while True:
             # ------------------------------------------------------------------------------------------------ skip
             c = 0
@@ -217,8 +218,8 @@ def run(
                     pool[b + 3] = middle
                     pool[b + 4] = live
                     pool[b + 5] = plain
-                    pool[directory] = head
-                    pool[directory + 1] = tail
+                    pool[b + 7] = head
+                    pool[b + 8] = tail
                     record = -1
                 segment += 1
                 if segment == segments:
@@ -235,12 +236,11 @@ def run(
                 middle = pool[b + 3]
                 live = pool[b + 4]
                 plain = pool[b + 5]
-                matrix = b + 7 + width
-                directory = matrix + S[13] * row
-                head = pool[directory]
-                tail = pool[directory + 1]
-                ring = b + pool[directory + 2]
-                mask = pool[directory + 3]
+                head = pool[b + 7]
+                tail = pool[b + 8]
+                mask = pool[b + 9]
+                matrix = b + 10 + width
+                ring = matrix + S[13] * row
                 n = 0
                 if slots[segment] < 0 and not (segment == 0 and S[21] != 0):  # a partition that begins here
                     shift = -i
@@ -255,7 +255,7 @@ def run(
                     plain = 1
                     if (live >> 62) != 0:
                         for x in range(62, macros):
-                            pool[b + 7 + x] = 0
+                            pool[b + 10 + x] = 0
                     live = 1
                 continue
             if c < 0:
@@ -287,7 +287,7 @@ def run(
                     plain = 1
                     if (live >> 62) != 0:
                         for x in range(62, macros):
-                            pool[b + 7 + x] = 0
+                            pool[b + 10 + x] = 0
                     if live != 1:
                         live = 1
                         continue
@@ -365,7 +365,7 @@ def run(
                     while k < size and limbs[e + x * size + k] == 0:
                         k += 1
                     if x >= 62:
-                        pool[b + 7 + x] = k < size
+                        pool[b + 10 + x] = k < size
                     if k < size:
                         live |= one << (x if x < 62 else 62)
                 continue
@@ -376,7 +376,7 @@ def run(
                 break
             if (live >> 62) != 0:
                 for x in range(62, macros):
-                    if pool[b + 7 + x] != 0 and marked_of[x * codes + c] == -2:
+                    if pool[b + 10 + x] != 0 and marked_of[x * codes + c] == -2:
                         argument = c
                         rc = 2
                         break
@@ -385,7 +385,7 @@ def run(
             changes = 0
             ends = 0
             for x in range(macros):
-                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
                     continue
                 mt = marked_of[x * codes + c]
                 if unmarked_of[x * codes + c] != x:
@@ -432,7 +432,7 @@ def run(
                     else:
                         m = matrix + r * row
                         for x in range(macros):
-                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
                                 continue
                             mt = marked_of[x * codes + c]
                             s = m + x * size
@@ -505,7 +505,7 @@ def run(
                         plain = 1
                         if (live >> 62) != 0:
                             for x in range(62, macros):
-                                pool[b + 7 + x] = 0
+                                pool[b + 10 + x] = 0
                         live = 1
                         i += 1
                         continue
@@ -534,13 +534,13 @@ def run(
                 for k in range(used):
                     work[k] = limbs[m + k]
                 for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
                         continue
                     if unmarked_of[x * codes + c] != x:
                         for k in range(size):
                             limbs[m + x * size + k] = 0
                 for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 7 + x] == 0):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
                         continue
                     s = x * size
                     k = 0
@@ -581,7 +581,7 @@ def run(
             before = live
             live = 1
             for x in range(macros):
-                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + 7 + x] & 1) == 0):
+                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + 10 + x] & 1) == 0):
                     continue
                 mt = marked_of[x * codes + c]
                 t = unmarked_of[x * codes + c]
@@ -589,14 +589,14 @@ def run(
                     if t >= 0:
                         live |= one << (t if t < 62 else 62)
                         if t >= 62:
-                            pool[b + 7 + t] |= 2
+                            pool[b + 10 + t] |= 2
                     if mt < 0:
                         break
                     t = moves[mt]
                     mt = moves[mt + 2]
             if ((before | live) >> 62) != 0:
                 for x in range(62, macros):
-                    pool[b + 7 + x] >>= 1
+                    pool[b + 10 + x] >>= 1
             if live == 1:  # nothing is open
                 head = tail
                 middle = tail
@@ -610,8 +610,8 @@ def run(
             pool[b + 4] = live
             pool[b + 5] = plain
             pool[b + 6] = turn
-            pool[directory] = head
-            pool[directory + 1] = tail
+            pool[b + 7] = head
+            pool[b + 8] = tail
 
     S[0] = i  # row
     S[1] = segment  # segment
