@@ -1,6 +1,6 @@
 """Letters as dense codes: the numbers that index the tables of a kernel.
 
-A letter has up to 62 bits, a stream has few different ones. Narrow letters index a table of codes directly; wide ones get dense numbers per
+A letter has up to 64 bits, a stream has few different ones. Narrow letters index a table of codes directly; wide ones get dense numbers per
 batch first.
 """
 
@@ -25,7 +25,7 @@ class LetterCodes:
     """The codes of the letters met so far: 0, 1, .. in the order in which the kernel asks for them.
 
     lut: int32, letter (or its number in the batch) & letter_mask -> code, -1 unknown. letters: the letter of each code. letter_of: the same
-    for the kernel, int64, with room for more. bits: width of a letter.
+    for the kernel, int64 (bit 63 is the sign), with room for more. bits: width of a letter, up to 64.
     """
 
     def __init__(self, bits: int) -> None:
@@ -62,7 +62,7 @@ class LetterCodes:
         if code == len(self.letter_of):
             self.letter_of = np.concatenate([self.letter_of, np.zeros(power_of_two(code), np.int64)])
         self.letters.append(letter)
-        self.letter_of[code] = letter
+        self.letter_of[code] = letter - (letter >> 63 << 64)
         self._code_of[letter] = code
         self.lut[index] = code
         return code

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
+from cepheid.engine.letters import LetterCodes
 from cepheid.engine.pools import power_of_two
 from cepheid.errors import LimitError
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Array = np.ndarray[Any, Any]
-
-DIRECT_BITS = 16
-"""Letters of so many predicate bits index the table of codes directly; wider ones are given dense numbers per batch first."""
 
 TABLE_ENTRIES = 1 << 20
 """Bound of the transition table, in (macro state, letter) pairs, 8 bytes each; see `TransitionTable.renumber`."""
@@ -61,21 +58,18 @@ class Successors(Protocol):
 class TransitionTable:
     """Flat tables of the transitions met so far; macro state 0 is the initial one.
 
-    lut: letter (or its number in the batch) -> code. marked_of, unmarked_of: by macro * codes + code. known, stirs: by code, macro states as bits.
+    marked_of, unmarked_of: by macro * codes + code. known, stirs: by code, macro states as bits.
     moves: stride 4 (target or -1 if nothing leaves it, label, next or -1, target is final). The kernel's docstring says what they mean.
     """
 
     def __init__(self, program: Successors, *, entries: int = TABLE_ENTRIES) -> None:
         self.program = program
         self.entries = entries
-        self.direct = program.bits <= DIRECT_BITS
-        self.letter_mask = (1 << program.bits) - 1 if self.direct else (1 << 32) - 1
-        self.lut: Array = np.full(1 << program.bits if self.direct else 0, NONE, np.int32)
+        self._letter_codes = LetterCodes(program.bits)
         self.fanout = 1
         self.fills = 0
         self.flushes = 0
         self._renumbered = False
-        self._batch_letters: list[int] = []
         self._forget(macros=4, codes=2)
         self.macro(program.initial)
 
@@ -84,40 +78,40 @@ class TransitionTable:
         self.macro_count = macros
         self.macro_ids: dict[int, int] = {}
         self.macros: list[int] = []
-        self.letters: list[int] = []
-        self._code_of: dict[int, int] = {}
+        self._letter_codes.forget()
         self.marked_of: Array = np.full(macros * codes, UNKNOWN, np.int32)
         self.unmarked_of: Array = np.full(macros * codes, NONE, np.int32)
         self.known: Array = np.full(codes, 1 << HIGH, np.int64)
         self.stirs: Array = np.full(codes, -1, np.int64)
         self.moves: Array = np.zeros(4 * 16, np.int32)
         self._move_count = 0
-        self.lut[:] = NONE
 
     # ------------------------------------------------------------------------------------------------ letters
 
-    def begin(self, letters: Array) -> Array:
-        """The batch as the kernel reads it (uint32); prepares `lut` for it.
+    @property
+    def lut(self) -> Array:
+        """Letter (or its number in the batch) -> code, see LetterCodes."""
+        return self._letter_codes.lut
 
-        letters: one unsigned integer per event, one bit per predicate. O(n).
-        """
-        if self.direct:
-            return np.ascontiguousarray(letters, np.uint32)
-        encoded = pa.array(np.ascontiguousarray(letters, np.uint64)).dictionary_encode()
-        self._batch_letters = encoded.dictionary.to_pylist()
-        self.lut = np.array([self._code_of.get(letter, NONE) for letter in self._batch_letters], np.int32)
-        indices: Array = encoded.indices.to_numpy(zero_copy_only=False)
-        return indices.astype(np.uint32)
+    @property
+    def letter_mask(self) -> int:
+        """The bits of a letter that index `lut`."""
+        return self._letter_codes.letter_mask
+
+    @property
+    def letters(self) -> list[int]:
+        """The letter of each code."""
+        return self._letter_codes.letters
+
+    def begin(self, letters: Array) -> Array:
+        """The batch as the kernel reads it (uint32), see LetterCodes; prepares `lut` for it."""
+        return self._letter_codes.begin(letters)
 
     def learn(self, index: int) -> bool:
         """Give the letter at `index` of `lut` a code; False if the table has to be renumbered first."""
-        letter = index if self.direct else self._batch_letters[index]
-        code = len(self.letters)
-        if code == self.codes and not self._resize(self.macro_count, 2 * self.codes):
+        if len(self.letters) == self.codes and not self._resize(self.macro_count, 2 * self.codes):
             return False
-        self.letters.append(letter)
-        self._code_of[letter] = code
-        self.lut[index] = code
+        self._letter_codes.learn(index)
         return True
 
     # ------------------------------------------------------------------------------------------------ transitions
@@ -225,5 +219,5 @@ class TransitionTable:
     @property
     def nbytes(self) -> int:
         """Bytes of the tables."""
-        arrays = (self.lut, self.marked_of, self.unmarked_of, self.known, self.stirs, self.moves)
-        return sum(int(array.nbytes) for array in arrays)
+        arrays = (self.marked_of, self.unmarked_of, self.known, self.stirs, self.moves)
+        return self._letter_codes.nbytes + sum(int(array.nbytes) for array in arrays)
