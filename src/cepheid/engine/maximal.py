@@ -13,11 +13,12 @@ the marked events. Source: Algorithm 7 of foundations-cel (appendix D.3); the wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cepheid.automata.supports import shown_variables
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Layout, Ring
 from cepheid.engine.domination import TABLE_ENTRIES, TOP, DominationTable
@@ -50,6 +51,9 @@ FIRST_NODE = 2
 
 CELL, MOST_BIT = -2, 62
 """Tags of a node: a cell; between them two lists or one start (-1), and the exponents of bits."""
+
+LABELLED_AT_ONCE = 1 << 8
+"""Supports chosen before their matches are counted, where LIMIT is given and different supports can be one match."""
 
 STARTS_STACK = 130
 """Height of the kernel's stack of sets of starts: two per bit of a position, and the set itself."""
@@ -88,6 +92,10 @@ class Maximal(SupportEvaluation):
             raise NotSupportedError("MAX by groups of starts needs a pattern whose partial matches may wait", help="choose per end instead")
         self.automaton = automaton
         sizes = sizes or MaximalSizes()
+        self._counted = not limit or not _hides_inside(program)
+        if not self._counted:
+            most = max(LABELLED_AT_ONCE, 2 * (limit or 0))
+            sizes = replace(sizes, supports=min(sizes.supports, most), most_supports=min(sizes.most_supports, most))
         self.table = DominationTable(automaton, entries=sizes.entries)
         self._group_of: Array = np.full(self.table.room, -1, np.int32)
         self._scratch: Array = np.zeros(sizes.scratch, np.int64)
@@ -112,8 +120,6 @@ class Maximal(SupportEvaluation):
             "damaged": self._damaged,
         }
         self._set("states", automaton.waiting)
-        # Supports that differ in hidden events alone can be one match: then only the labelling can count.
-        self._counted = limit is None or limit == 0 or frozenset() not in program.label_sets
         if not self._counted:
             self._set("limit", ALL)
         self._fit()
@@ -324,6 +330,13 @@ class Maximal(SupportEvaluation):
             place += 3 + runs
         if place != len(words):
             raise ValueError("groups of a snapshot")
+
+
+def _hides_inside(program: Program) -> bool:
+    """Whether SELECT's projection can hide an event between the first and the last: then different supports can be one match."""
+    automaton, shown = program.automaton, shown_variables(program.label_sets)
+    inner = (t for t in automaton.transitions if t.source != automaton.initial and t.target not in automaton.finals)
+    return any(t.mark is not None and not t.mark & shown for t in inner)
 
 
 def _dense(order: list[int]) -> tuple[int, ...]:
