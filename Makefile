@@ -7,6 +7,8 @@
 #   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
 #   make test-spark-min  the Spark tests with the oldest supported Spark
 #   make bench   the benchmarks; their records are in benchmarks/record
+#   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)
+#   make bench-paper  the experiments of the paper "Foundations of Complex Event Processing", and their plots
 #   make readme  the README's blocks, in an empty environment, with the built wheel
 #   make requirements    compile requirements/*.in anew
 #   make clean   remove what was built (distclean: the environments too)
@@ -33,7 +35,7 @@ KERNEL_SOURCES := $(wildcard src/cepheid/kernel/[!_]*.py)
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo test test-connect test-all test-spark-min check lint format types compiled bench readme \
+.PHONY: help setup demo test test-connect test-all test-spark-min check lint format types compiled bench bench-peers bench-paper readme \
         requirements clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -98,10 +100,32 @@ types: $(VENV)/.installed
 check: lint types
 	@$(MAKE) --no-print-directory test
 
-BENCHMARKS := $(wildcard benchmarks/bench_*.py)
+BENCHMARKS := $(filter-out %/bench_peers.py %/bench_paper.py,$(wildcard benchmarks/bench_*.py))
 
 bench: setup
 	@for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+# Each peer has an environment of its own, which nothing else imports.
+PEERS     := benchmarks/peers
+PYTHON313 ?= 3.13
+
+$(PEERS)/.venv-%/.installed: $(PEERS)/%/requirements.txt $(TOOLS)/.stamp
+	@echo "setup: the environment of $*"
+	@test -x $(@D)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(@D)
+	@$(UV) pip sync --quiet --require-hashes --python $(@D)/bin/python $<
+	@touch $@
+
+# The wheels of CORE are for CPython 3.13 alone: without one its cases are recorded as absent.
+$(PEERS)/.venv-core/bin/python: | $(TOOLS)/.stamp
+	@$(UV) venv --quiet --python "$(PYTHON313)" $(@D)/.. || echo "bench-peers: no CPython 3.13 (set PYTHON313=), so no CORE"
+
+bench-peers: setup $(PEERS)/.venv-core/bin/python $(foreach peer,flink pandas_match_recognize siddhi,$(PEERS)/.venv-$(peer)/.installed)
+	@if test -x $(PEERS)/.venv-core/bin/python; then $(MAKE) --no-print-directory $(PEERS)/.venv-core/.installed; fi
+	@$(BIN)/python benchmarks/bench_peers.py
+
+bench-paper: setup $(PEERS)/.venv-plots/.installed
+	@$(BIN)/python benchmarks/bench_paper.py
+	@$(PEERS)/.venv-plots/bin/python $(PEERS)/plots/draw.py
 
 readme: $(VENV)/.installed
 	@$(BIN)/python scripts/readme.py --uv $(UV)
@@ -136,4 +160,4 @@ clean:
 	@find src tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV)
+	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV) $(PEERS)/.venv-* $(PEERS)/.data

@@ -1,0 +1,266 @@
+"""Cepheid beside what users would pick, on the same events, in one run on one machine.
+
+    make bench-peers            (makes the peers' environments first)
+    python benchmarks/bench_peers.py [--only PEER ...] [--timeout SECONDS] [--repeat R] [--scale X]
+
+Two streams, one event per millisecond: `uniform` (types A to E) and `rare` (C, the last step, is 0.05 %). Each peer reads as long a prefix as it
+manages in about a minute; the same program of ours runs on the same stream. Rates are events per CPU-second (all threads, the peer's JVM
+included), after a first run that does not count. The matches of both are compared on the peer's prefix, triple by triple.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyarrow import csv
+
+import circumstances
+
+FOLDER = Path(__file__).with_name("peers")
+DATA = FOLDER / ".data"
+EVENTS = 5_000_000
+"""Events of either stream; the next figures are those of the experiments, for Cepheid and for the others."""
+BAR = 300
+"""How many times Flink's events per CPU-second `next` shall reach, from file to file."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One query over one stream: our query's name and size, and what each peer is asked for: (query, events, warm-up)."""
+
+    name: str
+    stream: str
+    query: str
+    events: int
+    peers: dict[str, tuple[str, int, int]]
+
+
+FLINK, FLINK_CEP, PANDAS, SIDDHI, CORE = "flink", "flink_cep", "pandas_match_recognize", "siddhi", "core"
+
+CASES = (
+    Case(
+        "A, B, C in a row",
+        "uniform",
+        "strict",
+        EVENTS,
+        {
+            FLINK: ("strict", 1_000_000, 50_000),
+            FLINK_CEP: ("strict", 200_000, 20_000),
+            PANDAS: ("strict", 1_000_000, 1_000),
+            SIDDHI: ("strict", 2_000_000, 200_000),
+            CORE: ("strict", 2_000_000, 20_000),
+        },
+    ),
+    Case(
+        "one A..B..C per trigger, then anew",
+        "uniform",
+        "next",
+        EVENTS,
+        {
+            FLINK: ("next", 1_000_000, 50_000),
+            FLINK_CEP: ("next", 1_000_000, 50_000),
+            PANDAS: ("next", 20_000, 1_000),
+            SIDDHI: ("next", 2_000_000, 200_000),
+            CORE: ("any", 2_000_000, 20_000),
+        },
+    ),
+    Case(
+        "one A..B..C per trigger, then anew; C is rare",
+        "rare",
+        "next",
+        EVENTS,
+        {
+            FLINK: ("next", 5_000, 1_000),
+            FLINK_CEP: ("next", 100_000, 10_000),
+            PANDAS: ("next", 1_000, 500),
+            SIDDHI: ("next", 2_000_000, 200_000),
+            CORE: ("any", 2_000_000, 20_000),
+        },
+    ),
+    Case(
+        "all combinations A..B..C",
+        "uniform",
+        "all",
+        200_000,
+        {
+            FLINK_CEP: ("all", 100_000, 10_000),
+            SIDDHI: ("all", 200_000, 20_000),
+            CORE: ("all", 200_000, 20_000),
+        },
+    ),
+    Case(
+        "all combinations A..B..C; C is rare",
+        "rare",
+        "all",
+        EVENTS,
+        {
+            FLINK_CEP: ("all", 20_000, 5_000),
+            SIDDHI: ("all", 200_000, 20_000),
+            CORE: ("all", 2_000_000, 20_000),
+        },
+    ),
+)
+
+
+def stream(name: str) -> Path:
+    """The CSV file of a stream, made when it is not there."""
+    shares = {"uniform": (0.2, 0.2, 0.2, 0.2, 0.2), "rare": (0.249875, 0.249875, 0.0005, 0.249875, 0.249875)}
+    path = DATA / f"{name}.csv"
+    if not path.exists():
+        DATA.mkdir(exist_ok=True)
+        types = np.random.default_rng(8).choice(list("ABCDE"), EVENTS, p=shares[name])
+        with path.open("w", encoding="ascii") as sink:
+            sink.writelines(f"{one},{time}\n" for time, one in enumerate(types))
+    return path
+
+
+def interpreter(peer: str) -> Path:
+    """The Python of a peer's environment (Flink's two programs share one), or our own."""
+    environment = {FLINK_CEP: FLINK}.get(peer, peer)
+    return Path(sys.executable) if peer == "cepheid" else FOLDER / f".venv-{environment}" / "bin" / "python"
+
+
+def run(peer: str, query: str, path: Path, events: int, warm_up: int, *, timeout: float) -> dict[str, Any]:
+    """The figures of one run of a peer, or why there are none."""
+    python = interpreter(peer)
+    if not python.exists():
+        return {"absent": "its environment is not installed"}
+    numbers = ["--events", str(events), "--warm-up", str(warm_up)]
+    command = [
+        str(python),
+        str(FOLDER / peer / "run.py"),
+        "--query",
+        query,
+        "--stream",
+        str(path),
+        *numbers,
+        "--matches",
+        str(output(peer)),
+    ]
+    output(peer).unlink(missing_ok=True)
+    process = subprocess.Popen(
+        command,
+        env=os.environ | {"PYTHONPATH": str(FOLDER / "common")},
+        cwd=DATA,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that a time-out ends the JVM too
+    )
+    try:
+        out, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.communicate()
+        return {"timed_out_after_seconds": timeout, "events": events}
+    if process.returncode:
+        return {"failed": (errors.strip().splitlines() or ["no message"])[-1][:300]}
+    figures: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+    figures["events_per_cpu_second"] = round(figures["events"] / max(figures["cpu_seconds"], 0.01))
+    return figures
+
+
+def output(peer: str, query: str) -> Path:
+    """Where the matches of a peer's query go."""
+    return DATA / f"matches-{peer}-{query}.csv"
+
+
+def ours(case: Case, query: str, path: Path, repeat: int) -> dict[str, Any]:
+    """Our figures: the run of median CPU time."""
+    runs = [run("cepheid", query, path, case.events, 100_000, timeout=600) for _ in range(repeat)]
+    if "cpu_seconds" not in runs[0]:
+        return runs[0]
+    figures = sorted(runs, key=lambda one: one["cpu_seconds"])[len(runs) // 2]
+    figures["from_file_events_per_cpu_second"] = round(figures["events"] / statistics.median(one["from_file_cpu_seconds"] for one in runs))
+    return figures
+
+
+def compare(peer: str, query: str, own_query: str, events: int) -> dict[str, Any]:
+    """How many matches within the peer's prefix both have, as triples, by start and end, by end alone."""
+    found = {}
+    for name, path in ((peer, output(peer, query)), ("cepheid", output("cepheid", own_query))):
+        names = ["a", "b", "c"]
+        table = csv.read_csv(path, csv.ReadOptions(column_names=names)) if path.stat().st_size else None
+        first, second, last = (table[column].to_numpy() if table else np.zeros(0, np.int64) for column in names)
+        kept = last < events
+        first, second, last = first[kept], second[kept], last[kept]
+        back = np.minimum(last - first, 4095), np.minimum(last - second, 4095)
+        found[name] = [np.unique(key) for key in ((last << 24) + (back[0] << 12) + back[1], (last << 12) + back[0], last)]
+        found[name].append(len(last))
+    theirs, own = found[peer], found["cepheid"]
+    return {
+        "matches": {"theirs": theirs[3], "ours": own[3]},
+        "equal": all(np.array_equal(one, other) for one, other in zip(theirs, own, strict=True)),
+        **{
+            name: len(np.intersect1d(theirs[index], own[index], assume_unique=True))
+            for index, name in enumerate(("common_matches", "common_starts_and_ends", "common_ends"))
+        },
+        "distinct_ends": {"theirs": len(theirs[2]), "ours": len(own[2])},
+    }
+
+
+def scaled(case: Case, scale: float) -> Case:
+    """The case with its numbers of events times `scale`."""
+    peers = {peer: (query, int(events * scale), int(warm_up * scale)) for peer, (query, events, warm_up) in case.peers.items()}
+    return replace(case, events=int(case.events * scale), peers=peers)
+
+
+def measure(case: Case, only: list[str] | None, *, timeout: float, repeat: int) -> dict[str, Any]:
+    """All peers on one case, each compared with ours."""
+    path = stream(case.stream)
+    own: dict[str, dict[str, Any]] = {}
+    peers = []
+    for peer, (query, events, warm_up) in case.peers.items():
+        if only and peer not in only:
+            continue
+        own_query = query if query == "any" else case.query  # what CORE can be asked for is a query of its own
+        if own_query not in own:
+            own[own_query] = ours(case, own_query, path, repeat)
+        print(f"{case.name}: {peer}, {events:,} events", file=sys.stderr)
+        figures = {"peer": peer, "query": query, **run(peer, query, path, events, warm_up, timeout=timeout)}
+        if "cpu_seconds" in figures and "cpu_seconds" in own[own_query]:
+            mine = "from_file_events_per_cpu_second" if peer == FLINK else "events_per_cpu_second"
+            figures["ratio"] = round(own[own_query][mine] / figures["events_per_cpu_second"], 1)
+            figures["comparison"] = compare(peer, query, own_query, events)
+            if peer == FLINK:
+                figures |= without_reading(figures, own[own_query], path, warm_up, timeout=timeout)
+        peers.append(figures)
+    return {"case": case.name, "stream": case.stream, "cepheid": own, "peers": peers}
+
+
+def without_reading(figures: dict[str, Any], own: dict[str, Any], path: Path, warm_up: int, *, timeout: float) -> dict[str, Any]:
+    """Flink's figures less those of a run that reads the same events and drops them, against our query from memory."""
+    reading = run(FLINK, "read", path, figures["events"], warm_up, timeout=timeout)
+    cpu = figures["cpu_seconds"] - reading["cpu_seconds"]
+    if cpu <= 0:  # a few thousand events: less than the clock's noise
+        return {"reading_cpu_seconds": reading["cpu_seconds"]}
+    rate = round(figures["events"] / cpu)
+    ratio = round(own["events_per_cpu_second"] / rate, 1)
+    return {"reading_cpu_seconds": reading["cpu_seconds"], "without_reading_events_per_cpu_second": rate, "without_reading_ratio": ratio}
+
+
+def main() -> None:
+    """Measure, print, record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=[FLINK, FLINK_CEP, PANDAS, SIDDHI, CORE])
+    parser.add_argument("--timeout", type=float, default=300.0)
+    parser.add_argument("--repeat", type=int, default=3, help="runs of ours; a peer runs once")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of events: less for a trial")
+    options = parser.parse_args()
+    cases = [measure(scaled(case, options.scale), options.only, timeout=options.timeout, repeat=options.repeat) for case in CASES]
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    figures = {"bar_ratio": BAR, "java": java[:1], "cpu_seconds": "all threads of the process and its children", "cases": cases}
+    circumstances.write("peers", figures)
+
+
+if __name__ == "__main__":
+    main()
