@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.MULTI
 def test_the_page_on_spark(spark):
     namespace = {"spark": spark}
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for code, expected in blocks:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

@@ -198,17 +198,13 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
     layout = query.compiled(source).layout
     if layout.time is None:
         raise NotSupportedError("on Spark events need a time column", help="name it with time=")
-    if layout.measures:
-        raise NotSupportedError(
-            "the measures of SELECT are not evaluated on Spark yet", help="leave out --engine spark, or select variables"
-        )
     from cepheid.spark import merge, on, translated
 
     with session(shown=settings.progress) as spark:
         frames = {stream.name or "": frame_of(spark, stream) for stream in streams}
         named = len(streams) > 1 or streams[0].name is not None
         frame = merge(time=layout.time, type=settings.type, **frames) if named else frames[""]
-        shown = [name for name in layout.events.names if name != ROW]
+        shown = None if layout.measures else [name for name in layout.events.names if name != ROW]
         recognition = on(
             query, type=settings.type, time=layout.time, order=(*settings.order, ROW), null_keys=settings.null_keys, columns=shown
         )
