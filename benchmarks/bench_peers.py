@@ -144,9 +144,9 @@ def run(peer: str, query: str, path: Path, events: int, warm_up: int, *, timeout
         str(path),
         *numbers,
         "--matches",
-        str(output(peer)),
+        str(output(peer, query)),
     ]
-    output(peer).unlink(missing_ok=True)
+    output(peer, query).unlink(missing_ok=True)
     process = subprocess.Popen(
         command,
         env=os.environ | {"PYTHONPATH": str(FOLDER / "common")},
@@ -165,7 +165,7 @@ def run(peer: str, query: str, path: Path, events: int, warm_up: int, *, timeout
     if process.returncode:
         return {"failed": (errors.strip().splitlines() or ["no message"])[-1][:300]}
     figures: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
-    figures["events_per_cpu_second"] = round(figures["events"] / max(figures["cpu_seconds"], 0.01))
+    figures["events_per_cpu_second"] = round(figures["events"] / max(figures["cpu_seconds"], 1e-3))
     return figures
 
 
