@@ -1,0 +1,221 @@
+"""Strategies, consumption, limits and counts: random queries mean the same as by the definition, on every path of evaluation.
+
+Every group below is a strategy (or clause) over a fragment of patterns; a quarter of CEPHEID_CASES cases each, so that CEPHEID_CASES=4000 gives
+2,000 cases for each of NXT, LAST and MAX. The tests count which methods of evaluation the planner chose, and want every one of them; a query that
+the engine refuses is counted too, and a failure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from collections import Counter
+from functools import cache
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine.methods import METHODS
+from cepheid.errors import NotSupportedError
+from cepheid.testing import generators
+from cepheid.testing.differential import MAX_MATCHES, WAYS, Answer, Case, Row, by_definition, check, draw, rows_of, whole
+from cepheid.testing.generators import ENGINE, WAITING, Fragment
+
+VARIANTS = ("compiled", "python", "checked")
+
+
+def over(fragment: Fragment, *strategies: str, **changes: object) -> Fragment:
+    """A fragment with these strategies, all windows, and consumption in a third of the queries."""
+    return dataclasses.replace(fragment, strategies=strategies, windows=WAITING.windows, **{"consume": 0.3, **changes})
+
+
+GROUPS: dict[str, Fragment] = {
+    "NXT": over(WAITING, "NXT", "NEXT"),
+    "LAST": over(WAITING, "LAST"),
+    "MAX": over(WAITING, "MAX"),
+    "NXT of any pattern": over(ENGINE, "NXT"),
+    "LAST of any pattern": over(ENGINE, "LAST"),
+    "MAX of any pattern": over(ENGINE, "MAX"),
+    "STRICT": over(ENGINE, "STRICT"),
+    "ANY": over(ENGINE, "ANY"),
+    "LIMIT": over(ENGINE, "", "ALL", "STRICT", limit=1.0),
+    "LIMIT of a strategy": over(WAITING, "NXT", "LAST", "MAX", "MAX", limit=1.0),
+    "CONSUME": over(ENGINE, "", "ALL", "STRICT", "ANY", consume=1.0, partition=0.5),
+    "CONSUME with a strategy": over(WAITING, "NXT", "LAST", "MAX", consume=1.0, partition=0.5),
+    "COUNT(*)": over(ENGINE, "", "ALL", "STRICT", count=1.0),
+    "COUNT(*) of a strategy": over(WAITING, "NXT", "LAST", "MAX", count=1.0),
+}
+
+
+@cache
+def drawn(group: str, cases: int, seed: int) -> list[Case]:
+    return draw(GROUPS[group], count=max(cases // 4, 10), seed=seed)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_definition_on_every_variant(group: str, cases: int, seed: int) -> None:
+    """Members of the answer, in the right number, without duplicates; every variant of the kernels gives the same ones in the same order."""
+    matched = 0
+    for case in drawn(group, cases, seed):
+        found = whole(case, VARIANTS[0])
+        check(case, found)
+        for variant in VARIANTS[1:]:
+            assert whole(case, variant) == found, f"{variant}\n{case}"
+        matched += bool(found)
+    assert matched >= cases // 4 // 5
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_however_the_events_come(group: str, cases: int, seed: int) -> None:
+    """The same matches in the same order, also those that ANY and LIMIT choose; each way takes the variants in turn."""
+    for case in drawn(group, cases, seed):
+        expected = whole(case, None)
+        for number, way in enumerate(WAYS, start=case.number):
+            variant = VARIANTS[number % len(VARIANTS)]
+            assert WAYS[way](case, variant) == expected, f"{way}, {variant}\n{case}"
+
+
+def test_the_definition_itself_as_an_engine(cases: int, seed: int) -> None:
+    for group in GROUPS:
+        for case in drawn(group, cases, seed)[: max(cases // 40, 2)]:
+            check(case, whole(case, "reference"))
+
+
+def test_every_method_is_chosen_and_nothing_is_refused(cases: int, seed: int) -> None:
+    chosen: Counter[str] = Counter()
+    refused = []
+    for group in GROUPS:
+        for case in drawn(group, cases, seed):
+            try:
+                chosen[case.query.compiled(case.query.schema(case.events.schema)).method] += 1
+            except NotSupportedError as error:
+                refused.append(f"{group}: {error}")
+    assert refused == []
+    assert set(chosen) == set(METHODS)
+
+
+# ------------------------------------------------------------------------------------------------------------------- small worlds
+
+PATTERNS = (
+    "A ; B",
+    "A+ ; B",
+    "A ; B ; C",
+    "(A OR B)+ ; C",
+    "A ; (B OR C)+",
+    "(A ; B)+",
+    "(A ; B)+ ; C",
+    "(A+ ; C) OR (B ; C)",
+    "A ; (B+ OR (A ; C))",
+    "(A AS x OR A AS y)+ ; B",
+    "A ; A ; B",
+    "ANY ; ANY",
+    "((A ; B) OR B+) ; C",
+    "A ; B? ; C",
+    "A : B",
+    "(A : B)+ ; C",
+    "PROJECT A (A ; B ; C)",
+)
+
+
+def every_stream(longest: int) -> pa.Table:
+    """All streams over A, B and C up to a length, each a partition; two events of a stream have one time where their types are the same."""
+    rows = [
+        (kind, position + (0 if position and types[position - 1] == kind else 1), number)
+        for number, types in enumerate(types for size in range(longest + 1) for types in itertools.product("ABC", repeat=size))
+        for position, kind in enumerate(types)
+    ]
+    # All positions 0, then all positions 1 ..: partitions interleave, times ascend.
+    rows.sort(key=lambda row: row[1])
+    kinds, times, streams = zip(*rows, strict=True)
+    return pa.table({"type": kinds, "ts": pa.array(times, pa.int64()), "stream": pa.array(streams, pa.int64())})
+
+
+@pytest.mark.parametrize("clause", ["", " WITHIN 3 EVENTS", " WITHIN 2", " CONSUME BY PARTITION"])
+@pytest.mark.parametrize("strategy", ["NXT", "LAST", "MAX", "STRICT", "ANY"])
+def test_small_worlds_exhaustively(strategy: str, clause: str, cases: int, seed: int) -> None:
+    """Every stream of up to five events: some patterns for each strategy by default, all of them from 1,000 cases on."""
+    events = every_stream(5)
+    window, _, consume = clause.partition(" CONSUME")
+    some = len(PATTERNS) if cases >= 1000 else 2
+    for pattern in random.Random(f"{seed}/{strategy}/{clause}").sample(PATTERNS, some):
+        text = f"SELECT {strategy} * WHERE {pattern}{window} PARTITION BY stream" + (f" CONSUME{consume}" if consume else "")
+        query = cepheid.query(text)
+        case = Case(seed, 0, query, events, by_definition(query, events))
+        check(case, rows_of(query.run(events)))
+
+
+# ------------------------------------------------------------------------------------------------- keys from equalities
+
+EQUAL = (
+    "A AS x ; B AS y FILTER x.k = y.k",
+    "A AS x ; (B OR C) AS y FILTER x.k = y.k",
+    "(A AS x)+ ; B AS y FILTER x.k = y.k",
+    "A AS x ; B AS y ; C AS z FILTER x.k = y.k AND z.k = y.k AND x[v > 0]",
+    "(A OR B)+ AS x ; C AS y FILTER x.k = y.k WITHIN 9",
+)
+"""Patterns whose equalities partition the stream: each key by itself, positions in the whole stream."""
+
+
+@pytest.mark.parametrize("pattern", EQUAL)
+def test_keys_from_equalities(pattern: str, cases: int, seed: int) -> None:
+    for number in range(max(cases // 20, 5)):
+        events = generators.table(generators.random_stream(random.Random(f"{seed}/{pattern}/{number}"), most=14))
+        for select in ("NXT *", "LAST *", "MAX *", "ANY *", "NXT y", "COUNT(*)", "MAX COUNT(*)"):
+            query = cepheid.query(f"SELECT {select} WHERE {pattern}")
+            case = Case(seed, number, query, events, by_definition(query, events))
+            found = whole(case, None)
+            check(case, found)
+            assert WAYS["pushed"](case, None) == found, str(case)
+            assert WAYS["restored"](case, None) == found, str(case)
+
+
+# ------------------------------------------------------------------------------------------------------------------- long streams
+
+LONG = {
+    "A ; B ; C": 9,
+    "A+ ; B": 8,
+    "(A OR B)+ ; C": 6,
+    "(A ; B)+ ; C": 10,
+    "(A AS x OR A AS y) ; B+ ; C": 7,
+    "A : B ; C": 10,
+}
+"""Patterns, and a window in events in which the definition has few matches."""
+
+
+@pytest.mark.parametrize("pattern", LONG)
+@pytest.mark.parametrize("strategy", ["NXT", "LAST", "MAX", "ANY", "COUNT(*)"])
+def test_long_streams(strategy: str, pattern: str, cases: int, seed: int) -> None:
+    """Under a window, the matches of a trigger are those of the window's events alone: rings and pools go round many times."""
+    window, length = LONG[pattern], min(max(cases, 150), 2_000)
+    kinds = random.Random(f"{seed}/{strategy}/{pattern}").choices("ABCX", k=length)
+    events = pa.table({"type": kinds, "ts": pa.array(range(length), pa.int64())})
+    target = strategy if strategy == "COUNT(*)" else f"{strategy} *"
+    for text in (f"SELECT {target} WHERE {pattern} WITHIN {window} EVENTS", f"SELECT {target} WHERE {pattern} WITHIN {window - 1}"):
+        query = cepheid.query(text)
+        expected: dict[tuple[tuple[object, ...], int], Answer] = {}
+        for end in range(length):
+            first = max(0, end + 1 - window)
+            local = by_definition(query, events.slice(first, end + 1 - first)).get(((), end - first))
+            if local is not None:
+                expected[(), end] = Answer(frozenset(shifted(row, first) for row in local.candidates), local.choose)
+        case = Case(seed, 0, query, events, expected)
+        found = whole(case, None)
+        check(case, found)
+        assert WAYS["pushed"](case, "checked") == found
+        assert WAYS["restored"](case, None) == found
+
+
+def shifted(row: Row, by: int) -> Row:
+    """A match of a later part of the stream; the number of COUNT(*) stays."""
+    counted = [name for name, _ in row.mapping] == ["count"]
+    mapping = row.mapping if counted else tuple((name, tuple(position + by for position in places)) for name, places in row.mapping)
+    return Row(row.key, row.start + by, row.end + by, mapping)
+
+
+def test_the_limit_of_the_definition_is_not_met_too_often(cases: int, seed: int) -> None:
+    """Cases that have too many matches are passed over: that must stay rare, or the fragments are too wild."""
+    for group in GROUPS:
+        last = drawn(group, cases, seed)[-1]
+        assert last.number < 1.2 * max(cases // 4, 10) + 5, f"{group}: more than {MAX_MATCHES} matches"
