@@ -602,6 +602,14 @@ def test_a_count_of_many_digits_is_shown_by_their_number():
     assert "NULL" in repr(huge)
 
 
+def test_nothing_to_count():
+    query = cepheid.query("SELECT COUNT(*) WHERE A ; B")
+    events = [{"type": "A", "ts": 1}]
+    nothing = query.run(events)
+    assert nothing.to_arrow().equals(query.run(events, engine="reference").to_arrow())
+    assert nothing.to_arrow().column_names[-2:] == ["count", "count_overflow"]
+
+
 @pytest.mark.parametrize("name", ["count", "count_overflow"])
 def test_names_that_are_taken(name):
     with pytest.raises(BindError, match=f"two columns named `{name}`"):

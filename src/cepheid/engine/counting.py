@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-COUNT_LIMBS = 1 << 12
-"""Greatest width of the numbers of an evaluation, in limbs of 64 bits: 78,000 decimal digits."""
+COUNT_LIMBS = 1 << 10
+"""Greatest width of the numbers of an evaluation, in limbs of 64 bits: 19,700 decimal digits, 8 kB in each count of the output."""
 
 COUNT_STATES = 1 << 10
 """Most macro states that the rows of an evaluation have room for."""

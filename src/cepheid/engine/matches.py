@@ -240,6 +240,11 @@ class Matches(Sequence[Match]):
     undecided: int = 0
     counts: Array | None = None
 
+    def __post_init__(self) -> None:
+        """Where nothing was counted, no one has said so."""
+        if self.layout.count and self.counts is None:
+            object.__setattr__(self, "counts", exact.no_counts())
+
     @classmethod
     def none(cls, layout: Layout, events: pa.Table | None = None, *, null_keys: int = 0) -> Matches:
         """No matches."""
@@ -248,8 +253,7 @@ class Matches(Sequence[Match]):
         keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
         partitions = nothing if layout.keys else None
         marks = (nothing, nothing.astype(np.uint16), nothing)
-        counts = exact.no_counts() if layout.count else None
-        return cls(layout, np.zeros(1, np.int64), *marks, events, partitions, keys, layout.no_measures, null_keys, counts=counts)
+        return cls(layout, np.zeros(1, np.int64), *marks, events, partitions, keys, layout.no_measures, null_keys)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
