@@ -25,6 +25,7 @@ from strategy_cases import (
 from cepheid.automata.automaton import Automaton, Predicate, Transition, order
 from cepheid.automata.program import Program
 from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine import blocks
 from cepheid.engine import next as module
 from cepheid.engine.next import HELD, Next, NextTables
 from cepheid.engine.supports import SupportSizes
@@ -284,6 +285,14 @@ def test_too_many_states(limit, monkeypatch):
     monkeypatch.setattr(module, limit, 3)
     with pytest.raises(LimitError, match=rf"more than 3 .*{limit}.*3 states"):
         NextTables(WaitingAutomaton.of(automaton_of(("plus", ("seq", A, B)))))
+
+
+@pytest.mark.parametrize("variant", available())
+def test_a_partition_that_grows_past_the_limit(variant, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_LIMIT", 200)
+    run = Next(Program(automaton_of(CHAIN)), variant=variant)
+    with pytest.raises(LimitError, match=r"limit is 200 .*BLOCK_LIMIT"):
+        run.feed(np.ones(500, np.uint64), np.arange(500))
 
 
 def test_records_of_letters_are_forgotten_past_their_limit(monkeypatch):

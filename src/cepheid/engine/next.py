@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine import blocks
 from cepheid.engine.blocks import Layout, Ring
 from cepheid.engine.pools import power_of_two
 from cepheid.engine.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportSizes
@@ -96,13 +97,17 @@ class Next(SupportEvaluation):
         self._set("states", self.tables.states)
         self._set("rings", len(self.tables.layout.rings))
         self._set("directory", self.tables.layout.directory)
+        self._set("block_limit", blocks.BLOCK_LIMIT)
+        self._mend["pool"] = lambda: self.blocks.reserve(self._get("argument"))
+        self._mend["limit"] = self._mend_ring
 
     def _layout(self) -> Layout:
         return self.tables.layout
 
     def _tables(self) -> tuple[Array, ...]:
         tables = self.tables
-        return (tables.place_of, tables.actions, tables.move_start, tables.moves, tables.held, self._deadline, self._sets)
+        pool = (self.blocks.sizes, self.blocks.pool)
+        return (*pool, tables.place_of, tables.actions, tables.move_start, tables.moves, tables.held, self._deadline, self._sets)
 
     def _learned(self, code: int, letter: int) -> None:
         if self.tables.used > ACTION_LIMIT:  # then the kernel asks for this letter again, at once
@@ -127,8 +132,8 @@ class NextTables:
 
     layout: of a partition's block (see `cepheid.kernel.next`). states: the initial and the waiting ones. move_start, moves: int32, the moves
     of the walk by state. place_of: int32, code -> place of its record in `actions`, 0 if it does nothing. actions: int32, records of
-    `kernel.next.ACTION`. held: int64, as long as the longest list of merges. used: how many of its
-    numbers are. Raises LimitError past PAIR_LIMIT and MERGE_LIMIT. O(states x moves) to build.
+    `kernel.next.ACTION`. used: how many numbers of `actions` are in use. held: int64, as long as the longest list of merges. Raises LimitError past
+    PAIR_LIMIT and MERGE_LIMIT. O(states x moves) to build.
     """
 
     def __init__(self, automaton: WaitingAutomaton) -> None:

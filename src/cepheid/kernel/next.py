@@ -26,7 +26,7 @@ except ImportError:
 COMPILED = cython.compiled
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "ring", "output")
+EXITS = ("done", "letter", "pool", "limit", "output")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -46,9 +46,10 @@ FIELDS = (
     "directory",  # 13 ! word of a block where the directory of its rings starts
     "buffered_matches",  # 14 supports in the output buffers
     "buffered_positions",  # 15
-    "argument",  # 16 of the exit code: the full ring
+    "argument",  # 16 of the exit code: words that the pool lacks, or the full ring
     "triggers",  # 17 events that ended a match
     "skipped",  # 18 events that changed nothing
+    "block_limit",  # 19 ! words that a block may have
 )
 
 # What an event's letter does: a record of these numbers in `actions`, followed by the lists they count, in this order.
@@ -68,6 +69,87 @@ STARTS, ENDS, HELD = 1, 2, 4
 """Flags: a transition that is not final, a final one leaves the initial state; merges read what other merges write."""
 
 
+@cython.cfunc  # type: ignore[untyped-decorator]
+@cython.nogil  # type: ignore[untyped-decorator]
+def grow(
+    blocks: cython.longlong[::1],
+    offsets: cython.longlong[::1],
+    sizes: cython.longlong[::1],
+    pool: cython.longlong[::1],
+    number: cython.Py_ssize_t,
+    directory: cython.Py_ssize_t,
+    rings: cython.Py_ssize_t,
+    ring: cython.Py_ssize_t,
+    most: cython.longlong,
+) -> cython.longlong:
+    """Double a ring of a block, and those more than half full, in a larger block (`cepheid.engine.blocks.Blocks.grow`; entries of two words).
+
+    Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
+    """
+    old: cython.Py_ssize_t = offsets[number]
+    new: cython.Py_ssize_t = 0
+    total: cython.longlong = directory + 4 * rings
+    size: cython.longlong = 4
+    part: cython.longlong = 1
+    klass: cython.Py_ssize_t = 0
+    data: cython.Py_ssize_t = total
+    r: cython.Py_ssize_t = 0
+    d: cython.Py_ssize_t = 0
+    e: cython.Py_ssize_t = 0
+    k: cython.longlong = 0
+    places: cython.longlong = 0
+    for r in range(rings):
+        d = old + directory + 4 * r
+        places = blocks[d + 3] + 1
+        if r == ring or 2 * (blocks[d + 1] - blocks[d]) > places:
+            places += places
+        total += 2 * places
+    if total > most:
+        return -1
+    while size < total:  # classes: 4, 5, 6, 7 times a power of two
+        size += part
+        klass += 1
+        if size == 8 * part:
+            part += part
+    new = pool[klass]
+    if new >= 0:
+        pool[klass] = blocks[new]
+    else:
+        new = pool[128]
+        if new + size > blocks.shape[0]:
+            return size
+        pool[128] = new + size
+    for r in range(directory):
+        blocks[new + r] = blocks[old + r]
+    for r in range(rings):
+        d = old + directory + 4 * r
+        e = new + directory + 4 * r
+        places = blocks[d + 3] + 1
+        if r == ring or 2 * (blocks[d + 1] - blocks[d]) > places:
+            places += places
+        blocks[e] = blocks[d]
+        blocks[e + 1] = blocks[d + 1]
+        blocks[e + 2] = data
+        blocks[e + 3] = places - 1
+        for k in range(blocks[d], blocks[d + 1]):
+            blocks[new + data + 2 * (k & (places - 1))] = blocks[old + blocks[d + 2] + 2 * (k & blocks[d + 3])]
+            blocks[new + data + 2 * (k & (places - 1)) + 1] = blocks[old + blocks[d + 2] + 2 * (k & blocks[d + 3]) + 1]
+        data += 2 * places
+    klass = 0
+    total = 4
+    part = 1
+    while total < sizes[number]:
+        total += part
+        klass += 1
+        if total == 8 * part:
+            part += part
+    blocks[old] = pool[klass]
+    pool[klass] = old
+    offsets[number] = new
+    sizes[number] = size
+    return 0
+
+
 def run(
     S: cython.longlong[::1],
     letters: cython.const[cython.uint][::1],
@@ -79,6 +161,8 @@ def run(
     blocks: cython.longlong[::1],
     offsets: cython.longlong[::1],
     template: cython.longlong[::1],
+    sizes: cython.longlong[::1],
+    pool: cython.longlong[::1],
     place_of: cython.int[::1],
     actions: cython.int[::1],
     move_start: cython.int[::1],
@@ -99,7 +183,8 @@ def run(
     TABLES: lut (letter -> code, -1 unknown), letter_of, template (a new block), place_of (code -> place of its record in `actions`, 0 if it does
     nothing), actions (see ACTION), move_start (by state, place in `moves`), moves (of the transitions that are not final; stride 3: word of
     the ring's line in the directory, word of its hint, target).
-    STATE: blocks, offsets (of each block). WORK: held (as long as the longest list of merges), deadline (states), sets (3 * states).
+    STATE: blocks, offsets, sizes, pool (see `cepheid.engine.blocks.Blocks`). WORK: held (as long as the longest list of merges), deadline (states),
+    sets (3 * states).
     OUT: out_offsets[0..supports], out_positions, out_letters, out_segments; marked[row] = 1 where the event may be part of a match.
     """
     rows: cython.Py_ssize_t = letters.shape[0]
@@ -120,6 +205,8 @@ def run(
     nm: cython.longlong = S[14]  # buffered_matches
     npos: cython.longlong = S[15]  # buffered_positions
     argument: cython.longlong = 0
+    full: cython.int = -1
+    block_limit: cython.longlong = S[19]  # block_limit
     triggers: cython.longlong = S[17]  # triggers
     skipped: cython.longlong = S[18]  # skipped
     match_room: cython.longlong = out_segments.shape[0]
@@ -249,12 +336,11 @@ def run(
                     continue
             t += actions[a + 2]
             # ------------------------------------------------------------------------------------------------ room in its rings
+            full = -1
             if timed != 0 and (flags & 1) != 0:
                 d = b + directory
                 if blocks[d + 1] - blocks[d] > blocks[d + 3]:
-                    argument = 0
-                    rc = 2
-                    break
+                    full = 0
             g = t + actions[a + 3] + 2 * actions[a + 4] + actions[a + 5]
             for k in range(actions[a + 6]):
                 d = b + actions[g + k]
@@ -266,11 +352,18 @@ def run(
                     while head != tail and blocks[entry + 2 * (head & mask)] < low:
                         head += 1
                     if head == blocks[d]:
-                        argument = (actions[g + k] - directory) >> 2
-                        rc = 2
+                        full = (actions[g + k] - directory) >> 2
                         break
                     blocks[d] = head
-            if rc != 0:
+            if full >= 0:  # make room, and look at the event again
+                argument = grow(blocks, offsets, sizes, pool, numbers[segment], directory, rings, full, block_limit)
+                b = offsets[numbers[segment]]
+                if argument == 0:
+                    continue
+                rc = 2
+                if argument < 0:
+                    argument = full
+                    rc = 3
                 break
             # ------------------------------------------------------------------------------------------------ does a match end here?
             live = (flags >> 1) & 1
@@ -281,7 +374,7 @@ def run(
                 letter = letter_of[actions[a]]
                 if limit != 0:
                     if nm == match_room:
-                        rc = 3
+                        rc = 4
                         break
                     t += actions[a + 3]
                     for k in range(states):
@@ -361,7 +454,7 @@ def run(
                                     sets[there + entered] = target
                                     entered += 1
                         if w == position_room:
-                            rc = 3
+                            rc = 4
                             break
                         out_positions[w] = best
                         if entered == 0:
