@@ -247,16 +247,15 @@ def merge(
                 while words[w + 1] > x:
                     value = words[w + 3] if (y >> words[w + 1]) & 1 else words[w + 2]
                     w = nodes + ((value & mask) << 2)
-        if runs == 0 or value != work[f + 6]:
-            if nx == room:
-                return -1
-            w = nodes + ((nx & mask) << 2)
-            words[w] = work[f + 1]
-            words[w + 1] = work[f]
-            words[w + 2] = work[f + 6]
-            words[w + 3] = value
-            value = nx
-            nx += 1
+        if nx == room:
+            return -1
+        w = nodes + ((nx & mask) << 2)
+        words[w] = work[f + 1]
+        words[w + 1] = work[f]
+        words[w + 2] = work[f + 6]
+        words[w + 3] = value
+        value = nx
+        nx += 1
 
 
 @cython.cfunc  # type: ignore[untyped-decorator]
