@@ -7,10 +7,10 @@ import random
 import pytest
 from pattern_cases import CASES, CHOOSING, SCHEMA, SEED, random_pattern, random_types, random_variables
 
-from cepheid.automata import Automaton, program_of, strategy_program
+from cepheid.automata import Automaton, Program, Tracker, Transition, construct, end_program, program_of, strategies, strategy_program
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
-from cepheid.logical.plan import Pattern, QueryPlan
+from cepheid.logical.plan import Event, Iterate, Link, Or, Pattern, QueryPlan, Select, Sequence
 from cepheid.testing import reference
 
 Found = tuple[int, int, tuple[tuple[str, tuple[int, ...]], ...]]
@@ -96,3 +96,88 @@ def test_strategies_of_a_whole_pattern(strategy: Strategy) -> None:
         found = by_running(program.automaton, letters_of(program.automaton, types))
         expected = by_definition(pattern, types, variables, strategy)
         assert sorted(found) == sorted(expected), (SEED, pattern, types, variables)
+
+
+def test_events_that_are_not_relevant_can_be_left_out() -> None:
+    """Where a program says so, by its masks, trackers included."""
+    dropped = 0
+    for number in range(CASES):
+        rng = random.Random(f"{SEED}/dropped/{number}")
+        pattern = random_pattern(rng, 3, 0.7)
+        try:
+            program = program_of(pattern, SCHEMA, variables=None, strategy=Strategy.ALL)
+        except LimitError:
+            continue
+        if not program.droppable:
+            continue
+        types = "".join(rng.choice("ABCXX") for _ in range(8))
+        letters = letters_of(program.automaton, types)
+        real = (1 << len(program.predicates)) - 1
+        kept = [place for place, letter in enumerate(letters) if program.relevant(letter & real)]
+        dropped += bool(program.trackers) and len(kept) < len(types)
+        shorter = by_running(program.automaton, letters_of(program.automaton, "".join(types[place] for place in kept)))
+        moved = [
+            (kept[start], kept[end], tuple((name, tuple(kept[p] for p in positions)) for name, positions in mapping))
+            for start, end, mapping in shorter
+        ]
+        assert sorted(moved) == sorted(by_running(program.automaton, letters)), (SEED, number, pattern, types)
+    assert dropped > CASES // 50
+
+
+A, B, C = (Event(name) for name in "ABC")
+LATER = Link(";")
+
+
+def nested(strategy: Strategy, *items: Pattern) -> Pattern:
+    return Sequence((Select(strategy, Sequence(items, (LATER,) * (len(items) - 1))), C), (LATER,))
+
+
+def program(pattern: Pattern) -> Program:
+    return program_of(pattern, SCHEMA, variables=None, strategy=Strategy.ALL)
+
+
+def test_automata_are_small() -> None:
+    sizes = {
+        strategy: (found.automaton.states, [tracker.states for tracker in found.trackers])
+        for strategy in CHOOSING
+        for found in [program(nested(strategy, Iterate(A), Iterate(B)))]
+    }
+    assert sizes == {Strategy.NXT: (6, [2]), Strategy.LAST: (5, [2]), Strategy.MAX: (6, [2])}
+    assert program(nested(Strategy.MAX, A, B)).automaton == construct(Sequence((A, B, C), (LATER, LATER)), SCHEMA)
+    assert not program(Select(Strategy.NXT, A)).trackers
+
+
+@pytest.mark.parametrize(("name", "words"), [("MAX_RELATIONS", "states"), ("MAX_TRACKER_STATES", "tracker"), ("MAX_CUBES", "transitions")])
+def test_limits_are_named(monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> None:
+    monkeypatch.setattr(strategies, name, 1)
+    with pytest.raises(LimitError, match=name) as error:
+        program(nested(Strategy.NXT, A, Iterate(B)))
+    assert words in str(error.value)
+    assert "shorter pattern" in str(error.value)
+
+
+def test_trackers_and_predicates_share_a_letter() -> None:
+    choices = [nested(Strategy.NXT, Event(f"A{n}"), Event(f"B{n}")) for n in range(21)]
+    assert program(Or(tuple(choices[:20]))).bits == 61
+    with pytest.raises(LimitError, match="MAX_PREDICATES"):
+        program(Or(tuple(choices)))
+    types = [program(Or(tuple(Event(f"T{n}") for n in range(count)))) for count in (61, 62)]
+    assert end_program(types[0], variables=None, strategy=Strategy.NXT).chosen.bits == 62
+    with pytest.raises(LimitError, match="MAX_PREDICATES"):
+        end_program(types[1], variables=None, strategy=Strategy.NXT)
+
+
+def test_fingerprints_differ_by_strategy_and_what_is_shown() -> None:
+    base = program(Sequence((Iterate(A), Iterate(B)), (Link(";"),)))
+    found = [end_program(base, variables=shown, strategy=strategy) for shown in (None, ("A",)) for strategy in CHOOSING]
+    nests = [program(nested(strategy, A, Iterate(B))) for strategy in CHOOSING]
+    assert len({each.fingerprint for each in [base, *found, *nests]}) == 10
+
+
+def test_a_tracker_reads_its_states_off_a_letter() -> None:
+    tracker = Tracker(2, 3, (Transition(0, 1, 1), Transition(1, 2, 2)))
+    assert (tracker.width, tracker.mask) == (2, 0b1100)
+    assert [tracker.successor(0, letter) for letter in range(4)] == [0, 1, 0, 1]
+    assert tracker.states_of(0b0100, 0) == [1]
+    assert tracker.states_of(0, 0b0100) == [0, 2]
+    assert [tracker.possible(state << 2, ~state << 2 & 0b1100) for state in range(4)] == [True, True, True, False]

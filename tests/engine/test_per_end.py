@@ -17,10 +17,10 @@ from strategy_cases import CASES, SEED, Expected, Labelled, check, forgotten, st
 from cepheid.automata import end_program, program_of
 from cepheid.engine.per_end import PerEnd, PerEndSizes
 from cepheid.engine.trackers import Tracked
-from cepheid.errors import LimitError
+from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available
 from cepheid.language.syntax import Consumption, Strategy
-from cepheid.logical.plan import QueryPlan
+from cepheid.logical.plan import Event, Iterate, Link, QueryPlan, Sequence
 from cepheid.testing import reference
 from cepheid.testing.denotation import KEEPS
 
@@ -157,3 +157,73 @@ def test_random_patterns(variant: str, capsys: pytest.CaptureFixture[str]) -> No
     assert total > CASES
     assert nested
     assert consumed
+
+
+A, B, C = (Event(name) for name in "ABC")
+
+
+def per_end(strategy: Strategy = Strategy.NXT, **bounds: Any) -> PerEnd:
+    pattern = Sequence((A, Iterate(B), C), (Link(";"), Link(";")))
+    base = program_of(pattern, SCHEMA, variables=None, strategy=Strategy.ALL)
+    return PerEnd(end_program(base, variables=None, strategy=strategy), **bounds)
+
+
+def fed(run: PerEnd, letters: list[int], *, times: list[int] | None = None, **how: Any) -> list[list[int]]:
+    found: list[list[int]] = []
+
+    def sink(chunk: Any) -> None:
+        found.extend(part.tolist() for part in np.split(chunk.positions, chunk.offsets[1:-1]))
+
+    run.feed(np.array(letters, np.uint64), np.array(times or range(len(letters)), np.int64), sink=sink, **how)
+    return found
+
+
+def test_counters_and_what_is_marked() -> None:
+    run = per_end()
+    assert fed(run, [1, 2, 0, 1, 2, 4, 4]) == [[0, 1, 4, 5], [0, 1, 4, 6]]
+    assert (run.triggers, run.matches, run.events) == (2, 2, 7)
+    assert run.marked.tolist() == [1, 1, 0, 1, 1, 1, 1]
+    run = per_end(limit=0)
+    assert fed(run, [1, 2, 4, 4]) == []
+    assert (run.triggers, run.matches) == (2, 0)
+
+
+def test_only_events_of_open_windows_are_kept() -> None:
+    run = per_end(window=10)
+    for start in range(0, 50_000, 1_000):
+        fed(run, [1, 2, 0, 0, 4] * 200, times=list(range(start, start + 1_000)), slots=np.array([3], np.int32))
+    assert run.memory_usage() < 1 << 20
+    assert int(run.records[:, 3].sum()) < 12
+    slots = np.array([3], np.int64)
+    assert 3 not in run.expire(50_000).tolist()
+    assert 3 in run.expire(60_000).tolist()
+    assert int(run.records[:, 3].sum()) == 0
+    assert not run.wasteful
+    run.release(slots)
+    assert fed(run, [1, 2, 4], slots=np.array([3], np.int32)) == [[0, 1, 2]]
+
+
+def test_many_partitions_are_collected() -> None:
+    run = per_end(count_window=5)
+    slots = np.arange(2_000, dtype=np.int32)
+    for _ in range(5):
+        fed(run, [1, 2, 2, 4] * 2_000, times=[0] * 8_000, cuts=np.arange(0, 8_000, 4), slots=slots)
+    assert run.memory_usage() < 3 << 20
+    assert run.triggers == 10_000
+
+
+def test_times_at_the_ends_of_their_range() -> None:
+    least, greatest = -(1 << 63), (1 << 63) - 1
+    assert fed(per_end(window=5), [1, 2, 4], times=[least, least, least]) == [[0, 1, 2]]
+    assert fed(per_end(window=5), [1, 2, 4], times=[least, 0, greatest]) == []
+    assert fed(per_end(window=1 << 62), [1, 1, 2, 4], times=[least, greatest - 2, greatest, greatest]) == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize("name", ["end_numbers", "end_records", "end_positions", "end_letters", "end_times", "end_places"])
+def test_a_damaged_snapshot_is_refused(name: str) -> None:
+    run = per_end()
+    fed(run, [1, 2, 2], slots=np.array([0], np.int32))
+    sections = run.dump()
+    for damage in ({key: value for key, value in sections.items() if key != name}, sections | {name: sections[name] + b"12345678"}):
+        with pytest.raises(SnapshotError, match="windows do not fit"):
+            per_end().load(damage)

@@ -13,14 +13,16 @@ depends on the stream alone. It is then followed by a TRACKER from the first eve
 of the event's letter; the first move of C reads it there. So still nothing but marks leaves the initial state, and every other construction
 takes the result for any automaton.
 
-Relations are kept small by simulation: a rival that another one outdoes (who can complete whatever it can, with the same support, and is no less
-ahead) is forgotten, and so is a candidate that a rival ahead can follow: it is lost. At most exponential in the automaton (Theorem 4); the
-limits have names.
+Relations are kept small. A rival is forgotten that another one outdoes (who can complete whatever it can, with the same support, and is no less
+ahead), or that is harmless to this candidate: whenever it comes to beat C, so does a companion, a rival that any candidate in this state has,
+such as the one who has done as C until now. A candidate that a rival ahead can follow is lost. At most exponential in the automaton
+(Theorem 4), mostly as small as one would write it; the limits have names.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -40,11 +42,14 @@ MAX_RELATIONS = 5_000
 MAX_TRACKER_STATES = 1_024
 """States of one tracker: ten bits of a letter."""
 
-MAX_CUBES = 200_000
+MAX_CUBES = 50_000
 """Transitions that the automaton of a strategy may have before those with the same ends are united."""
 
 SIMULATION_STATES = 64
 """Past so many states rivals are not compared: the simulation is quadratic in them."""
+
+HARMLESS_CUBES = 20_000
+"""Letters that are looked at to find out which rivals are harmless; past it all are kept."""
 
 Relation = tuple[int, int]
 """even and ahead, as bit masks over states; disjoint."""
@@ -131,9 +136,10 @@ class _Construction:
             starting: Edges = defaultdict(list)
             for cube in self._cubes(moves):
                 after = rivals.step(relation, cube[0], taken=False)
-                if rivals.kept(after) not in self.relations:
-                    todo.append(self._relation(rivals.kept(after)))
-                following[None, self.relations[rivals.kept(after)]].append(cube)
+                kept = rivals.kept(source.initial, after)
+                if kept not in self.relations:
+                    todo.append(self._relation(kept))
+                following[None, self.relations[kept]].append(cube)
                 self._leave(starting, beginning, relation, cube)
             self.tracker_edges.append(self._united(following))
             self.first.append(self._united(starting))
@@ -165,7 +171,7 @@ class _Construction:
                 if not after[1] & self.rivals.finals:
                     edges[move.mark, FINAL].append(cube)
             elif not self.rivals.beaten(move.target, after):
-                edges[move.mark, self._pair(move.target, self.rivals.kept(after))].append(cube)
+                edges[move.mark, self._pair(move.target, self.rivals.kept(move.target, after))].append(cube)
 
     def _pair(self, state: int, relation: Relation) -> int:
         number = self.pairs.setdefault((state, relation), len(self.pairs) + 2)
@@ -262,6 +268,9 @@ class _Rivals:
         self.finals = sum(1 << state for state in automaton.finals)
         self.better = simulation(self.graph)
         self._reached: dict[tuple[int, int], Relation] = {}
+        self._effort = 0
+        self.companions = self._all_companions()
+        self.harmless = self._all_harmless()
 
     def moves(self, relation: Relation) -> list[Transition]:
         """All moves of the rivals."""
@@ -288,11 +297,12 @@ class _Rivals:
             unmarked |= found[1]
         return marked, unmarked
 
-    def kept(self, relation: Relation) -> Relation:
-        """The relation without rivals that have ended or that others outdo."""
-        even, ahead = relation[0] & ~self.finals, relation[1] & ~self.finals
-        ahead = self._essential(ahead)
-        even = self._essential(sum(1 << state for state in members(even) if not self.better[state] & ahead))
+    def kept(self, state: int, relation: Relation) -> Relation:
+        """The relation of a candidate in `state` without rivals that have ended, that are harmless to it, or that others outdo."""
+        even_harmless, ahead_harmless = self.harmless[state]
+        even = (relation[0] & ~self.finals & ~even_harmless) | self.companions[state]
+        ahead = self._essential(relation[1] & ~self.finals & ~ahead_harmless)
+        even = self._essential(sum(1 << each for each in members(even) if not self.better[each] & ahead))
         return even, ahead
 
     def _essential(self, states: int) -> int:
@@ -305,6 +315,113 @@ class _Rivals:
     def beaten(self, state: int, relation: Relation) -> bool:
         """Whether a rival that is ahead can follow wherever a candidate in this state goes."""
         return bool(self.better[state] & relation[1] & ~self.finals)
+
+    # ------------------------------------------------------------------------------------------------------------------- who is harmless
+
+    def _cubes(self, states: int) -> Iterator[Cube]:
+        """Letters that decide the moves of all these states, as long as there are not too many of them."""
+        for cube in cubes(self.moves((states, 0)), self.graph):
+            self._effort += 1
+            if self._effort > HARMLESS_CUBES:
+                raise _TooLongError
+            yield cube
+
+    def _all_companions(self) -> list[int]:
+        """For each state of a candidate the states that some rival is in whenever a candidate is in it, even or ahead; itself among them."""
+        inner = (1 << self.graph.states) - 1 & ~self.finals
+        companions = [inner] * self.graph.states
+        companions[self.graph.initial] = 1 << self.graph.initial
+        todo = set(members(inner))
+        try:
+            while todo:
+                state = todo.pop()
+                for letter, _ in self._cubes(companions[state]):
+                    for target, _, alike in self._ways(state, letter, companions[state]):
+                        fewer = companions[target] & (alike[0] | alike[1])
+                        if fewer != companions[target]:
+                            companions[target] = fewer
+                            todo.add(target)
+        except _TooLongError:
+            return [1 << state for state in range(self.graph.states)]
+        return companions
+
+    def _ways(self, state: int, letter: int, companions: int) -> Iterator[tuple[int, bool, Relation]]:
+        """Where a candidate may go that does not end it and that its companions do not beat; whether that takes the event; where these are then."""
+        for move in self.graph.outgoing[state]:
+            if move.enabled(letter) and not self.finals >> move.target & 1:
+                taken = move.mark is not None
+                alike = self.step((companions, 0), letter, taken=taken)
+                if not self.beaten(move.target, alike):
+                    yield move.target, taken, alike
+
+    def _all_harmless(self) -> list[Relation]:
+        """For each state of a candidate the rivals' states that are harmless to it, if they are even, and if they are ahead (as bit masks).
+
+        The greatest set with: wherever candidate and rival go with an event, the rival is harmless again, or a companion gets to a state that
+        outdoes it. Where it takes too long to find there are none.
+        """
+        count = self.graph.states
+        inner = [state for state in range(count) if not self.finals >> state & 1]
+        wanted: dict[tuple[int, int, int], set[tuple[int, Relation]]] = {}
+        harmless = [[0, 0] for _ in range(count)]
+        try:
+            for state in inner:
+                for rival, ahead in itertools.product(inner, (EVEN, AHEAD)):
+                    companion = rival == state if ahead else self.companions[state] >> rival & 1
+                    found = None if companion else self._demands(state, rival, ahead)
+                    if found is not None:
+                        wanted[state, rival, ahead] = found
+                        harmless[state][ahead] |= 1 << rival
+        except _TooLongError:
+            return [(0, 0)] * count
+        changed = True
+        while changed:
+            changed = False
+            for (state, rival, ahead), found in list(wanted.items()):
+                if any((even & ~harmless[to][EVEN]) | (above & ~harmless[to][AHEAD]) for to, (even, above) in found):
+                    harmless[state][ahead] &= ~(1 << rival)
+                    del wanted[state, rival, ahead]
+                    changed = True
+        return [(even, ahead) for even, ahead in harmless]
+
+    def _demands(self, state: int, rival: int, ahead: int) -> set[tuple[int, Relation]] | None:
+        """What must be harmless so that this rival is: (state of the candidate, relation) pairs; None: it is not, in any case."""
+        companions = self.companions[state]
+        start = (0, 1 << rival) if ahead else (1 << rival, 0)
+        wanted: set[tuple[int, Relation]] = set()
+        for letter, _ in self._cubes(companions | 1 << rival):
+            if self._ends_ahead(state, letter, start):
+                return None
+            for target, taken, alike in self._ways(state, letter, companions):
+                after = self.step(start, letter, taken=taken)
+                even = self._not_outdone(after[0], alike[0] | alike[1]) & ~self.companions[target]
+                above = self._not_outdone(after[1], alike[1])
+                if above >> target & 1:
+                    return None
+                if even | above:
+                    wanted.add((target, (even, above)))
+        return wanted
+
+    def _ends_ahead(self, state: int, letter: int, start: Relation) -> bool:
+        """Whether a rival beats, and no companion does, a candidate that ends with an event."""
+        for move in self.graph.outgoing[state]:
+            if move.enabled(letter) and self.finals >> move.target & 1:
+                taken = move.mark is not None
+                alike = self.step((self.companions[state], 0), letter, taken=taken)
+                if self.step(start, letter, taken=taken)[1] & self.finals and not alike[1] & self.finals:
+                    return True
+        return False
+
+    def _not_outdone(self, states: int, others: int) -> int:
+        """The states, but final ones, that none of the others outdoes."""
+        return sum(1 << state for state in members(states & ~self.finals) if not self.better[state] & others)
+
+
+EVEN, AHEAD = 0, 1
+
+
+class _TooLongError(Exception):
+    """Finding out who is harmless takes too long."""
 
 
 def simulation(automaton: Automaton) -> list[int]:

@@ -152,11 +152,12 @@ def cubes(moves: Sequence[Transition], automaton: Automaton) -> Iterator[tuple[i
     needed = 0
     for move in moves:
         needed |= move.requires | move.forbids
+    trackers = [tracker for tracker in automaton.trackers if needed & tracker.mask]
     bits = sorted((1 << index for index in members(needed)), key=lambda bit: (not bit & types, bit))
     todo: list[tuple[int, int, int]] = [(0, 0, 0)]
     while todo:
         depth, requires, forbids = todo.pop()
-        if not all(tracker.possible(requires, forbids) for tracker in automaton.trackers):
+        if not all(tracker.possible(requires, forbids) for tracker in trackers):
             continue
         if depth == len(bits) or not _open(moves, requires, forbids):
             yield requires, forbids
@@ -186,40 +187,51 @@ def _open(moves: Sequence[Transition], requires: int, forbids: int) -> bool:
 def united(cubes: Iterable[tuple[int, int]], types: int) -> tuple[tuple[int, int], ...]:
     """The same letters in fewer (requires, forbids) masks, sorted; a type forbidden beside another one required says nothing.
 
-    types: the bits of which a letter has at most one. Not always the fewest; quadratic.
+    types: the bits of which a letter has one at most. Not always the fewest. O(cubes x bits) sets per round, few rounds.
     """
-    found = {(requires, forbids & ~types if requires & types else forbids) for requires, forbids in cubes}
-    todo = sorted(found)
-    while todo:
-        cube = todo.pop()
-        both = next(_unions(cube, found, types), None) if cube in found else None
-        if both is not None:
-            other, union = both
-            found -= {cube, other}
-            found.add(union)
-            todo.append(union)
+    # Per conditions (masks without types) the types that go with them, OTHER stands for an event of none of them.
+    kinds: dict[tuple[int, int], int] = {}
+    for requires, forbids in cubes:
+        required = requires & types
+        allowed = (required or types | OTHER) & ~forbids
+        if not required & (required - 1):
+            conditions = requires & ~types, forbids & ~types
+            kinds[conditions] = kinds.get(conditions, 0) | allowed
+    while True:
+        fewer: dict[tuple[int, int], int] = {}
+        for allowed in dict.fromkeys(kinds.values()):
+            for conditions in _united_conditions({each for each, own in kinds.items() if own == allowed}):
+                fewer[conditions] = fewer.get(conditions, 0) | allowed
+        if len(fewer) == len(kinds):
+            break
+        kinds = fewer
+    found = []
+    for (requires, forbids), allowed in kinds.items():
+        if allowed & OTHER:
+            found.append((requires, forbids | types & ~allowed))
+        else:
+            found += [(requires | 1 << index, forbids) for index in members(allowed)]
     return tuple(sorted(found))
 
 
-def _unions(cube: tuple[int, int], cubes: Iterable[tuple[int, int]], types: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Each other cube whose union with this one is a cube, and that."""
-    requires, forbids = cube
-    for other in cubes:
-        if other == cube:
-            continue
-        bit = requires ^ other[0]
-        if bit & (bit - 1):
-            continue
-        if not bit:  # the same requirements: one is inside the other
-            if not other[1] & ~forbids:
-                yield other, other
-            continue
-        positive, negative = (cube, other) if requires & bit else (other, cube)
-        if bit & types:
-            if bit & negative[1] and positive[1] == negative[1] & ~types:
-                yield other, (negative[0], negative[1] & ~bit)
-        elif negative[1] == positive[1] | bit:
-            yield other, (negative[0], positive[1])
+OTHER = 1 << 200
+"""Stands beside the type bits of letters, which are fewer."""
+
+
+def _united_conditions(cubes: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Two cubes that differ in one bit, which one requires and the other forbids, are one without it."""
+    todo = sorted(cubes)
+    while todo:
+        requires, forbids = cube = todo.pop()
+        for index in members(requires | forbids) if cube in cubes else ():
+            bit = 1 << index
+            other = (requires ^ bit, forbids ^ bit)
+            if other in cubes:
+                cubes -= {cube, other}
+                todo.append((requires & ~bit, forbids & ~bit))
+                cubes.add(todo[-1])
+                break
+    return cubes
 
 
 def coverage(moves: Sequence[Transition], masks: Iterable[int]) -> bool:
