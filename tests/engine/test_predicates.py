@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import cepheid
 from cepheid.automata.automaton import Predicate
 from cepheid.engine import predicates as module
 from cepheid.engine.predicates import Predicates
@@ -221,3 +222,10 @@ def test_half_floats_and_float32_compare_as_double():
     field = Field("", ("f",), DOUBLE, pa.float32())
     equal = [Apply("=", (field, Literal(value, DOUBLE)), BOOL) for value in (0.1, 0.5, float(np.float32(0.1)))]
     assert letters(equal, events).tolist() == [4, 2]
+
+
+def test_event_times_of_date64_are_instants_and_its_attributes_dates():
+    days = pa.array([18_262, 18_263], pa.int32()).cast(pa.date32()).cast(pa.date64())
+    query = cepheid.query("SELECT * WHERE A : A FILTER A.$time >= TIMESTAMP '2020-01-01 00:00:00' AND A.ts >= DATE '2020-01-01'")
+    events = pa.table({"type": ["A", "A"], "ts": days})
+    assert len(query.run(events)) == len(query.run(events, engine="reference")) == 1

@@ -348,8 +348,14 @@ def _extreme(ufunc: Any, of_doubles: Any, worst: Callable[[Any], int]) -> Callab
 
 def _ranked(ufunc: Any, worst: Callable[[Any], int], marks: _Marks, array: pa.Array) -> pa.Array:
     """The least or greatest of each match's values, by their ranks among the distinct ones; Arrow orders text by its UTF-8 bytes."""
-    if marks.single:
-        return array
+    if marks.single or not len(array):
+        return array if marks.single else pa.nulls(len(marks.counts), array.type)
+    if pa.types.is_decimal(array.type):
+        low, high, valid = _words(array)
+        unscaled = low.view(np.int64)
+        if (high.view(np.int64) == unscaled >> 63).all():
+            best, _ = marks.reduce(ufunc, unscaled if valid is None else np.where(valid, unscaled, worst(unscaled.dtype)))
+            return _decimals(best.view(np.uint64), best >> 63, marks.present(valid) > 0, array.type)
     encoded = array.dictionary_encode()
     distinct, codes, valid = encoded.dictionary, raw(encoded.indices), validity(encoded.indices)
     order = pc.sort_indices(distinct).to_numpy().astype(np.int64)
@@ -428,13 +434,22 @@ def _sum_of_doubles(marks: _Marks, values: Array) -> tuple[Array, Array]:
 # ----------------------------------------------------------------------------------------------------------------------- decimals
 
 
+def _words(array: pa.Array) -> tuple[Array, Array, Mask | None]:
+    """The low and the high word (uint64) of decimal128 values, 0 for NULL, and which are not NULL."""
+    words = np.frombuffer(array.buffers()[1], np.uint64, count=2 * len(array), offset=16 * array.offset).reshape(-1, 2)
+    low, high, valid = np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]), validity(array)
+    return (low, high, None) if valid is None else (np.where(valid, low, 0), np.where(valid, high, 0), valid)
+
+
+def _decimals(low: Array, high: Array, valid: Mask, kind: pa.DataType) -> pa.Array:
+    """The decimals of these words, of type `kind`."""
+    words = np.stack([low, high.view(np.uint64)], axis=1)
+    return pa.Array.from_buffers(kind, len(words), [pa.array(valid).buffers()[1], pa.py_buffer(words.tobytes())])
+
+
 def _digits(marks: _Marks, array: pa.Array) -> tuple[Array, Array, Array, Array, Array]:
     """Exact sums of decimal128 per match, unscaled, as four digits of 32 bits (the last one signed and unbounded), and how many there are."""
-    words = np.frombuffer(array.buffers()[1], np.uint64, count=2 * len(array), offset=16 * array.offset).reshape(-1, 2)
-    valid = validity(array)
-    low, high = words[:, 0], words[:, 1]
-    if valid is not None:
-        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
+    low, high, valid = _words(array)
     digits = (low & LOW, low >> WORD, high & LOW)
     first, second, third = (marks.total(digit.astype(np.int64)) for digit in digits)
     second = second + (first >> WORD)
@@ -451,9 +466,7 @@ def _decimal_sum(marks: _Marks, array: pa.Array, kind: pa.DataType) -> pa.Array:
     high = (fourth << WORD) | third
     bound = 10**kind.precision
     fits = (fourth >= -(2**31)) & (fourth < 2**31) & _less(high, low, bound) & ~_less(high, low, 1 - bound)
-    words = np.stack([low, high.view(np.uint64)], axis=1)
-    valid = pa.array(fits & (present > 0)).buffers()[1]
-    return pa.Array.from_buffers(kind, len(words), [valid, pa.py_buffer(words.tobytes())])
+    return _decimals(low, high, fits & (present > 0), kind)
 
 
 def _less(high: Array, low: Array, bound: int) -> Mask:

@@ -184,7 +184,7 @@ def read(array: pa.Array, canonical: pa.DataType) -> Value:
     if values.dtype == np.uint64:
         fits = values <= np.uint64(INT64_MAX)
         return Column(values.astype(np.int64), fits if valid is None else fits & valid)
-    if pa.types.is_date64(array.type):
+    if pa.types.is_date64(array.type) and pa.types.is_date(canonical):
         values = values // 86_400_000
     return Column(values, valid)
 

@@ -140,7 +140,10 @@ class MeasureGenerator(QueryGenerator):
         clauses = [f"SELECT {random.choice(self.fragment.strategies)} {targets}", f"WHERE {self._postfixes(pattern)}"]
         if random.random() < 0.3:
             clauses.append("PARTITION BY k")
-        if random.random() < 0.15:
+        if random.random() < self.fragment.consume:
+            # On Spark each key is in a task of its own: no match consumes what others have begun.
+            clauses.append("CONSUME BY " + random.choice(["PARTITION"] if self.spark else ["PARTITION", "ANY"]))
+        if random.random() < self.fragment.limit:
             clauses.append(f"LIMIT {random.randint(1, 3)}")
         return " ".join(clauses)
 
@@ -177,6 +180,10 @@ class MeasureGenerator(QueryGenerator):
         return self.random.choice([name for name, each in attributes.items() if not self.spark or each.spark is not None])
 
 
+FRAGMENT = replace(ENGINE, strategies=("", "", "", "ANY", "STRICT", "NXT", "LAST", "MAX"), consume=0.2)
+"""Every strategy, over patterns that the automaton engine runs."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A query with measures, bound, and events."""
@@ -190,7 +197,7 @@ def random_case(seed: int | str, *, time: str = "int64", spark: bool = False) ->
     """A query that binds, and events; the same for the same arguments."""
     random = randoms.Random(seed)
     events = random_table(random, time=time, spark=spark)
-    generator = MeasureGenerator(random, fragment=replace(ENGINE, unit="" if time.startswith("int") else "d"), spark=spark)
+    generator = MeasureGenerator(random, fragment=replace(FRAGMENT, unit="" if time.startswith("int") else "d"), spark=spark)
     while True:
         query = cepheid.query(generator.query())
         try:
