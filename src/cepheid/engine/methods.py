@@ -83,7 +83,7 @@ METHODS: dict[str, Method] = {
         guarantee=lambda compiled: Guarantee(
             evaluation="NXT by deadlines: the earliest events from which the match still ends; no partial matches; then its labellings",
             update="O(fired transitions x states) per event, whatever the window",
-            state=_state(compiled, "events that may be marked, once per predicate,"),
+            state=_state(compiled, "events that may be marked (once per predicate)"),
             delay="O(transitions x log of the window) per event of a match",
         ),
     ),
@@ -92,7 +92,7 @@ METHODS: dict[str, Method] = {
         guarantee=lambda compiled: Guarantee(
             evaluation="LAST by a walk back over the greatest starts of each transition; no partial matches; then its labellings",
             update="O(fired transitions) per event, whatever the window",
-            state=_state(compiled, "events that may be marked, once per transition,"),
+            state=_state(compiled, "events that may be marked (once per transition)"),
             delay="O(transitions x log of the window) per event of a match",
         ),
     ),
@@ -101,7 +101,7 @@ METHODS: dict[str, Method] = {
         guarantee=lambda compiled: Guarantee(
             evaluation="MAX by groups of starts with the same supersets; each group's partial matches once; then their labellings",
             update="O(groups x m) per event and amortized O(m x log of the window) per start; groups: exponential in the query at worst",
-            state=_state(compiled, "marked events, once per group,"),
+            state=_state(compiled, "marked events (once per group)"),
             delay="amortized O(log of the window) per event of a match",
         ),
     ),
