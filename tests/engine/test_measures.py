@@ -136,6 +136,25 @@ def test_means_are_rounded_once(kind, values, mean):
     assert measured(f"SELECT avg(x.v) AS m {ALL % len(values)}", run_of(kind, *values)) == [(mean,)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "least", "greatest"),
+    [
+        (pa.int64(), [None, None], None, None),
+        (pa.int64(), [None, 2**63 - 1, -(2**63)], -(2**63), 2**63 - 1),
+        (pa.uint64(), [2**64 - 1, 1], Decimal(1), Decimal(2**64 - 1)),
+        (pa.float64(), [float("nan"), None], None, None),
+        (pa.float64(), [float("nan"), 1.0, float("-inf")], float("-inf"), 1.0),
+        (pa.decimal128(38, 0), [Decimal(2**64), Decimal(1), Decimal(-(2**70)), None], Decimal(-(2**70)), Decimal(2**64)),
+        (pa.decimal128(5, 1), [Decimal("-0.5"), Decimal("0.5"), None], Decimal("-0.5"), Decimal("0.5")),
+        (pa.decimal128(5, 1), [None, None], None, None),
+        (pa.duration("s"), [None, None, -3], -3, -3),
+    ],
+)
+def test_least_and_greatest(kind, values, least, greatest):
+    found = measured(f"SELECT min(x.v) AS a, max(x.v) AS b {ALL % len(values)}", run_of(kind, *values))
+    assert found == [(least, greatest)]
+
+
 def test_empty_variables_are_null_and_count_zero():
     text = "SELECT count(x) AS n, first(x.v) AS f, last(x.v) AS l, min(x.v) AS a, max(x.s) AS b, sum(x.v) AS s, avg(x.v) AS m WHERE A AS x OR B"
     table = pa.table({"type": ["A", "B"], "ts": [1, 2], "v": [5, 6], "s": ["a", "b"]})
