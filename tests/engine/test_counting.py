@@ -457,6 +457,16 @@ def test_the_variants_agree_to_the_bytes_of_a_snapshot():
 # ------------------------------------------------------------------------------------------------------------------------- state
 
 
+@pytest.mark.parametrize("variant", available())
+def test_nothing_is_stored_once_all_has_died(variant):
+    """`A : B : C`: what does not follow at once is dead, and with it the events before."""
+    moves = [Transition(part, part + 1, 1 << part, MARKS[0]) for part in range(3)]
+    program = Program(Automaton(4, 0, frozenset({3}), order(moves), tuple(Predicate(type=f"T{bit}") for bit in range(3))))
+    run = CountEvaluation(program, window=1_000, variant=variant)
+    assert counted(run, np.array([A, B, A, B, C, A, B, 0], np.uint64), slots=np.array([0], np.int32)) == {4: 1}
+    assert run.dump()["positions"] == b""
+
+
 def test_release_and_expire():
     run = CountEvaluation(ONCE, window=10)
     letters, times = np.array([A, B, C], np.uint64), np.array([0, 1, 2])

@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 COUNT_WORDS = 1 << 28
 """Most words (8 bytes each) of one partition's block."""
 
-POSITION, LOW, EPOCH, MIDDLE, LIVE, PLAIN, TURN, HEAD, TAIL, MASK, WORDS = range(11)
+POSITION, LOW, EPOCH, MIDDLE, LIVE, PLAIN, HEAD, TAIL, MASK, WORDS = range(10)
 """The words of a block's header as the kernel has them, and their number."""
 
 KEPT = 3

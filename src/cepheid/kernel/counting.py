@@ -13,7 +13,9 @@ from the right; the window's move drops a front row; when it reaches the back, t
 trigger costs row . (matrix . f). Events that change nothing for what is alive are not stored. Without a window there is one row, and no stack.
 
 Numbers are exact: `size` limbs of 64 bits, least first. Before one could overflow `run` returns "wide", and all are made twice as wide: no
-number of a finished step has its top limb above `most`, and one step adds up fewer terms than that leaves room for.
+number of a finished step has its top limb above `most`, and one step adds up fewer terms than that leaves room for. The rows of a turn need no
+look: they count a part of what row 0 of the matrix has counted (rows of macro states that only expired starts reach may overflow: they are not
+read).
 
 A BLOCK (see `cepheid.engine.count_blocks`) is one partition: HEADER, one word per macro state (1: alive, used from 62 on), the matrix (`rows` x
 width numbers), and a ring with an entry per stored event: position, time, letter code, the macro states alive before it (as bits, 62 stands for
@@ -67,10 +69,9 @@ HEADER = (
     "middle",  # 3 first entry of the back
     "live",  # 4 macro states as bits, 62 stands for all from 62 on
     "plain",  # 5 1: the matrix is the identity (and not written)
-    "turn",  # 6 while the back is turned over, 1 + the entry that is next, else 0
-    "head",  # 7 oldest entry; entries are numbered for ever, their place is number & mask
-    "tail",  # 8 next entry
-    "mask",  # 9 places of the ring - 1
+    "head",  # 6 oldest entry; entries are numbered for ever, their place is number & mask
+    "tail",  # 7 next entry
+    "mask",  # 8 places of the ring - 1
 )
 
 
@@ -192,11 +193,10 @@ def run(
             middle = pool[b + 3]
             live = pool[b + 4]
             plain = pool[b + 5]
-            turn = pool[b + 6]
-            head = pool[b + 7]
-            tail = pool[b + 8]
-            mask = pool[b + 9]
-            matrix = b + 10 + width
+            head = pool[b + 6]
+            tail = pool[b + 7]
+            mask = pool[b + 8]
+            matrix = b + 9 + width
             ring = matrix + S[13] * row
         while True:
             # ------------------------------------------------------------------------------------------------ skip
@@ -218,8 +218,8 @@ def run(
                     pool[b + 3] = middle
                     pool[b + 4] = live
                     pool[b + 5] = plain
-                    pool[b + 7] = head
-                    pool[b + 8] = tail
+                    pool[b + 6] = head
+                    pool[b + 7] = tail
                     record = -1
                 segment += 1
                 if segment == segments:
@@ -236,10 +236,10 @@ def run(
                 middle = pool[b + 3]
                 live = pool[b + 4]
                 plain = pool[b + 5]
-                head = pool[b + 7]
-                tail = pool[b + 8]
-                mask = pool[b + 9]
-                matrix = b + 10 + width
+                head = pool[b + 6]
+                tail = pool[b + 7]
+                mask = pool[b + 8]
+                matrix = b + 9 + width
                 ring = matrix + S[13] * row
                 n = 0
                 if slots[segment] < 0 and not (segment == 0 and S[21] != 0):  # a partition that begins here
@@ -255,7 +255,7 @@ def run(
                     plain = 1
                     if (live >> 62) != 0:
                         for x in range(62, macros):
-                            pool[b + 10 + x] = 0
+                            pool[b + 9 + x] = 0
                     live = 1
                 continue
             if c < 0:
@@ -268,7 +268,7 @@ def run(
             if replay != 0:
                 p = positions[i]
             # ------------------------------------------------------------------------------------------------ window
-            if turn == 0 and bounded != 0 and head != tail:
+            if bounded != 0 and head != tail:
                 lo = low
                 if count_window != 0 and p - count_window >= lo:
                     lo = p - count_window + 1
@@ -287,88 +287,82 @@ def run(
                     plain = 1
                     if (live >> 62) != 0:
                         for x in range(62, macros):
-                            pool[b + 10 + x] = 0
+                            pool[b + 9 + x] = 0
                     if live != 1:
                         live = 1
                         continue
                 if head > middle:  # the window has reached the back: turn it over
                     middle = head
-                    turn = tail
                     for r in range(macros):
                         m = matrix + r * row
                         for k in range(row):
                             limbs[m + k] = 0
                         limbs[m + r * size] = 1
-            if turn != 0:
-                while turn > middle and wide == 0:
-                    e = ring + ((turn - 1) & mask) * stride
-                    c = pool[e + 2]
-                    before = pool[e + 3]
-                    n = 0
-                    for x in range(macros):
-                        if ((before >> (x if x < 62 else 62)) & 1) == 0:
-                            continue
-                        mt = marked_of[x * codes + c]
-                        if mt == -2:  # one of the macro states that share a bit, and not alive then
-                            continue
-                        un = unmarked_of[x * codes + c]
-                        if un == x:
-                            while mt >= 0 and moves[mt] < 0:
-                                mt = moves[mt + 2]
-                            if mt < 0:
+                    turn = tail
+                    while turn > middle:
+                        turn -= 1
+                        e = ring + (turn & mask) * stride
+                        c = pool[e + 2]
+                        before = pool[e + 3]
+                        n = 0
+                        for x in range(macros):
+                            if ((before >> (x if x < 62 else 62)) & 1) == 0:
                                 continue
-                        d = n * row
-                        if un >= 0:
-                            s = matrix + un * row
+                            mt = marked_of[x * codes + c]
+                            if mt == -2:  # one of the macro states that share a bit, and not alive then
+                                continue
+                            un = unmarked_of[x * codes + c]
+                            if un == x:
+                                while mt >= 0 and moves[mt] < 0:
+                                    mt = moves[mt + 2]
+                                if mt < 0:
+                                    continue
+                            d = n * row
+                            if un >= 0:
+                                s = matrix + un * row
+                                for k in range(used):
+                                    work[d + k] = limbs[s + k]
+                            else:
+                                for k in range(used):
+                                    work[d + k] = 0
+                            while mt >= 0:
+                                t = moves[mt]
+                                if t >= 0:
+                                    for j in range(macros):
+                                        d = n * row + j * size
+                                        s = matrix + t * row + j * size
+                                        carry = 0
+                                        for k in range(size):
+                                            a = work[d + k]
+                                            total = (a + limbs[s + k]) & full
+                                            other = (total + carry) & full
+                                            carry = (total < a) | (other < total)
+                                            work[d + k] = other
+                                mt = moves[mt + 2]
+                            work[listed + n] = x
+                            n += 1
+                        for j in range(n):
+                            d = j * row
+                            r = work[listed + j]
+                            m = matrix + r * row
                             for k in range(used):
-                                work[d + k] = limbs[s + k]
-                        else:
-                            for k in range(used):
-                                work[d + k] = 0
-                        while mt >= 0:
-                            t = moves[mt]
-                            if t >= 0:
-                                for j in range(macros):
-                                    d = n * row + j * size
-                                    s = matrix + t * row + j * size
-                                    carry = 0
-                                    for k in range(size):
-                                        a = work[d + k]
-                                        total = (a + limbs[s + k]) & full
-                                        other = (total + carry) & full
-                                        carry = (total < a) | (other < total)
-                                        work[d + k] = other
-                                    if other > most:
-                                        wide = 1
-                            mt = moves[mt + 2]
-                        work[listed + n] = x
-                        n += 1
-                    for j in range(n):
-                        d = j * row
-                        r = work[listed + j]
-                        m = matrix + r * row
-                        for k in range(used):
-                            limbs[m + k] = work[d + k]
-                    for k in range(row):
-                        limbs[e + 4 + k] = limbs[matrix + k]
-                    turn -= 1
-                if turn > middle:
+                                limbs[m + k] = work[d + k]
+                        for k in range(row):
+                            limbs[e + 4 + k] = limbs[matrix + k]
+                    # What is alive now: the oldest row says it.
+                    middle = tail
+                    plain = 1
+                    e = ring + (head & mask) * stride + 4
+                    live = 1
+                    for x in range(1, macros):
+                        k = 0
+                        while k < size and limbs[e + x * size + k] == 0:
+                            k += 1
+                        if x >= 62:
+                            pool[b + 9 + x] = k < size
+                        if k < size:
+                            live |= one << (x if x < 62 else 62)
                     continue
-                # What is alive now: the oldest row says it.
-                turn = 0
-                middle = tail
-                plain = 1
-                e = ring + (head & mask) * stride + 4
-                live = 1
-                for x in range(1, macros):
-                    k = 0
-                    while k < size and limbs[e + x * size + k] == 0:
-                        k += 1
-                    if x >= 62:
-                        pool[b + 10 + x] = k < size
-                    if k < size:
-                        live |= one << (x if x < 62 else 62)
-                continue
             # ------------------------------------------------------------------------------------------------ transitions and room
             if (live & ~known[c]) != 0:
                 argument = c
@@ -376,7 +370,7 @@ def run(
                 break
             if (live >> 62) != 0:
                 for x in range(62, macros):
-                    if pool[b + 10 + x] != 0 and marked_of[x * codes + c] == -2:
+                    if pool[b + 9 + x] != 0 and marked_of[x * codes + c] == -2:
                         argument = c
                         rc = 2
                         break
@@ -385,7 +379,7 @@ def run(
             changes = 0
             ends = 0
             for x in range(macros):
-                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
+                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
                     continue
                 mt = marked_of[x * codes + c]
                 if unmarked_of[x * codes + c] != x:
@@ -432,7 +426,7 @@ def run(
                     else:
                         m = matrix + r * row
                         for x in range(macros):
-                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
+                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
                                 continue
                             mt = marked_of[x * codes + c]
                             s = m + x * size
@@ -505,7 +499,7 @@ def run(
                         plain = 1
                         if (live >> 62) != 0:
                             for x in range(62, macros):
-                                pool[b + 10 + x] = 0
+                                pool[b + 9 + x] = 0
                         live = 1
                         i += 1
                         continue
@@ -534,13 +528,13 @@ def run(
                 for k in range(used):
                     work[k] = limbs[m + k]
                 for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
                         continue
                     if unmarked_of[x * codes + c] != x:
                         for k in range(size):
                             limbs[m + x * size + k] = 0
                 for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 10 + x] == 0):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
                         continue
                     s = x * size
                     k = 0
@@ -581,7 +575,7 @@ def run(
             before = live
             live = 1
             for x in range(macros):
-                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + 10 + x] & 1) == 0):
+                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + 9 + x] & 1) == 0):
                     continue
                 mt = marked_of[x * codes + c]
                 t = unmarked_of[x * codes + c]
@@ -589,14 +583,14 @@ def run(
                     if t >= 0:
                         live |= one << (t if t < 62 else 62)
                         if t >= 62:
-                            pool[b + 10 + t] |= 2
+                            pool[b + 9 + t] |= 2
                     if mt < 0:
                         break
                     t = moves[mt]
                     mt = moves[mt + 2]
             if ((before | live) >> 62) != 0:
                 for x in range(62, macros):
-                    pool[b + 10 + x] >>= 1
+                    pool[b + 9 + x] >>= 1
             if live == 1:  # nothing is open
                 head = tail
                 middle = tail
@@ -609,9 +603,8 @@ def run(
             pool[b + 3] = middle
             pool[b + 4] = live
             pool[b + 5] = plain
-            pool[b + 6] = turn
-            pool[b + 7] = head
-            pool[b + 8] = tail
+            pool[b + 6] = head
+            pool[b + 7] = tail
 
     S[0] = i  # row
     S[1] = segment  # segment
