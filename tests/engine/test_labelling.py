@@ -158,3 +158,17 @@ def test_no_supports():
 def test_what_is_no_support_has_no_labelling(shown):
     program = SupportProgram(cases.automaton_of(("seq", A, B)), shown)
     assert labelled(Labelling(program), program, [chunk_of([(0, 1)], [4, 8])]) == []
+
+
+def test_supports_with_equal_letters_are_found_even_where_hashes_collide(monkeypatch):
+    rng = random.Random(SEED)
+    letters = [rng.choice([1, 2, 3]) for _ in range(40)]
+    supports = [tuple(sorted(rng.sample(range(40), rng.randint(1, 4)))) for _ in range(300)]
+    chunk = chunk_of(supports, letters)
+    sequences = [tuple(letters[position] for position in support) for support in supports]
+    representatives, place = module._alike(chunk)
+    assert len(representatives) == len(set(sequences))
+    assert [sequences[k] for k in representatives[place]] == sequences
+    monkeypatch.setattr(module, "HASH_FACTOR", np.uint64(0))
+    representatives, place = module._alike(chunk)
+    assert [sequences[k] for k in representatives[place]] == sequences

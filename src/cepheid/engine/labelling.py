@@ -29,6 +29,8 @@ Array = np.ndarray[Any, Any]
 SEVERAL = (1 << 16) - 1
 """In the table of labels: a letter that may have several marks. As the labels of a program are fewer (LABEL_LIMIT), it is none of them."""
 
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
 DISTINCT_LIMIT = 1 << 22
 """Matches of one event that are remembered, where SELECT hides events inside them, to give none twice."""
 
@@ -98,9 +100,11 @@ class Labelling:
         if not len(chunk):
             return Chunk(offsets, positions, np.zeros(0, np.uint16), segments)
         labels = self._labels_of(letters)
-        slow = np.flatnonzero(np.logical_or.reduceat(labels == SEVERAL, offsets[:-1]))
-        found = self._mixed(chunk, labels, slow, limit) if len(slow) else Chunk(offsets, positions, labels, segments)
-        return self._limited(self._without_hidden(found), limit)
+        slow = np.logical_or.reduceat(labels == SEVERAL, offsets[:-1])
+        found = self._mixed(chunk, labels, slow, limit) if slow.any() else Chunk(offsets, positions, labels, segments)
+        if self._hidden is not None:
+            found = self._distinct(_without(found, self._hidden), crowded=self._crowded(chunk))
+        return self._limited(found, limit)
 
     # ------------------------------------------------------------------------------------------------ one label per letter
 
@@ -129,8 +133,8 @@ class Labelling:
     # ------------------------------------------------------------------------------------------------ several
 
     def _mixed(self, chunk: SupportChunk, labels: Array, slow: Array, limit: int | None) -> Chunk:
-        """The labellings of the supports in `slow` from the match graph, the others' from their letters."""
-        quick = np.setdiff1d(np.arange(len(chunk)), slow)
+        """The labellings of the supports where `slow` from the match graph, the others' from their letters."""
+        slow, quick = np.flatnonzero(slow), np.flatnonzero(~slow)
         graph = self._by_graph(chunk.take(slow), limit)
         supports = chunk.take(quick)
         _, marks = ragged(chunk.offsets[:-1][quick], np.diff(supports.offsets))
@@ -144,7 +148,22 @@ class Labelling:
         return _take(joined, np.argsort(owner, kind="stable"))
 
     def _by_graph(self, chunk: SupportChunk, limit: int | None) -> Chunk:
-        """All labellings of supports; segments: the number of the support."""
+        """All labellings of supports; segments: the number of the support.
+
+        PERF: labellings depend on the letters alone, and most supports of a stream share theirs: each sequence of letters is labelled once.
+        """
+        representatives, place = _alike(chunk)
+        found = self._labellings(chunk.take(representatives), limit)
+        # Every event of a support is marked, so a labelling of one is a labelling of each support with its letters.
+        count = np.bincount(found.segments, minlength=len(representatives))
+        owner, number = ragged((np.cumsum(count) - count)[place], count[place])
+        lengths = np.diff(chunk.offsets)[owner]
+        _, marks = ragged(chunk.offsets[:-1][owner], lengths)
+        _, source = ragged(found.offsets[:-1][number], lengths)
+        return Chunk(_offsets(lengths), chunk.positions[marks], self._graph_labels[found.labels[source]], owner)
+
+    def _labellings(self, chunk: SupportChunk, limit: int | None) -> Chunk:
+        """The matches of the labelling automaton on supports, one after the other; segments: the number of the support."""
         if self._graph is None or self._graph.limit != limit:
             self._graph = Evaluation(self._graph_program, limit=limit, variant=self._variant)
         letters = chunk.letters.astype(np.uint64)
@@ -152,38 +171,30 @@ class Labelling:
         letters[chunk.offsets[1:] - 1] |= np.uint64(1 << self.bits + LAST)
         found: list[Chunk] = []
         self._graph.feed(letters, np.zeros(len(letters), np.int64), cuts=chunk.offsets[:-1], sink=found.append)
-        joined = _join(found)
-        lengths = np.diff(joined.offsets)
-        positions = chunk.positions[joined.positions + np.repeat(chunk.offsets[:-1][joined.segments], lengths)]
-        return Chunk(joined.offsets, positions, self._graph_labels[joined.labels], joined.segments)
+        return _join(found)
 
     # ------------------------------------------------------------------------------------------------ projection and limit
 
-    def _without_hidden(self, chunk: Chunk) -> Chunk:
-        """Events that no variable shows are left out, but for the first and the last of a match; then equal matches of a trigger are one."""
-        if self._hidden is None or not len(chunk):
-            return chunk
-        keep = chunk.labels != self._hidden
-        keep[chunk.offsets[:-1]] = True
-        keep[chunk.offsets[1:] - 1] = True
-        if not keep.all():
-            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[chunk.offsets]
-            chunk = Chunk(offsets, chunk.positions[keep], chunk.labels[keep], chunk.segments)
-        return self._distinct(chunk)
+    def _crowded(self, chunk: SupportChunk) -> bool:
+        """Whether a trigger may have several supports: in this chunk, or one here and one before."""
+        ends = chunk.positions[chunk.offsets[1:] - 1]
+        if self._trigger == (int(chunk.segments[0]), int(ends[0])):
+            return True
+        return bool(((np.diff(chunk.segments) == 0) & (np.diff(ends) == 0)).any())
 
-    def _distinct(self, chunk: Chunk) -> Chunk:
-        """Without the matches that a trigger has given already; triggers with one match are passed at once."""
-        segments, ends = chunk.segments, chunk.positions[chunk.offsets[1:] - 1]
-        same = (segments[1:] == segments[:-1]) & (ends[1:] == ends[:-1])
-        goes_on = self._trigger == (int(segments[0]), int(ends[0]))
-        if not goes_on:
-            self._seen.clear()
-        if not same.any() and not goes_on:
-            self._seen = {_key(chunk, len(chunk) - 1)}
+    def _distinct(self, chunk: Chunk, *, crowded: bool) -> Chunk:
+        """Without the matches that their trigger has given already; matches on one support differ, so only crowded triggers are looked at."""
+        if not len(chunk):
             return chunk
+        segments, ends = chunk.segments, chunk.positions[chunk.offsets[1:] - 1]
+        starts = np.concatenate([[True], (np.diff(segments) != 0) | (np.diff(ends) != 0)])
+        if self._trigger == (int(segments[0]), int(ends[0])):
+            starts[0] = False
+        # Without a crowd, what is remembered is the last trigger, which may go on in the next chunk.
+        first = 0 if crowded else int(np.flatnonzero(starts)[-1])
         kept = []
-        for number, again in enumerate([goes_on, *same.tolist()]):
-            if not again:
+        for number, begins in enumerate(starts[first:].tolist(), first):
+            if begins:
                 self._seen.clear()
             key = _key(chunk, number)
             if key not in self._seen:
@@ -194,7 +205,7 @@ class Labelling:
                 f"one event ends {len(self._seen)} matches that SELECT projects, and the limit is {DISTINCT_LIMIT} (DISTINCT_LIMIT)",
                 help="show all variables, or give a smaller window",
             )
-        return _take(chunk, np.array(kept, np.int64)) if len(kept) < len(chunk) else chunk
+        return _take(chunk, np.array(kept, np.int64)) if first + len(kept) < len(chunk) else chunk
 
     def _limited(self, chunk: Chunk, limit: int | None) -> Chunk:
         """At most `limit` matches per trigger, also where a trigger's supports came in several chunks."""
@@ -213,6 +224,36 @@ class Labelling:
         if limit is None or int(number.max()) < limit:
             return chunk
         return _take(chunk, np.flatnonzero(number < limit))
+
+
+def _without(chunk: Chunk, hidden: int) -> Chunk:
+    """Without the events that no variable shows, but for the first and the last of a match."""
+    keep = chunk.labels != hidden
+    keep[chunk.offsets[:-1]] = True
+    keep[chunk.offsets[1:] - 1] = True
+    if keep.all():
+        return chunk
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[chunk.offsets]
+    return Chunk(offsets, chunk.positions[keep], chunk.labels[keep], chunk.segments)
+
+
+def _alike(chunk: SupportChunk) -> tuple[Array, Array]:
+    """Supports such that each has the letters of one of them, and for each support which of them (int64 both).
+
+    Found by a hash of the letters, then compared: a support that only has the hash of another one stands for itself.
+    """
+    lengths = np.diff(chunk.offsets)
+    owner, index = ragged(np.zeros(len(chunk), np.int64), lengths)
+    mixed = (chunk.letters ^ (chunk.letters >> np.uint64(29))) * HASH_FACTOR
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * (np.uint64(0xBF58476D1CE4E5B9) * (2 * index.astype(np.uint64) + np.uint64(1)))
+    hashes = np.add.reduceat(mixed ^ (mixed >> np.uint64(31)), chunk.offsets[:-1])
+    _, first, place = np.unique(hashes, return_index=True, return_inverse=True)
+    twin = first[place]
+    other = np.minimum(chunk.offsets[:-1][twin][owner] + index, len(chunk.letters) - 1)
+    alike = (lengths == lengths[twin]) & np.logical_and.reduceat(chunk.letters == chunk.letters[other], chunk.offsets[:-1])
+    strange = np.flatnonzero(~alike)
+    place[strange] = len(first) + np.arange(len(strange))
+    return np.concatenate([first, strange]), place
 
 
 def _key(chunk: Chunk, number: int) -> bytes:
