@@ -7,7 +7,18 @@ import random
 import pytest
 from pattern_cases import CASES, CHOOSING, SCHEMA, SEED, random_pattern, random_types, random_variables
 
-from cepheid.automata import Automaton, Program, Tracker, Transition, construct, end_program, program_of, strategies, strategy_program
+from cepheid.automata import (
+    Automaton,
+    Program,
+    Tracker,
+    Transition,
+    construct,
+    determinize,
+    end_program,
+    program_of,
+    strategies,
+    strategy_program,
+)
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import Event, Iterate, Link, Or, Pattern, QueryPlan, Select, Sequence
@@ -79,6 +90,9 @@ def test_strategies_nested_anywhere() -> None:
             assert set(found) == expected, (SEED, pattern, types, variables)
             assert len(found) == len(expected), (SEED, pattern, types, variables)
             matched += bool(expected)
+            if program.automaton.states < 12:
+                whole = determinize(program.automaton)
+                assert sorted(by_running(whole, letters_of(whole, types))) == sorted(found), (SEED, pattern, types, variables)
     assert limited <= CASES // 20
     assert tracked >= CASES // 10
     assert matched >= CASES // 4

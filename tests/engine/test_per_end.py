@@ -227,3 +227,13 @@ def test_a_damaged_snapshot_is_refused(name: str) -> None:
     for damage in ({key: value for key, value in sections.items() if key != name}, sections | {name: sections[name] + b"12345678"}):
         with pytest.raises(SnapshotError, match="windows do not fit"):
             per_end().load(damage)
+
+
+def test_a_record_without_a_slot_is_refused() -> None:
+    run = per_end()
+    fed(run, [1, 2, 2], slots=np.array([0], np.int32))
+    sections = run.dump()
+    table = np.frombuffer(sections["end_records"], "<i8").copy()
+    table[0] = 1 << 40
+    with pytest.raises(SnapshotError, match="windows do not fit"):
+        per_end().load(sections | {"end_records": table.tobytes()})

@@ -36,7 +36,7 @@ class Predicate:
 class Transition:
     """One move of the automaton.
 
-    requires, forbids: bit masks over the predicates; the letter must have all bits of the one and none of the other.
+    requires, forbids: bit masks over letters (predicates, then trackers); the letter must have all bits of the one and none of the other.
     mark: the variables that the event is put in; None: the event is not marked; the empty set: marked, but shown in no variable (the first
     or last event of a match that PROJECT hides).
     """

@@ -406,13 +406,14 @@ class PerEnd:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
         try:
             numbers, table, columns = _sections(sections)
+            self._spans.load(sections)
+            _check(table, columns, slots=self._spans.slots, bits=self.program.bits)
         except (KeyError, ValueError) as error:
             raise SnapshotError(
                 "the snapshot is damaged: its events of open windows do not fit", help="use another snapshot, or start again without it"
             ) from error
         counts = table[:, 3]
-        self._spans.load(sections)
-        self.ensure_slots(max(int(table[:, 0].max(initial=0)), self._spans.slots))
+        self.ensure_slots(self._spans.slots)
         self.records[table[:, 0]] = np.column_stack([table[:, 1], table[:, 2], np.cumsum(counts) - counts, counts])
         self._kept = columns
         self._live = int(counts.sum())
@@ -429,10 +430,18 @@ def _sections(sections: Mapping[str, bytes]) -> tuple[list[int], Array, tuple[Ar
     numbers = np.frombuffer(sections["end_numbers"], "<i8").tolist()
     table = np.frombuffer(sections["end_records"], "<i8").reshape(-1, 4)
     columns = tuple(np.frombuffer(sections[f"end_{name}"], f"<{kind}").astype(kind) for name, kind in zip(NAMES, KINDS, strict=True))
-    right = len(numbers) == 4 and not (table < 0).any() and len(np.unique(table[:, 0])) == len(table)
-    if not right or any(len(column) != table[:, 3].sum() for column in columns):
-        raise ValueError("events of open windows")
+    if len(numbers) != 4:
+        raise ValueError("numbers")
     return numbers, table, columns
+
+
+def _check(table: Array, columns: tuple[Array, ...], *, slots: int, bits: int) -> None:
+    """ValueError unless records and events fit together, and the records into so many slots."""
+    rows, counts = table[:, 0], table[:, 3]
+    right = not (table < 0).any() and len(np.unique(rows)) == len(table) and bool((rows <= slots).all())
+    right = right and all(len(column) == counts.sum() for column in columns)
+    if not right or (columns[1] >> np.uint64(bits)).any():
+        raise ValueError("events of open windows")
 
 
 @dataclass(frozen=True, slots=True)

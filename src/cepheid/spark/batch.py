@@ -395,7 +395,7 @@ class Plan:
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
             "tasks": where,
             "left out": dropped,
-            "letters": f"{compiled.program.bits} predicates, by Spark's columns",
+            "letters": f"{len(compiled.program.predicates)} predicates, by Spark's columns",
             "order": ", ".join(["time", *ties, rest]),
             "update": guarantee.update,
             "state": guarantee.state,
