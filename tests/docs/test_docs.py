@@ -44,7 +44,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def test_the_documentation_is_there() -> None:
-    assert {"language.md", "python.md", "differences-from-core.md", "cli.md", "errors.md"} <= {path.name for path in FILES}
+    assert {"language.md", "strategies.md", "python.md", "differences-from-core.md", "cli.md", "errors.md"} <= {path.name for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
