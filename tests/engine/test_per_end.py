@@ -143,7 +143,7 @@ def test_random_patterns(variant: str, capsys: pytest.CaptureFixture[str]) -> No
     with capsys.disabled():
         print(f"\nCEPHEID_SEED={SEED} kernel {variant}")  # noqa: T201 - to run a failure again
     total = nested = consumed = 0
-    for number in range(CASES):
+    for number in range(CASES if variant == "compiled" else CASES // 2):
         rng, case = random.Random(f"{SEED}:{number}"), random_case(number)
         where = f"CEPHEID_SEED={SEED} case {number} {variant}: {case}"
         expected = case.expected()
@@ -154,7 +154,7 @@ def test_random_patterns(variant: str, capsys: pytest.CaptureFixture[str]) -> No
         check(stored(case, rng, maker(case, rng, variant, limit)), expected, where, limit=limit)
         if case.consume is not Consumption.ANY:
             check(forgotten(case.sequential, rng, maker(case, rng, variant)), case.sequential.expected(), where)
-    assert total > CASES
+    assert total > CASES // 2
     assert nested
     assert consumed
 
