@@ -2,7 +2,8 @@
 
 A `Case` is a query, its events, and for each trigger the matches that may be given and how many of them. `draw` makes cases from a seed and a
 fragment of the language, `check` judges an answer. `WAYS` are the ways that events can come: whole, as a list, as a reader, pushed in random
-pieces, with a snapshot and a restart at every cut. They must all give the same matches in the same order, also those that ANY and LIMIT choose.
+pieces, with a snapshot and a restart at every cut, out of order. They must all give the same matches in the same order, also those that ANY
+and LIMIT choose.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 MAX_MATCHES = 3_000
 """Most matches of a case's sub-patterns; a case that has more is passed over."""
+
+
+MICROSECONDS = 1_000_000
+"""Of a second: the steps of a case's timestamps."""
 
 
 class Row(NamedTuple):
@@ -168,6 +173,25 @@ def restored(case: Case, engine: str | None) -> list[Row]:
     return found
 
 
+def late(case: Case, engine: str | None) -> list[Row]:
+    """The events out of order, each at most as late as is allowed; events of one time keep their order."""
+    rng = case.random("late")
+    lateness = rng.randint(0, 6)
+    times = case.events["ts"].cast("int64").to_pylist()
+    timed = case.events.schema.field("ts").type != pa.int64()
+    step = MICROSECONDS if timed else 1
+    arrival = {time: time + rng.uniform(0, lateness * step) for time in sorted(set(times))}
+    order = sorted(range(len(times)), key=lambda row: (arrival[times[row]], times[row], row))
+    shuffled = case.events.take(pa.array(order, pa.int64()))
+    recognizer = case.query.recognizer(case.events.schema, lateness=f"{lateness}s" if timed else lateness, engine=engine)
+    found: list[Row] = []
+    for piece in pieces(rng, shuffled):
+        found += rows_of(recognizer.push(piece))
+        if rng.random() < 0.3:
+            recognizer.restore(recognizer.snapshot())
+    return found + rows_of(recognizer.flush())
+
+
 def pieces(rng: random.Random, table: pa.Table) -> Iterator[pa.Table]:
     """A table cut at up to four random places."""
     cuts = sorted(rng.randint(0, len(table)) for _ in range(rng.randint(0, 4)))
@@ -181,5 +205,6 @@ WAYS: dict[str, Callable[[Case, str | None], list[Row]]] = {
     "read": read,
     "pushed": pushed,
     "restored": restored,
+    "late": late,
 }
 """How events come to an engine."""
