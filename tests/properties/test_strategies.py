@@ -13,7 +13,9 @@ import random
 from collections import Counter
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import cepheid
@@ -205,6 +207,44 @@ def test_long_streams(strategy: str, pattern: str, cases: int, seed: int) -> Non
         check(case, found)
         assert WAYS["pushed"](case, "checked") == found
         assert WAYS["restored"](case, None) == found
+
+
+MANY_KEYS = (
+    "SELECT NXT * WHERE A ; B+ ; C WITHIN 40",
+    "SELECT LAST * WHERE (A OR B)+ ; C WITHIN 30 EVENTS",
+    "SELECT MAX * WHERE A+ ; B ; C WITHIN 60",
+    "SELECT MAX * WHERE A : B ; C WITHIN 60",
+    "SELECT * WHERE A ; LAST(B ; C) WITHIN 50 LIMIT 2",
+    "SELECT COUNT(*) WHERE A+ ; B+ ; C WITHIN 60",
+    "SELECT STRICT * WHERE A+ ; B WITHIN 60",
+)
+"""Queries for streams of many keys, most of which fall silent for longer than the window."""
+
+
+@pytest.mark.parametrize("policy", ["NONE", "PARTITION", "ANY"])
+@pytest.mark.parametrize("text", MANY_KEYS)
+def test_many_keys(text: str, policy: str, seed: int) -> None:
+    """The state of a key is given back and made anew; each key's matches are those of its events alone, but under CONSUME BY ANY."""
+    rng = np.random.default_rng(seed)
+    length = 3_000
+    keys = rng.integers(0, 10, length) + np.arange(length) // 100 % 7 * 5
+    events = pa.table({"type": rng.choice(list("ABCX"), length), "ts": np.sort(rng.integers(0, 4_000, length)), "k": keys})
+    clause, _, limit = text.partition(" LIMIT")
+    query = cepheid.query(f"{clause} PARTITION BY k CONSUME BY {policy}" + (f" LIMIT{limit}" if limit else ""))
+    found = rows_of(query.run(events))
+    recognizer, pushed = query.recognizer(events.schema), []
+    for start in range(0, length, 70):
+        pushed += rows_of(recognizer.push(events.slice(start, 70)))
+        if start % 3 == 0:
+            recognizer = query.recognizer(events.schema, snapshot=recognizer.snapshot())
+    assert pushed == found
+    if policy == "ANY":
+        return
+    by_key: dict[int, list[Row]] = {}
+    for row in found:
+        by_key.setdefault(row.key[0], []).append(row)
+    for key in np.unique(keys).tolist():
+        assert rows_of(query.run(events.filter(pc.equal(events["k"], key)))) == by_key.get(key, []), key
 
 
 def shifted(row: Row, by: int) -> Row:
