@@ -33,6 +33,9 @@ CLASSES = 128
 TOP = CLASSES
 """The place of `Blocks.pool` behind the free chains."""
 
+NUMBER_LIMIT = 1 << 62
+"""Positions and numbers of entries in a snapshot are below it, so that they can be counted on."""
+
 RING_PLACES = 4
 """Entries that fit in a ring of a new block."""
 
@@ -313,10 +316,11 @@ class Blocks:
         rings = rings.reshape(len(rows), len(layout.rings), 2)
         counts = rings[:, :, 1] - rings[:, :, 0]
         right = len(np.unique(rows)) == len(rows) and bool(
-            (rows >= 0).all() and (rows < ROW_LIMIT).all() and (rings[:, :, 0] >= 0).all() and (counts >= 0).all()
+            (rows >= 0).all() and (rows < ROW_LIMIT).all() and (rings >= 0).all() and (rings < NUMBER_LIMIT).all() and (counts >= 0).all()
         )
         # Counts that are right add up to what is there; sums in Python, where they cannot overflow.
         totals = [sum(column.tolist()) * ring.width for column, ring in zip(counts.T, layout.rings, strict=True)]
+        right = right and bool((words[:, 0] < NUMBER_LIMIT).all())
         if not right or sum(totals) != len(entries):
             raise ValueError("blocks of a snapshot")
         split = np.split(entries, np.cumsum(totals)[:-1].astype(np.int64)) if totals else []
