@@ -21,7 +21,7 @@ from bench_kernel import program, uniform
 from cepheid.engine.evaluation import Evaluation
 
 if TYPE_CHECKING:
-    from cepheid.engine.evaluation import Chunk
+    from cepheid.engine.running import Chunk
 
 
 def resident() -> int:

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 import cepheid
 import circumstances
-from cepheid.engine.evaluation import Chunk, Evaluation
+from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.running import Chunk
 from cepheid.language.syntax import Consumption
 from cepheid.schema import schema_of
 

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.evaluation import collect
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import group, key_codes, key_table, normalized
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import measured
+from cepheid.engine.running import collect
 from cepheid.engine.values import plain
 from cepheid.errors import SchemaError, quoted
 from cepheid.language.syntax import Consumption
@@ -25,10 +25,9 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cepheid.engine.evaluation import Chunk
     from cepheid.engine.keys import Groups
     from cepheid.engine.planner import Compiled
-    from cepheid.engine.trackers import Running
+    from cepheid.engine.running import Chunk, Running
     from cepheid.schema import EventSchema
 
 Array = np.ndarray[Any, Any]

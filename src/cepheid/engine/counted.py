@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.evaluation import Chunk
-from cepheid.engine.trackers import Around
+from cepheid.engine.running import Around, Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

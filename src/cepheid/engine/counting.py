@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
-from cepheid.engine.evaluation import CHUNK_MATCHES, CONSUME, FIRST_CHUNK, ROW_LIMIT, SHRINK_FROM, SHRINK_RATIO, Chunk
+from cepheid.engine.evaluation import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.pools import power_of_two
+from cepheid.engine.running import SHRINK_FROM, SHRINK_RATIO, Chunk, KernelRun
 from cepheid.engine.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError, SnapshotError
-from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class CountSizes:
     collect: int = COLLECT_FROM
 
 
-class CountEvaluation:
+class CountEvaluation(KernelRun):
     """The run state of COUNT(*) for one program over any number of partitions; arguments and interface as those of `Evaluation`.
 
     limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.
@@ -74,20 +74,10 @@ class CountEvaluation:
         variant: str | None = None,
         sizes: CountSizes | None = None,
     ) -> None:
+        super().__init__("counting", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
         self.sizes = sizes or CountSizes()
         self.program = program
-        self.window = window
-        self.count_window = count_window
-        self.consume = consume
-        self.limit = limit
-        self.kernel = kernel("counting", variant)
-        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
-        self.marked: Array = np.zeros(0, np.uint8)
-        self.events = 0
-        self._vector: Array = np.zeros(len(self.field), np.int64)
         self._letters: Array = np.zeros(0, np.uint64)
-        self._batch: tuple[Array, ...] = ()
-        self._arguments: tuple[Any, ...] = ()
         self._sink: Callable[[Chunk], None] | None = None
         self._collected = -1
         self._start(self.sizes.limbs)
@@ -99,10 +89,6 @@ class CountEvaluation:
             "room": self._mend_room,
             "wide": self._mend_wide,
         }
-        self._set("window", 0 if window is None else window)
-        self._set("timed", window is not None)
-        self._set("count_window", 0 if count_window is None else count_window)
-        self._set("consume", CONSUME[consume])
         self._set("letter_mask", self.table.letter_mask)
 
     @property
@@ -137,15 +123,9 @@ class CountEvaluation:
         continued: bool = False,
     ) -> None:
         """Read a batch; `sink` gets the counts of its triggers. Arguments, order and errors as for `Evaluation.feed`."""
-        count = len(letters)
-        if count > ROW_LIMIT:
-            raise LimitError(f"a batch has {count} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
-        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
-        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
-        # Row 0 is the workplace of the partitions that are not kept.
-        rows = np.where(slots < 0, np.int32(-1), slots + np.int32(1)).astype(np.int32, copy=False)
+        cuts, rows = self._segments(letters, cuts, slots, workplace=-1)
         self._read(letters, times, cuts, rows, np.zeros(0, np.int64), continued=continued, sink=sink)
-        self.events += count
+        self.events += len(letters)
 
     def _read(
         self,
@@ -217,19 +197,9 @@ class CountEvaluation:
         return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
 
     @property
-    def triggers(self) -> int:
-        """Events that ended at least one match."""
-        return self._get("triggers")
-
-    @property
     def matches(self) -> int:
         """Rows given: one per trigger."""
         return self._get("triggers")
-
-    @property
-    def skipped(self) -> int:
-        """Events that changed nothing and were passed without a step."""
-        return self._get("skipped")
 
     @property
     def slots(self) -> int:
@@ -365,12 +335,6 @@ class CountEvaluation:
         self._set("too_wide", blocks.exceed(self._most))
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
-
-    def _get(self, name: str) -> int:
-        return int(self._vector[self.field[name]])
-
-    def _set(self, name: str, value: int) -> None:
-        self._vector[self.field[name]] = value
 
     def _work(self) -> None:
         """What the kernel needs beside the blocks, and the headroom of its numbers: one step adds up at most width * fanout of them."""

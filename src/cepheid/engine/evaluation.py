@@ -12,26 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine import state
-from cepheid.engine.counts import joined
 from cepheid.engine.pools import POOL_NUMBERS, Pool, power_of_two, ragged
+from cepheid.engine.running import ALL, SHRINK_FROM, SHRINK_RATIO, Chunk, KernelRun
 from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError
-from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 Array = np.ndarray[Any, Any]
-
-ALL = 1 << 62
-"""Matches per trigger when no limit is given."""
-
-CONSUME = {Consumption.NONE: 0, Consumption.PARTITION: 1, Consumption.ANY: 2}
-"""Consumption as the kernels have it in their vector."""
-
-ROW_LIMIT = 1 << 30
-"""Greatest number of events in one call of `Evaluation.feed`."""
 
 SPAN_LIMIT = 1 << 30
 """Greatest distance, in events of a partition, between an event and the start of a match that is still open."""
@@ -45,43 +35,7 @@ LIST_LIMIT = 1 << 29
 CHUNK_MATCHES = 1 << 18
 """Most matches per chunk. PERF: positions then take over 4 MB, from where on numpy asks for huge pages; 0.15 s instead of 0.6 s for 1 GB."""
 
-SHRINK_FROM = 1 << 20
-"""Bytes of the match graphs below which their memory is kept for later."""
-
-SHRINK_RATIO = 4
-"""Memory is given back once more than this many times what is in use is reserved."""
-
 FIRST_CHUNK = 1 << 10  # matches; the buffers grow to CHUNK_MATCHES in an evaluation that needs it
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Consecutive matches; the arrays belong to the receiver and are never written again.
-
-    offsets: int64, n + 1; match k is positions[offsets[k]:offsets[k + 1]]. positions: int64, 0-based positions in the partition, ascending
-    per match. labels: uint16, parallel to positions. segments: int32, n: which segment of the call the match ended in. counts (COUNT(*) only):
-    uint64, (n, limbs), least limb first, limbs >= 2: each is the number of matches of a trigger, whose one mark is its event.
-    """
-
-    offsets: Array
-    positions: Array
-    labels: Array
-    segments: Array
-    counts: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.segments)
-
-
-def collect(chunks: Sequence[Chunk]) -> Chunk:
-    """The chunks of an evaluation as one; a single one is passed on without a copy."""
-    if len(chunks) == 1:
-        return chunks[0]
-    offsets = np.concatenate([np.zeros(1, np.int64), *(np.diff(chunk.offsets) for chunk in chunks)]).cumsum()
-    empty = {"positions": np.int64, "labels": np.uint16, "segments": np.int32}
-    fields = {name: np.concatenate([np.zeros(0, kind), *(getattr(chunk, name) for chunk in chunks)]) for name, kind in empty.items()}
-    counts = [chunk.counts for chunk in chunks if chunk.counts is not None]
-    return Chunk(offsets, **fields, counts=joined(counts) if counts else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +55,7 @@ class Sizes:
     table: int = TABLE_ENTRIES
 
 
-class Evaluation:
+class Evaluation(KernelRun):
     """The run state of one program over any number of partitions.
 
     window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
@@ -124,15 +78,10 @@ class Evaluation:
         variant: str | None = None,
         sizes: Sizes | None = None,
     ) -> None:
+        super().__init__("match", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
         sizes = sizes or Sizes()
         self.program = program
-        self.window = window
-        self.count_window = count_window
-        self.consume = consume
-        self.limit = limit
         self.sample = sample
-        self.kernel = kernel("match", variant)
-        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
         self.column = {name: place for place, name in enumerate(self.kernel.RECORD)}
         self.table = TransitionTable(program, entries=sizes.table)
         self._pools: Array = np.zeros((3, POOL_NUMBERS), np.int64)
@@ -140,10 +89,7 @@ class Evaluation:
         self.starts = Pool(self._pools[1], sizes.starts, ((np.int32, 1), (np.int64, 1)))
         self.packed = Pool(self._pools[2], sizes.packed, ((np.int32, 1),))
         self.records: Array = np.zeros((0, len(self.column)), np.int64)
-        self.marked: Array = np.zeros(0, np.uint8)
-        self.events = 0
         self._most_chunk = sizes.most_chunk
-        self._vector: Array = np.zeros(len(self.field), np.int64)
         self._outputs(sizes.chunk, sizes.chunk_positions)
         self._stack: Array = np.zeros(sizes.stack, np.int32)
         self._paths(sizes.path)
@@ -151,8 +97,6 @@ class Evaluation:
         self._list_of: Array = np.full(self.table.macro_count, -1, np.int32)
         self._weights: Array = np.zeros(1, np.float64)
         self._stamps: Array = np.zeros(0, np.int64)
-        self._batch: tuple[Array, ...] = ()
-        self._arguments: tuple[Any, ...] = ()
         self._set_up()
         self.ensure_slots(0)
         self._mend = {
@@ -168,10 +112,7 @@ class Evaluation:
         }
 
     def _set_up(self) -> None:
-        self._set("window", 0 if self.window is None else self.window)
-        self._set("timed", self.window is not None)
         self._set("count_window", 0 if self.count_window is None else min(self.count_window, SPAN_LIMIT + 1))
-        self._set("consume", CONSUME[self.consume])
         self._set("limit", ALL if self.limit is None else self.limit)
         self._set("sample", self.sample or 0)
         self._set("letter_mask", self.table.letter_mask)
@@ -197,15 +138,10 @@ class Evaluation:
         Raises LimitError past ROW_LIMIT events, SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT. O(n) and the output, plus O(live state) per segment.
         """
         rows = len(letters)
-        if rows > ROW_LIMIT:
-            raise LimitError(f"a batch has {rows} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
-        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
-        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
-        if len(slots):
-            self.ensure_slots(int(slots.max()) + 1)
-        self.marked = np.zeros(rows, np.uint8)
         # Record 0 is the workplace of the segments that are not kept.
-        records = np.where(slots < 0, np.int32(-1), slots + np.int32(1)).astype(np.int32, copy=False)
+        cuts, records = self._segments(letters, cuts, slots, workplace=-1)
+        self.ensure_slots(int(records.max(initial=0)))
+        self.marked = np.zeros(rows, np.uint8)
         self._batch = (self.table.begin(letters), np.ascontiguousarray(times, np.int64), cuts, records)
         for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", continued)):
             self._set(name, value)
@@ -289,19 +225,9 @@ class Evaluation:
         return int((self.records[:, self.column["cells_mask"]] + 1).sum())
 
     @property
-    def triggers(self) -> int:
-        """Events that ended at least one match."""
-        return self._get("triggers")
-
-    @property
     def matches(self) -> int:
         """Matches given."""
         return self._get("matches")
-
-    @property
-    def skipped(self) -> int:
-        """Events that changed nothing and were passed without a step."""
-        return self._get("skipped")
 
     @property
     def unions(self) -> int:
@@ -340,12 +266,6 @@ class Evaluation:
         self._grow_lists(max(count, self._get("list_count")), max(entries, self._get("list_length")))
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
-
-    def _get(self, name: str) -> int:
-        return int(self._vector[self.field[name]])
-
-    def _set(self, name: str, value: int) -> None:
-        self._vector[self.field[name]] = value
 
     def _blank(self) -> Array:
         row = np.zeros(len(self.column), np.int64)

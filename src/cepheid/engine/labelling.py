@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.automata.supports import FIRST, LAST, labelling, shown_variables
-from cepheid.engine.evaluation import Chunk, Evaluation
+from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.letters import DIRECT_BITS
 from cepheid.engine.pools import ragged
+from cepheid.engine.running import Chunk
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from cepheid.automata.supports import shown_variables
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Layout, Ring
 from cepheid.engine.domination import TABLE_ENTRIES, TOP, DominationTable
-from cepheid.engine.evaluation import ALL
 from cepheid.engine.pools import power_of_two, ragged
+from cepheid.engine.running import ALL
 from cepheid.engine.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportSizes
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.program import Program
     from cepheid.engine.domination import Configuration, Macro
-    from cepheid.engine.evaluation import Chunk
+    from cepheid.engine.running import Chunk
     from cepheid.language.syntax import Consumption
 
 Array = np.ndarray[Any, Any]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cepheid.engine.planner import Compiled
-    from cepheid.engine.trackers import Running
+    from cepheid.engine.running import Running
 
 MATCH_GRAPH, NEXT, LAST, MAXIMAL, PER_END, COUNT = "match graph", "next", "last", "maximal", "per end", "count"
 

@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from cepheid.automata.program import Program
 from cepheid.automata.transform import hide, project
-from cepheid.engine.evaluation import Chunk, Evaluation, collect
+from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.order import earlier
 from cepheid.engine.pools import ragged
+from cepheid.engine.running import Chunk, collect
 from cepheid.engine.trackers import Trackers
 from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption

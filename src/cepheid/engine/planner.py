@@ -33,7 +33,7 @@ from cepheid.logical.rewrite import rewrite
 
 if TYPE_CHECKING:
     from cepheid.engine.methods import Guarantee
-    from cepheid.engine.trackers import Running
+    from cepheid.engine.running import Running
     from cepheid.logical.plan import Interval, Pattern, QueryPlan
     from cepheid.schema import EventSchema
 

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
-from cepheid.engine.evaluation import collect
 from cepheid.engine.inputs import check_order, table_of, time_number, times_of, without_views
 from cepheid.engine.keys import group, key_codes
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import measured
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.payload import KeyIndex, Payload, decoded
+from cepheid.engine.running import collect
 from cepheid.errors import InputError, LimitError, SchemaError, SnapshotError, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.logical.times import MAX_STEPS
@@ -31,8 +31,8 @@ from cepheid.schema import NANOSECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cepheid.engine.evaluation import Chunk
     from cepheid.engine.planner import Compiled
+    from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
 

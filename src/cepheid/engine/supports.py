@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
-from cepheid.engine.evaluation import ALL, CONSUME, ROW_LIMIT, SHRINK_FROM, SHRINK_RATIO
 from cepheid.engine.labelling import Labelling, SupportChunk
 from cepheid.engine.letters import LetterCodes
 from cepheid.engine.pools import ragged
-from cepheid.errors import LimitError, SnapshotError
-from cepheid.kernel import kernel
+from cepheid.engine.running import ALL, SHRINK_FROM, SHRINK_RATIO, KernelRun
+from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.program import Program
     from cepheid.engine.blocks import Layout
-    from cepheid.engine.evaluation import Chunk
+    from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
 
@@ -90,7 +89,7 @@ class SupportSizes:
     codes: int = CODE_LIMIT
 
 
-class SupportEvaluation(ABC):
+class SupportEvaluation(KernelRun, ABC):
     """The run state of one strategy over any number of partitions; arguments and interface as those of `Evaluation`.
 
     program: see `Labelling`. Memory is bounded by the marked events of the window, without a window by all marked events.
@@ -109,33 +108,19 @@ class SupportEvaluation(ABC):
         variant: str | None = None,
         sizes: SupportSizes | None = None,
     ) -> None:
+        super().__init__(self.kernel_name, window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
         self.sizes = sizes or SupportSizes()
         self.program = program
-        self.window = window
-        self.count_window = count_window
-        self.consume = consume
-        self.limit = limit
-        self.kernel = kernel(self.kernel_name, variant)
-        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
         self.codes = LetterCodes(program.bits)
         self.labelling = Labelling(program, variant=variant)
         self.blocks = Blocks(self._layout(), places=self.sizes.places)
-        self.marked: Array = np.zeros(0, np.uint8)
-        self.events = 0
         self.matches = 0
-        self._vector: Array = np.zeros(len(self.field), np.int64)
         self._outputs(self.sizes.supports, self.sizes.positions)
-        self._batch: tuple[Array, ...] = ()
-        self._arguments: tuple[Any, ...] = ()
         self._mend: dict[str, Callable[[], None]] = {
             "letter": self._mend_letter,
             "output": self._mend_output,
             "ring": self._mend_ring,
         }
-        self._set("window", 0 if window is None else window)
-        self._set("timed", window is not None)
-        self._set("count_window", 0 if count_window is None else count_window)
-        self._set("consume", CONSUME[consume])
         self._set("limit", ALL if limit is None else limit)
         self._set("letter_mask", self.codes.letter_mask)
 
@@ -175,11 +160,7 @@ class SupportEvaluation(ABC):
     ) -> None:
         """Read a batch; `sink` gets the matches that end in it. Arguments, order and errors as for `Evaluation.feed`."""
         count = len(letters)
-        if count > ROW_LIMIT:
-            raise LimitError(f"a batch has {count} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
-        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
-        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
-        rows = np.where(slots < 0, np.int32(0), slots + np.int32(1)).astype(np.int32, copy=False)
+        cuts, rows = self._segments(letters, cuts, slots, workplace=0)
         if len(rows):
             self.blocks.ensure(int(rows.max()) + 1)
             self.blocks.open(rows)
@@ -235,16 +216,6 @@ class SupportEvaluation(ABC):
         """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
         reserved = self.blocks.words
         return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
-
-    @property
-    def triggers(self) -> int:
-        """Events that ended at least one match."""
-        return self._get("triggers")
-
-    @property
-    def skipped(self) -> int:
-        """Events that changed nothing and were passed without a step."""
-        return self._get("skipped")
 
     @property
     def slots(self) -> int:
@@ -310,12 +281,6 @@ class SupportEvaluation(ABC):
         return oldest
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
-
-    def _get(self, name: str) -> int:
-        return int(self._vector[self.field[name]])
-
-    def _set(self, name: str, value: int) -> None:
-        self._vector[self.field[name]] = value
 
     def _refresh(self) -> None:
         """Collect the arguments of the kernel: arrays are replaced when they grow."""

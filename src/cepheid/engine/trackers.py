@@ -7,12 +7,13 @@ it; a partition costs one number. They see the whole stream: windows, consumptio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cepheid.engine.letters import LetterCodes
 from cepheid.engine.pools import power_of_two
+from cepheid.engine.running import Around, Running
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import kernel
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.automaton import Tracker
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluation import Chunk
+    from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
 
@@ -189,116 +190,6 @@ def _damaged(section: str) -> SnapshotError:
     return SnapshotError(
         f"the snapshot is damaged: its section `{section}` does not fit", help="use another snapshot, or start again without it"
     )
-
-
-class Running(Protocol):
-    """What batch, recognizer and workers ask of an evaluation; see `cepheid.engine.evaluation.Evaluation`."""
-
-    @property
-    def marked(self) -> Array:
-        """uint8 per row of the last batch: 1 where the event may appear in a match."""
-
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch."""
-
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots."""
-
-    def expire(self, time: int) -> Array:
-        """Free what no match can go on with; returns the idle slots."""
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-
-    def memory_usage(self) -> int:
-        """Bytes of the run state."""
-
-    def dump(self) -> dict[str, bytes]:
-        """The live state as named sections."""
-
-    def load(self, sections: Mapping[str, bytes]) -> None:
-        """Go on, fresh, from what `dump` gave."""
-
-    @property
-    def wasteful(self) -> bool:
-        """Whether a fresh instance with the same state would need much less memory."""
-
-    @property
-    def triggers(self) -> int:
-        """Events that ended at least one match."""
-
-    @property
-    def matches(self) -> int:
-        """Matches given."""
-
-    @property
-    def skipped(self) -> int:
-        """Events passed without a step."""
-
-
-class Around:
-    """An evaluation around another one: everything but `feed` is the inner one's."""
-
-    def __init__(self, evaluation: Running) -> None:
-        self.evaluation = evaluation
-
-    @property
-    def marked(self) -> Array:
-        """uint8 per row of the last batch: 1 where the event may appear in a match."""
-        return self.evaluation.marked
-
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots."""
-        self.evaluation.release(slots)
-
-    def expire(self, time: int) -> Array:
-        """Free what no match can go on with; returns the idle slots."""
-        return self.evaluation.expire(time)
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        self.evaluation.ensure_slots(count)
-
-    def memory_usage(self) -> int:
-        """Bytes of the run state."""
-        return self.evaluation.memory_usage()
-
-    def dump(self) -> dict[str, bytes]:
-        """The live state as named sections."""
-        return self.evaluation.dump()
-
-    def load(self, sections: Mapping[str, bytes]) -> None:
-        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        self.evaluation.load(sections)
-
-    @property
-    def wasteful(self) -> bool:
-        """Whether a fresh instance with the same state would need much less memory."""
-        return self.evaluation.wasteful
-
-    @property
-    def triggers(self) -> int:
-        """Events that ended at least one match."""
-        return self.evaluation.triggers
-
-    @property
-    def matches(self) -> int:
-        """Matches given."""
-        return self.evaluation.matches
-
-    @property
-    def skipped(self) -> int:
-        """Events passed without a step."""
-        return self.evaluation.skipped
 
 
 class Tracked(Around):

@@ -26,8 +26,8 @@ from cepheid.schema import EventSchema
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cepheid.engine.evaluation import Chunk
     from cepheid.engine.planner import Compiled
+    from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
 

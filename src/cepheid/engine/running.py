@@ -1,0 +1,232 @@
+"""What all evaluations share: the interface that batch, recognizer and Spark's tasks drive, the matches that come out, the loop around a kernel.
+
+An evaluation is the run state of one program over any number of partitions; `methods` says which there are. `Around` is one around another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from cepheid.engine.counts import joined
+from cepheid.errors import LimitError
+from cepheid.kernel import kernel
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+Array = np.ndarray[Any, Any]
+
+ALL = 1 << 62
+"""Matches per trigger when no limit is given."""
+
+CONSUME = {Consumption.NONE: 0, Consumption.PARTITION: 1, Consumption.ANY: 2}
+"""Consumption as the kernels have it in their vector."""
+
+ROW_LIMIT = 1 << 30
+"""Greatest number of events in one call of `Evaluation.feed`."""
+
+SHRINK_FROM = 1 << 20
+"""Bytes of the match graphs below which their memory is kept for later."""
+
+SHRINK_RATIO = 4
+"""Memory is given back once more than this many times what is in use is reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive matches; the arrays belong to the receiver and are never written again.
+
+    offsets: int64, n + 1; match k is positions[offsets[k]:offsets[k + 1]]. positions: int64, 0-based positions in the partition, ascending
+    per match. labels: uint16, parallel to positions. segments: int32, n: which segment of the call the match ended in. counts (COUNT(*) only):
+    uint64, (n, limbs), least limb first, limbs >= 2: each is the number of matches of a trigger, whose one mark is its event.
+    """
+
+    offsets: Array
+    positions: Array
+    labels: Array
+    segments: Array
+    counts: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+
+def collect(chunks: Sequence[Chunk]) -> Chunk:
+    """The chunks of an evaluation as one; a single one is passed on without a copy."""
+    if len(chunks) == 1:
+        return chunks[0]
+    offsets = np.concatenate([np.zeros(1, np.int64), *(np.diff(chunk.offsets) for chunk in chunks)]).cumsum()
+    empty = {"positions": np.int64, "labels": np.uint16, "segments": np.int32}
+    fields = {name: np.concatenate([np.zeros(0, kind), *(getattr(chunk, name) for chunk in chunks)]) for name, kind in empty.items()}
+    counts = [chunk.counts for chunk in chunks if chunk.counts is not None]
+    return Chunk(offsets, **fields, counts=joined(counts) if counts else None)
+
+
+class Running(Protocol):
+    """What batch, recognizer and workers ask of an evaluation; see `cepheid.engine.evaluation.Evaluation`."""
+
+    @property
+    def marked(self) -> Array:
+        """uint8 per row of the last batch: 1 where the event may appear in a match."""
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch."""
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots."""
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state as named sections."""
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, fresh, from what `dump` gave."""
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+
+    @property
+    def skipped(self) -> int:
+        """Events passed without a step."""
+
+
+class Around:
+    """An evaluation around another one: everything but `feed` is the inner one's."""
+
+    def __init__(self, evaluation: Running) -> None:
+        self.evaluation = evaluation
+
+    @property
+    def marked(self) -> Array:
+        """uint8 per row of the last batch: 1 where the event may appear in a match."""
+        return self.evaluation.marked
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+        self.evaluation.release(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots."""
+        return self.evaluation.expire(time)
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.evaluation.ensure_slots(count)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return self.evaluation.memory_usage()
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state as named sections."""
+        return self.evaluation.dump()
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        self.evaluation.load(sections)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+        return self.evaluation.wasteful
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self.evaluation.triggers
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+        return self.evaluation.matches
+
+    @property
+    def skipped(self) -> int:
+        """Events passed without a step."""
+        return self.evaluation.skipped
+
+
+class KernelRun:
+    """An evaluation by one kernel: its vector of numbers, by name, with the bounds of the matches in it.
+
+    name, variant: of the kernel. window, count_window, consume, limit: see `cepheid.engine.evaluation.Evaluation`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        window: int | None,
+        count_window: int | None,
+        consume: Consumption,
+        limit: int | None,
+        variant: str | None,
+    ) -> None:
+        self.window = window
+        self.count_window = count_window
+        self.consume = consume
+        self.limit = limit
+        self.kernel = kernel(name, variant)
+        self.field = {field: place for place, field in enumerate(self.kernel.FIELDS)}
+        self.marked: Array = np.zeros(0, np.uint8)
+        self.events = 0
+        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._batch: tuple[Array, ...] = ()
+        self._arguments: tuple[Any, ...] = ()
+        for field, value in (("window", window), ("timed", window is not None), ("count_window", count_window)):
+            self._set(field, value or 0)
+        self._set("consume", CONSUME[consume])
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self.field[name]])
+
+    def _set(self, name: str, value: int) -> None:
+        self._vector[self.field[name]] = value
+
+    def _segments(self, letters: Array, cuts: Array | None, slots: Array | None, *, workplace: int) -> tuple[Array, Array]:
+        """Where the segments of a batch start, and the record of each: slot + 1, and `workplace` where the partition is not kept."""
+        if len(letters) > ROW_LIMIT:
+            raise LimitError(f"a batch has {len(letters)} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
+        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
+        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
+        return cuts, np.where(slots < 0, np.int32(workplace), slots + np.int32(1)).astype(np.int32, copy=False)
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self._get("triggers")
+
+    @property
+    def skipped(self) -> int:
+        """Events that changed nothing and were passed without a step."""
+        return self._get("skipped")
