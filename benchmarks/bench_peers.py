@@ -44,7 +44,11 @@ class Case:
     peers: dict[str, tuple[str, int, int]]
 
 
-FLINK, FLINK_CEP, PANDAS, SIDDHI, CORE = "flink", "flink_cep", "pandas_match_recognize", "siddhi", "core"
+FLINK, TUNED, FLINK_CEP = "flink", "flink_tuned", "flink_cep"
+PANDAS, SIDDHI, CORE = "pandas_match_recognize", "siddhi", "core"
+FOLDERS = {TUNED: FLINK}
+ENVIRONMENTS = {TUNED: FLINK, FLINK_CEP: FLINK}
+"""Whose program and environment a peer uses, where it has none of its own."""
 
 CASES = (
     Case(
@@ -54,6 +58,7 @@ CASES = (
         EVENTS,
         {
             FLINK: ("strict", 1_000_000, 50_000),
+            TUNED: ("strict_tuned", 1_000_000, 50_000),
             FLINK_CEP: ("strict", 200_000, 20_000),
             PANDAS: ("strict", 1_000_000, 1_000),
             SIDDHI: ("strict", 2_000_000, 200_000),
@@ -67,6 +72,7 @@ CASES = (
         EVENTS,
         {
             FLINK: ("next", 1_000_000, 50_000),
+            TUNED: ("next_tuned", 1_000_000, 50_000),
             FLINK_CEP: ("next", 1_000_000, 50_000),
             PANDAS: ("next", 20_000, 1_000),
             SIDDHI: ("next", 2_000_000, 200_000),
@@ -80,6 +86,7 @@ CASES = (
         EVENTS,
         {
             FLINK: ("next", 5_000, 1_000),
+            TUNED: ("next_tuned", 5_000, 1_000),
             FLINK_CEP: ("next", 100_000, 10_000),
             PANDAS: ("next", 1_000, 500),
             SIDDHI: ("next", 2_000_000, 200_000),
@@ -124,9 +131,8 @@ def stream(name: str) -> Path:
 
 
 def interpreter(peer: str) -> Path:
-    """The Python of a peer's environment (Flink's two programs share one), or our own."""
-    environment = {FLINK_CEP: FLINK}.get(peer, peer)
-    return Path(sys.executable) if peer == "cepheid" else FOLDER / f".venv-{environment}" / "bin" / "python"
+    """The Python of a peer's environment, or our own."""
+    return Path(sys.executable) if peer == "cepheid" else FOLDER / f".venv-{ENVIRONMENTS.get(peer, peer)}" / "bin" / "python"
 
 
 def run(peer: str, query: str, path: Path, events: int, warm_up: int, *, timeout: float) -> dict[str, Any]:
@@ -137,7 +143,7 @@ def run(peer: str, query: str, path: Path, events: int, warm_up: int, *, timeout
     numbers = ["--events", str(events), "--warm-up", str(warm_up)]
     command = [
         str(python),
-        str(FOLDER / peer / "run.py"),
+        str(FOLDER / FOLDERS.get(peer, peer) / "run.py"),
         "--query",
         query,
         "--stream",
@@ -228,18 +234,18 @@ def measure(case: Case, only: list[str] | None, *, timeout: float, repeat: int) 
         print(f"{case.name}: {peer}, {events:,} events", file=sys.stderr)
         figures = {"peer": peer, "query": query, **run(peer, query, path, events, warm_up, timeout=timeout)}
         if "cpu_seconds" in figures and "cpu_seconds" in own[own_query]:
-            mine = "from_file_events_per_cpu_second" if peer == FLINK else "events_per_cpu_second"
+            mine = "from_file_events_per_cpu_second" if peer in {FLINK, TUNED} else "events_per_cpu_second"
             figures["ratio"] = round(own[own_query][mine] / figures["events_per_cpu_second"], 1)
             figures["comparison"] = compare(peer, query, own_query, events)
-            if peer == FLINK:
-                figures |= without_reading(figures, own[own_query], path, warm_up, timeout=timeout)
+            if peer in {FLINK, TUNED}:
+                figures |= without_reading(peer, figures, own[own_query], path, warm_up, timeout=timeout)
         peers.append(figures)
     return {"case": case.name, "stream": case.stream, "cepheid": own, "peers": peers}
 
 
-def without_reading(figures: dict[str, Any], own: dict[str, Any], path: Path, warm_up: int, *, timeout: float) -> dict[str, Any]:
+def without_reading(peer: str, figures: dict[str, Any], own: dict[str, Any], path: Path, warm_up: int, *, timeout: float) -> dict[str, Any]:
     """Flink's figures less those of a run that reads the same events and drops them, against our query from memory."""
-    reading = run(FLINK, "read", path, figures["events"], warm_up, timeout=timeout)
+    reading = run(peer, "read_tuned" if peer == TUNED else "read", path, figures["events"], warm_up, timeout=timeout)
     cpu = figures["cpu_seconds"] - reading["cpu_seconds"]
     if cpu <= 0:  # a few thousand events: less than the clock's noise
         return {"reading_cpu_seconds": reading["cpu_seconds"]}
@@ -251,7 +257,7 @@ def without_reading(figures: dict[str, Any], own: dict[str, Any], path: Path, wa
 def main() -> None:
     """Measure, print, record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=[FLINK, FLINK_CEP, PANDAS, SIDDHI, CORE])
+    parser.add_argument("--only", nargs="*", choices=[FLINK, TUNED, FLINK_CEP, PANDAS, SIDDHI, CORE])
     parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--repeat", type=int, default=3, help="runs of ours; a peer runs once")
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of events: less for a trial")
