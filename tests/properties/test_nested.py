@@ -34,7 +34,7 @@ REFUSED = 0.1
 def drawn(group: str, cases: int, seed: int) -> tuple[list[Case], Counter[str]]:
     """The cases that the engine takes and that have a strategy inside; and how many were taken, refused by a limit, or not supported."""
     taken, counts = [], Counter[str]()
-    wanted = max(cases // 4, 10)
+    wanted = max(cases // 6, 10)
     for case in draw(GROUPS[group], count=wanted * 2, seed=seed, longest=10):
         if sum(counts.values()) == wanted:
             break

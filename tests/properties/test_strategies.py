@@ -162,7 +162,7 @@ EQUAL = (
 
 @pytest.mark.parametrize("pattern", EQUAL)
 def test_keys_from_equalities(pattern: str, cases: int, seed: int) -> None:
-    for number in range(max(cases // 20, 5)):
+    for number in range(max(cases // 40, 5)):
         events = generators.table(generators.random_stream(random.Random(f"{seed}/{pattern}/{number}"), most=11))
         for select in ("NXT *", "LAST *", "MAX *", "ANY *", "NXT y", "COUNT(*)", "MAX COUNT(*)"):
             query = cepheid.query(f"SELECT {select} WHERE {pattern}")
