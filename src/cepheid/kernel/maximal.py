@@ -451,6 +451,9 @@ def run(
                         if sp >= stack_room or d >= path_room:
                             rc = 9
                             break
+                        if node < head:  # a run of a live start is alive, each link leads to an earlier node: so every walk ends
+                            rc = 10
+                            break
                         w = nodes + ((node & mask) << 2)
                         x = words[w + 1]
                         if x == -2:
