@@ -350,7 +350,7 @@ def test_times_of_different_units_meet_in_the_finer_one():
 @pytest.mark.parametrize(
     ("text", "what", "under"),
     [
-        ("SELECT * WHERE NXT((A ; B) WITHIN 5)", "a time window on a sub-pattern", None),
+        ("SELECT * WHERE C ; NXT((A ; B) WITHIN 5)", "a time window on a sub-pattern", None),
         ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
         ("SELECT * WHERE A ;[<= 5] B", "a time gap", None),
         ("SELECT * WHERE A+[<= 5]", "a time gap in an iteration", None),

@@ -108,7 +108,7 @@ METHODS: dict[str, Method] = {
     PER_END: Method(
         start=lambda compiled, **options: PerEnd(compiled.program, **_bounds(compiled), **options),
         guarantee=lambda compiled: Guarantee(
-            evaluation=f"{compiled.plan.strategy.value} end by end: each trigger reads its window again, by the strategy's automaton",
+            evaluation="strategy chosen end by end: each trigger reads its window again, by the strategy's automaton",
             update="O(m) per event, and O(events of the window) per trigger",
             state=_state(compiled, "events that can matter"),
             delay="output-linear after the trigger's window is read",

@@ -149,32 +149,38 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         rewritten = rewrite(plan)
         pattern, bounds = hoist(rewritten.pattern)
         consume = plan.consume if rewritten.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
-        windowless = bounds == Bounds() and consume is Consumption.NONE
-        program, method = choose(plan, pattern, windowless=windowless)
+        strategy = plan.strategy
+        unbounded = bounds == Bounds() and consume is Consumption.NONE
+        if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):
+            # `SELECT * WHERE NXT(p)` is `SELECT NXT * WHERE p`, which has windows.
+            strategy = pattern.strategy
+            pattern, bounds = hoist(pattern.pattern)
+            unbounded = bounds == Bounds()
+        program, method = choose(plan, strategy, pattern, unbounded=unbounded)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
     return Compiled(plan, rewritten, program, method, bounds.window, bounds.count, consume, min(limits, default=None))
 
 
-def choose(plan: QueryPlan, pattern: Pattern, *, windowless: bool) -> tuple[Program, str]:
-    """The program and the method of evaluation for a pattern without its windows: the table of engine.md, section 4.
+def choose(plan: QueryPlan, strategy: Strategy, pattern: Pattern, *, unbounded: bool) -> tuple[Program, str]:
+    """The program and the method of evaluation for a strategy over a pattern without its windows: the table of engine.md, section 4.
 
-    windowless: neither windows nor consumption bound where a match may start. Raises as `construct`.
+    unbounded: neither windows nor consumption bound where a match may start. Raises as `construct`.
     """
     # Measures and COUNT(*) are about the whole mapping of a match, SELECT's variables about its projection.
     shown = None if plan.measures or plan.count else plan.variables
-    if plan.strategy not in SUPPORT_METHODS:
-        program = program_of(pattern, plan.schema, variables=shown, strategy=plan.strategy)
+    if strategy not in SUPPORT_METHODS:
+        program = program_of(pattern, plan.schema, variables=shown, strategy=strategy)
         return program, COUNT if plan.count else MATCH_GRAPH
     # A strategy compares what matches mark, before SELECT's projection.
     whole = program_of(pattern, plan.schema, variables=None, strategy=Strategy.ALL)
     if WaitingAutomaton.of(whole.automaton) is not None:
         variables = frozenset().union(*whole.label_sets) if shown is None else frozenset(shown)
-        return SupportProgram(whole.automaton, variables), SUPPORT_METHODS[plan.strategy]
-    if windowless:
-        return strategy_program(pattern, plan.schema, variables=shown, strategy=plan.strategy), COUNT if plan.count else MATCH_GRAPH
-    return end_program(whole, variables=shown, strategy=plan.strategy), PER_END
+        return SupportProgram(whole.automaton, variables), SUPPORT_METHODS[strategy]
+    if unbounded:
+        return strategy_program(pattern, plan.schema, variables=shown, strategy=strategy), COUNT if plan.count else MATCH_GRAPH
+    return end_program(whole, variables=shown, strategy=strategy), PER_END
 
 
 # ------------------------------------------------------------------------------------------------------------------------- windows

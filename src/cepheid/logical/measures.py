@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.language import syntax
+from cepheid.language.syntax import Strategy
 from cepheid.logical import functions, types, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
@@ -83,6 +84,8 @@ def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, 
         raise context.error("COUNT(*) stands beside other targets", star.span, "it counts the matches of a trigger: write it alone")
     if query.limit is not None:
         raise context.error("COUNT(*) with LIMIT: matches are counted, not enumerated", star.span, "leave LIMIT out")
+    if query.strategy is Strategy.ANY:
+        raise context.error("COUNT(*) with ANY: every trigger has one match", star.span, "leave ANY out to count all of them")
     if star.name is not None and star.name != "count":
         raise context.error("COUNT(*) cannot be renamed", context.word(star.span, star.name), "its column is `count`")
     return Targets(count=True)
