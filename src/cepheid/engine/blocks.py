@@ -360,9 +360,14 @@ class Blocks:
 
 
 def _copy_ring(old: Array, before: Array, new: Array, after: Array, width: int) -> None:
-    numbers = np.arange(before[HEAD], before[TAIL])[:, None]
-    column = np.arange(width)
-    new[after[DATA] + (numbers & after[MASK]) * width + column] = old[before[DATA] + (numbers & before[MASK]) * width + column]
+    """The entries of a ring in stretches that wrap in neither block: at most three, and nothing is allocated."""
+    number, tail = int(before[HEAD]), int(before[TAIL])
+    while number < tail:
+        source, target = number & int(before[MASK]), number & int(after[MASK])
+        count = min(tail - number, int(before[MASK]) + 1 - source, int(after[MASK]) + 1 - target)
+        begin, end = int(before[DATA]) + source * width, int(after[DATA]) + target * width
+        new[end : end + count * width] = old[begin : begin + count * width]
+        number += count
 
 
 def _check_dates(positions: Array, counts: Array, following: Array) -> None:
