@@ -35,6 +35,9 @@ LIST_LIMIT = 1 << 29
 CHUNK_MATCHES = 1 << 18
 """Most matches per chunk. PERF: positions then take over 4 MB, from where on numpy asks for huge pages; 0.15 s instead of 0.6 s for 1 GB."""
 
+CHUNK_POSITIONS = 1 << 22
+"""Positions that a chunk of matches has at most, but for one match that has more by itself."""
+
 FIRST_CHUNK = 1 << 10  # matches; the buffers grow to CHUNK_MATCHES in an evaluation that needs it
 
 
@@ -355,7 +358,8 @@ class Evaluation(KernelRun):
         )
         if full and (sink is not None or room < self._most_chunk):
             room = min(2 * room, self._most_chunk)
-            self._outputs(room, room * positions * 21 // (matches * 20) + 1)  # as long as these matches and 5 % more
+            wanted = room * positions * 21 // (matches * 20) + 1  # as long as these matches and 5 % more
+            self._outputs(room, min(wanted, max(position_room, CHUNK_POSITIONS)))
         elif sink is not None:
             arrays = (arrays[0].copy(), arrays[1].copy(), arrays[2].copy(), arrays[3].copy())
         if sink is not None:

@@ -79,12 +79,16 @@ SHARED_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class SupportSizes:
-    """First sizes of the growing arrays; tests make them tiny. places: entries of a new ring. most_supports: of one chunk."""
+    """First sizes of the growing arrays; tests make them tiny.
+
+    places: entries of a new ring. most_supports, most_positions: of one chunk (a longer support is one chunk).
+    """
 
     places: int = 4
     supports: int = 1 << 10
     most_supports: int = 1 << 16
     positions: int = 1 << 13
+    most_positions: int = 1 << 20
     scratch: int = 1 << 8
     codes: int = CODE_LIMIT
 
@@ -316,7 +320,8 @@ class SupportEvaluation(KernelRun, ABC):
         self._set("buffered_positions", 0)
         room = len(segments)
         if room < self.sizes.most_supports and 2 * max(supports * len(places), positions * room) > room * len(places):
-            self._outputs(2 * room, max(2 * len(places), positions * 2 * room // supports))
+            wanted = max(2 * len(places), positions * 2 * room // supports)
+            self._outputs(2 * room, min(wanted, max(len(places), self.sizes.most_positions)))
         found = self.labelling.label(chunk.letters, chunk.offsets, chunk.positions, chunk.segments, self.limit)
         self.matches += len(found)
         if sink is not None and len(found):
