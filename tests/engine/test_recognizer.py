@@ -209,6 +209,29 @@ def test_memory_does_not_grow_with_the_stream(text, keys, monkeypatch):
     assert recognizer._payload.events.num_rows < 3000
 
 
+@pytest.mark.parametrize("pattern", ["A+ AS x ; B AS y", "(A+ AS x : A) ; B AS y"])
+@pytest.mark.parametrize("select", ["ANY *", "NXT *", "LAST *", "MAX *", "NXT COUNT(*)", "COUNT(*)"])
+@pytest.mark.parametrize("clauses", ["CONSUME BY ANY", "PARTITION BY k CONSUME BY PARTITION", "PARTITION BY k CONSUME BY ANY"])
+def test_what_is_used_up_is_given_back_without_a_window(select, pattern, clauses, monkeypatch):
+    monkeypatch.setattr(payload_module, "LEAST_COMPACTION", 64)
+    query = cepheid.query(f"SELECT {select} WHERE {pattern} {clauses}")
+    tables = list(stream(100, 3))
+    recognizer = query.recognizer(SCHEMA)
+    usage, kept, found = [], [], []
+    for number, table in enumerate(tables):
+        found += recognizer.push(table)
+        usage.append(recognizer.memory_usage())
+        kept.append(recognizer._payload.events.num_rows)
+        if number % 30 == 29:
+            recognizer.restore(recognizer.snapshot())
+    assert max(usage[50:]) <= 1.2 * max(usage[:50])
+    assert max(kept) < 1000
+    assert len(recognizer.snapshot()) < 60_000
+    whole = list(query.run(pa.concat_tables(tables)))
+    assert found == whole
+    assert "*)" in select or [match["x"] for match in found] == [match["x"] for match in whole]
+
+
 def test_compaction_changes_no_match(monkeypatch):
     monkeypatch.setattr(payload_module, "LEAST_COMPACTION", 8)
     monkeypatch.setattr(payload_module, "MANY_CHUNKS", 3)

@@ -129,20 +129,32 @@ class Payload:
         rows: Array = order[np.searchsorted(keys, _joined(slots, positions), "right") - 1]
         return rows
 
-    def compact(self, seen: Array, *, window: int | None, count_window: int | None, now: int, at_once: bool = False) -> None:
+    def compact(
+        self,
+        seen: Array,
+        *,
+        window: int | None,
+        count_window: int | None,
+        now: int,
+        consumed: Array | int | None = None,
+        at_once: bool = False,
+    ) -> None:
         """Drop events that no later match can show, once more than half are such; amortized O(1) per event.
 
-        seen: events of each slot so far. now: the least time that a later event can have. at_once: look now, and not only once the number of
-        events has doubled.
+        seen: events of each slot so far. now: the least time that a later event can have. consumed: the place in the stream up to
+        which events are used up, for each slot or for all; None: none ever are. at_once: look now, and not only once the number of events has
+        doubled.
         """
         least = LEAST_COMPACTION if at_once else 2 * self._after_compaction
-        if len(self.slots) < least or (window is None and count_window is None):
+        if len(self.slots) < least or (window is None and count_window is None and consumed is None):
             return
         alive = np.ones(len(self.slots), np.bool_)
         if window is not None:
             alive &= self.times >= now - window
         if count_window is not None:
             alive &= self.positions > seen[self.slots] - count_window
+        if consumed is not None:
+            alive &= self.places > (consumed if isinstance(consumed, int) else consumed[self.slots])
         count = int(np.count_nonzero(alive))
         if 2 * count < len(alive):
             self.keep(alive)

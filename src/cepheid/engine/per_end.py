@@ -110,7 +110,7 @@ class PerEnd:
         self.limit = limit
         self.sizes = sizes or PerEndSizes()
         spans = Program(hide(project(program.automaton, ())))
-        self._spans = Evaluation(spans, window=window, count_window=count_window, limit=1, variant=variant)
+        self._spans = Evaluation(spans, window=window, count_window=count_window, consume=consume, limit=1, variant=variant)
         self._chosen = Evaluation(program.chosen, limit=limit, variant=variant)
         trackers = program.chosen.trackers[len(program.trackers) + 1 :]
         self._trackers = Trackers(trackers, bits=program.bits + 1, variant=variant) if trackers else None

@@ -64,6 +64,9 @@ class Recognizer:
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness)
         self._intact = True
         self._latest = NEVER
+        # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
+        # says it again.
+        self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(compiled.consume, np.zeros(0, np.int64))
         self._events = 0
         self._pushes = 0
         self.null_keys = 0
@@ -182,7 +185,7 @@ class Recognizer:
         self._pushes += 1
         if self._pushes % IDLE_CHECK == 0:
             self._expire()
-        self._payload.compact(keys.seen, window=compiled.window, count_window=compiled.count_window, now=self._latest)
+        self._compact()
         return matches
 
     def _partitions(self, events: pa.Table) -> tuple[Array | None, Array, Array]:
@@ -208,6 +211,11 @@ class Recognizer:
             return self._nothing()
         mark_slots = np.repeat(slots[segments], np.diff(offsets))
         rows = payload.find(mark_slots, positions)
+        triggers = payload.places[rows[offsets[1:] - 1]]
+        if isinstance(self._consumed, int):
+            self._consumed = int(triggers.max())
+        elif self._consumed is not None:
+            np.maximum.at(self._fitted(self._consumed), slots[segments], triggers)
         shown = payload.places[rows] if self.compiled.derived else positions
         partitions = keys = None
         if layout.keys:
@@ -230,7 +238,25 @@ class Recognizer:
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
             self._evaluation = compiled.evaluation(variant=self.variant)
             self._evaluation.load(evaluation.dump())
-        self._payload.compact(self._keys.seen, window=compiled.window, count_window=compiled.count_window, now=self._latest, at_once=True)
+        self._compact(at_once=True)
+
+    def _compact(self, *, at_once: bool = False) -> None:
+        compiled, seen, consumed = self.compiled, self._keys.seen, self._consumed
+        self._payload.compact(
+            seen,
+            window=compiled.window,
+            count_window=compiled.count_window,
+            now=self._latest,
+            consumed=self._fitted(consumed) if isinstance(consumed, np.ndarray) else consumed,
+            at_once=at_once,
+        )
+
+    def _fitted(self, consumed: Array) -> Array:
+        """What each slot has consumed, with room for the slots that there are."""
+        missing = len(self._keys.seen) - len(consumed)
+        if missing > 0:
+            self._consumed = consumed = np.append(consumed, np.full(missing, -1, np.int64))
+        return consumed
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 

@@ -19,6 +19,7 @@ from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
+from cepheid.language.syntax import Consumption
 from cepheid.logical.plan import Apply, Measure
 from cepheid.query import query
 from cepheid.schema import EventSchema
@@ -143,6 +144,8 @@ class Run:
         self.kept = Kept(self.layout.events)
         self.last: pa.RecordBatch | None = None
         self.base = 0
+        self.consumes = compiled.consume is not Consumption.NONE
+        self.fresh = 0  # least position of the open key that no match has used up
 
     def read(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The matches that end in a batch."""
@@ -164,7 +167,7 @@ class Run:
         events = self._events(batch, origins, cuts)
         for chunk in chunks:
             yield from self._output(chunk, batch, events, origins)
-        self._keep(events, times, origins, cuts, continued=continued)
+        self._keep(events, times, origins, cuts, chunks, continued=continued)
         self.base = batch.num_rows - int(origins[-1])
         self.last = batch.slice(batch.num_rows - 1)
 
@@ -230,10 +233,14 @@ class Run:
             arrays.append(pa.array(np.arange(batch.num_rows) - np.repeat(origins, lengths)))
         return pa.Table.from_arrays(arrays, schema=self.layout.events)
 
-    def _keep(self, events: pa.Table, times: Array, origins: Array, cuts: Array, *, continued: bool) -> None:
-        """Keep the marked events of the key that is still open, for matches that end in later batches."""
+    def _keep(self, events: pa.Table, times: Array, origins: Array, cuts: Array, found: list[Chunk], *, continued: bool) -> None:
+        """Keep the marked events of the key that is still open, for matches that end in later batches; `found` are this batch's."""
         if not (continued and len(cuts) == 1):
             self.kept.clear()
+            self.fresh = 0
+        for chunk in found if self.consumes else ():
+            if len(chunk.segments) and chunk.segments[-1] == len(cuts) - 1:
+                self.fresh = int(chunk.positions[-1]) + 1
         start = int(cuts[-1])
         rows = start + np.flatnonzero(self.evaluation.marked[start:])
         if len(rows):
@@ -242,7 +249,7 @@ class Run:
             position = len(times) - 1 - int(origins[-1])
             self.kept.drop(
                 time=None if self.window is None else int(times[-1]) - self.window,
-                position=None if self.count_window is None else position - self.count_window + 1,
+                position=max(self.fresh, 0 if self.count_window is None else position - self.count_window + 1),
             )
 
     # ------------------------------------------------------------------------------------------------------------------ what goes out
