@@ -22,7 +22,7 @@ from cepheid.automata.program import Program, program_of
 from cepheid.engine import count_blocks, definition
 from cepheid.engine import counting as module
 from cepheid.engine import counts as exact
-from cepheid.engine.counting import CountEvaluation, CountSizes
+from cepheid.engine.counting import Counting, CountSizes
 from cepheid.engine.matches import concatenate
 from cepheid.engine.planner import hoist
 from cepheid.engine.predicates import Predicates
@@ -246,7 +246,7 @@ def test_random_automata(variant, capsys):
         where = f"CEPHEID_SEED={SEED} case {number} variant {variant} {case}"
 
         def make(case=case, rng=rng):
-            return CountEvaluation(case.program, **case.bounds, variant=variant, sizes=tiny(rng))
+            return Counting(case.program, **case.bounds, variant=variant, sizes=tiny(rng))
 
         assert stored(case, rng, make) == case.expected, where
         if case.bounds["consume"] is not ANY:
@@ -283,7 +283,7 @@ def test_random_queries(variant):
         rewritten = rewrite(plan)
         pattern, bounds = hoist(rewritten.pattern)
         program = program_of(pattern, plan.schema, variables=None, strategy=plan.strategy)
-        run = CountEvaluation(program, window=bounds.window, count_window=bounds.count, consume=plan.consume, variant=variant)
+        run = Counting(program, window=bounds.window, count_window=bounds.count, consume=plan.consume, variant=variant)
         letters = Predicates(program.predicates, plan.schema).letters(events)
         rows = events.to_pylist()
         keys = [tuple(None if row[name] != row[name] else row[name] for name in rewritten.partition_by) for row in rows]
@@ -358,9 +358,9 @@ def counted(run, letters, times=None, **how):
 def test_long_streams(variant, name, width):
     program, letters = PROGRAMS[name], stream_of(300, f"{SEED} {name} {width}")
     wanted = counts_of(program, tuple(letters.tolist()), width)
-    run = CountEvaluation(program, count_window=width, variant=variant)
+    run = Counting(program, count_window=width, variant=variant)
     assert counted(run, letters) == wanted
-    by_time = CountEvaluation(program, window=2 * width - 2, variant=variant)
+    by_time = Counting(program, window=2 * width - 2, variant=variant)
     assert counted(by_time, letters, 2 * np.arange(len(letters))) == wanted
     assert (run.triggers, run.matches, run.events) == (len(wanted), len(wanted), len(letters))
     assert 0 < run.skipped < len(letters)
@@ -372,7 +372,7 @@ def test_no_window(variant, name):
     """Numbers grow without end, and all partitions with them."""
     program, letters = PROGRAMS[name], stream_of(300, 7)
     wanted = counts_of(program, tuple(letters.tolist()), len(letters))
-    assert counted(run := CountEvaluation(program, variant=variant), letters) == wanted
+    assert counted(run := Counting(program, variant=variant), letters) == wanted
     if name == "A;B;C":
         assert run.shape.size == 1
     else:
@@ -388,7 +388,7 @@ def test_numbers_widen_in_mid_stream(variant):
     small = counts_of(PLUS, tuple(letters.tolist()), 10)
     assert max(small.values()).bit_length() < 32
     assert max(wanted.values()).bit_length() > 64
-    run, found, sizes = CountEvaluation(PLUS, count_window=250, variant=variant), [{} for _ in range(3)], set()
+    run, found, sizes = Counting(PLUS, count_window=250, variant=variant), [{} for _ in range(3)], set()
     rng = random.Random(SEED)
     at = 0
     while at < len(letters):
@@ -398,7 +398,7 @@ def test_numbers_widen_in_mid_stream(variant):
         sizes.add(run.shape.size)
         at = to
         if rng.random() < 0.3:
-            sections, run = run.dump(), CountEvaluation(PLUS, count_window=250, variant=variant)
+            sections, run = run.dump(), Counting(PLUS, count_window=250, variant=variant)
             run.load(sections)
     assert found == [wanted] * 3
     assert len(sizes) > 1
@@ -413,12 +413,12 @@ def test_more_macro_states_than_bits(variant, window):
     letters[100:104] = 7
     wanted = counts_of(program, tuple(letters.tolist()), window or len(letters))
     assert len(wanted) > 5
-    run = CountEvaluation(program, count_window=window, variant=variant)
+    run = Counting(program, count_window=window, variant=variant)
     found = [{}]
     for start in range(0, len(letters), 50):
         feed(run, [[(0, int(letter), 0) for letter in letters[start : start + 50]]], found, [0], slots=np.zeros(1, np.int32))
         if start == 100:
-            sections, run = run.dump(), CountEvaluation(program, count_window=window, variant=variant)
+            sections, run = run.dump(), Counting(program, count_window=window, variant=variant)
             run.load(sections)
     assert found[0] == wanted
     assert len(run.table.macros) > 62
@@ -434,9 +434,9 @@ def test_dead_macro_states_are_collected(variant, window):
     program = Program(Automaton(8, 0, frozenset({7}), order(moves), tuple(Predicate(type=f"T{bit}") for bit in range(3))))
     letters = np.array(rng.choices(range(8), k=250), np.uint64)
     consume = PARTITION if window is None else NONE
-    run = CountEvaluation(program, count_window=window, consume=consume, variant=variant, sizes=CountSizes(collect=4))
+    run = Counting(program, count_window=window, consume=consume, variant=variant, sizes=CountSizes(collect=4))
     found = counted(run, letters)
-    free = CountEvaluation(program, count_window=window, consume=consume, variant=variant)
+    free = Counting(program, count_window=window, consume=consume, variant=variant)
     assert found == counted(free, letters)
     if window is not None:
         assert found == counts_of(program, tuple(letters.tolist()), window)
@@ -448,7 +448,7 @@ def test_the_variants_agree_to_the_bytes_of_a_snapshot():
     for bounds in ({"count_window": 50}, {"window": 30, "consume": PARTITION}, {}):
         dumps = []
         for variant in available():
-            run = CountEvaluation(LABELS, **bounds, variant=variant)
+            run = Counting(LABELS, **bounds, variant=variant)
             run.feed(letters, np.arange(len(letters)), slots=np.zeros(1, np.int32))
             dumps.append(run.dump())
         assert all(dump == dumps[0] for dump in dumps)
@@ -462,13 +462,13 @@ def test_nothing_is_stored_once_all_has_died(variant):
     """`A : B : C`: what does not follow at once is dead, and with it the events before."""
     moves = [Transition(part, part + 1, 1 << part, MARKS[0]) for part in range(3)]
     program = Program(Automaton(4, 0, frozenset({3}), order(moves), tuple(Predicate(type=f"T{bit}") for bit in range(3))))
-    run = CountEvaluation(program, window=1_000, variant=variant)
+    run = Counting(program, window=1_000, variant=variant)
     assert counted(run, np.array([A, B, A, B, C, A, B, 0], np.uint64), slots=np.array([0], np.int32)) == {4: 1}
     assert run.dump()["positions"] == b""
 
 
 def test_release_and_expire():
-    run = CountEvaluation(ONCE, window=10)
+    run = Counting(ONCE, window=10)
     letters, times = np.array([A, B, C], np.uint64), np.array([0, 1, 2])
     for slot in range(3):
         run.feed(letters, times + slot * 5, slots=np.array([slot], np.int32))
@@ -487,21 +487,21 @@ def test_release_and_expire():
 
 
 def test_expire_without_a_window_frees_what_has_not_begun():
-    run = CountEvaluation(ONCE)
+    run = Counting(ONCE)
     run.feed(np.array([B, A], np.uint64), np.zeros(2, np.int64), cuts=np.array([0, 1]), slots=np.array([0, 1], np.int32))
     assert set(run.expire(5).tolist()) & {0, 1} == {0}
 
 
 def test_memory_is_given_back():
     count = 3_000
-    run = CountEvaluation(ONCE, window=10)
+    run = Counting(ONCE, window=10)
     cuts, slots = np.arange(0, 20 * count, 20), np.arange(count, dtype=np.int32)
     run.feed(np.tile(np.array([A, B] * 10, np.uint64), count), np.zeros(20 * count, np.int64), cuts=cuts, slots=slots)
     assert not run.wasteful
     run.feed(np.array([A], np.uint64), np.array([100]), slots=np.array([5], np.int32))
     run.expire(100)
     assert run.wasteful
-    moved = CountEvaluation(ONCE, window=10)
+    moved = Counting(ONCE, window=10)
     moved.load(run.dump())
     assert moved.memory_usage() < run.memory_usage() / 4
     assert counted(moved, np.array([B, C], np.uint64), np.array([100, 101]), slots=np.array([5], np.int32)) == {22: 1}
@@ -510,23 +510,23 @@ def test_memory_is_given_back():
 @pytest.mark.parametrize("bounds", [{"window": 9}, {}], ids=["window", "no window"])
 def test_damaged_sections(bounds):
     """Bytes that are cut, longer or wrong are a SnapshotError, or a state that runs."""
-    run = CountEvaluation(PLUS, **bounds)
+    run = Counting(PLUS, **bounds)
     run.feed(stream_of(60, 1), np.arange(60), slots=np.array([3], np.int32))
     sections = run.dump()
     rng = random.Random(SEED)
     for name, content in sections.items():
         for damaged in (content[:-1], content + b"\0", content[: len(content) // 2 // 8 * 8] if len(content) > 15 else b"1"):
             with pytest.raises(SnapshotError):
-                CountEvaluation(PLUS, **bounds).load({**sections, name: damaged})
+                Counting(PLUS, **bounds).load({**sections, name: damaged})
         with pytest.raises(SnapshotError):
-            CountEvaluation(PLUS, **bounds).load({key: value for key, value in sections.items() if key != name})
+            Counting(PLUS, **bounds).load({key: value for key, value in sections.items() if key != name})
     for _ in range(CASES):
         name = rng.choice(["slots", "positions", "times", "letters"] if bounds else ["counts"])
         content = bytearray(sections[name])
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         if name == "slots" and content[:8] != sections[name][:8]:
             continue  # another slot, maybe the 2**60th
-        other = CountEvaluation(PLUS, **bounds, variant="python")
+        other = Counting(PLUS, **bounds, variant="python")
         try:
             other.load({**sections, name: bytes(content)})
         except SnapshotError:
@@ -541,7 +541,7 @@ def test_a_number_too_wide(monkeypatch):
     monkeypatch.setattr(module, "COUNT_LIMBS", 2)
     for bounds in ({}, {"count_window": 2_000}):
         with pytest.raises(LimitError, match=r"more than 2 limbs .* the limit is 2 \(COUNT_LIMBS\)") as error:
-            CountEvaluation(PLUS, **bounds).feed(np.full(1_000, A, np.uint64), np.arange(1_000))
+            Counting(PLUS, **bounds).feed(np.full(1_000, A, np.uint64), np.arange(1_000))
         assert "WITHIN 1000 EVENTS" in error.value.help[0]
 
 
@@ -549,13 +549,13 @@ def test_too_many_macro_states(monkeypatch):
     monkeypatch.setattr(module, "COUNT_STATES", 8)
     program = chain(*((1 << part % 5, False) for part in range(70)))
     with pytest.raises(LimitError, match=r"COUNT_STATES"):
-        CountEvaluation(program).feed(np.array([1 << position % 5 for position in range(80)], np.uint64), np.arange(80))
+        Counting(program).feed(np.array([1 << position % 5 for position in range(80)], np.uint64), np.arange(80))
 
 
 def test_a_block_too_large(monkeypatch):
     monkeypatch.setattr(count_blocks, "COUNT_WORDS", 1 << 10)
     with pytest.raises(LimitError, match=r"COUNT_WORDS"):
-        CountEvaluation(PLUS, count_window=2_000).feed(np.full(1_000, A, np.uint64), np.arange(1_000))
+        Counting(PLUS, count_window=2_000).feed(np.full(1_000, A, np.uint64), np.arange(1_000))
 
 
 # ------------------------------------------------------------------------------------------------------------------------- columns

@@ -16,7 +16,7 @@ import pytest
 from cepheid.automata.automaton import Automaton, Predicate, Transition, order
 from cepheid.automata.program import Program
 from cepheid.engine import blocks
-from cepheid.engine.last import LastEvaluation
+from cepheid.engine.last import Last
 from cepheid.engine.supports import SupportSizes
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 from cepheid.kernel import available
@@ -65,7 +65,7 @@ def run_case(number, variant, *, limit=None, long=False):
     (case, expected), (sequential, sequentially) = prepared(number, long=long)
 
     def make():
-        return LastEvaluation(case.program, **case.bounds, limit=limit, variant=variant, sizes=tiny(rng))
+        return Last(case.program, **case.bounds, limit=limit, variant=variant, sizes=tiny(rng))
 
     where = f"CEPHEID_SEED={SEED} case {number} variant {variant} limit {limit} {case}"
     total = cases.check(cases.stored(case, rng, make), expected, where, limit=limit)
@@ -110,13 +110,13 @@ def test_long_windows_are_as_if_the_window_were_all():
         letters = [rng.choice(alphabet) for _ in range(150)]
         width = rng.choice([2, 5, 12, 30, 70])
         bound = rng.choice([{"count_window": width}, {"window": width - 1}])
-        found = given_by(LastEvaluation(program, **bound, limit=1, sizes=tiny(rng)), letters)
+        found = given_by(Last(program, **bound, limit=1, sizes=tiny(rng)), letters)
         where = f"CEPHEID_SEED={SEED} case {number} {letters} {bound}"
         ends = {support[-1]: support for support in found}
         assert len(ends) == len(found), where
         for end in rng.sample(range(150), 12):
             first = max(0, end - width + 1)
-            alone = given_by(LastEvaluation(program, limit=1), letters[first : end + 1])
+            alone = given_by(Last(program, limit=1), letters[first : end + 1])
             expected = [tuple(first + position for position in support) for support in alone if support[-1] == end - first]
             assert ([ends[end]] if end in ends else []) == expected, where
             triggers += end in ends
@@ -124,19 +124,19 @@ def test_long_windows_are_as_if_the_window_were_all():
 
 
 def test_the_newest_marks_win_and_more_of_them():
-    run = LastEvaluation(program_of(sequence(("plus", A), B, C)), count_window=6)
+    run = Last(program_of(sequence(("plus", A), B, C)), count_window=6)
     assert given_by(run, [1, 1, 2, 1, 2, 1, 4, 4, 8, 4]) == [(1, 3, 4, 6), (3, 4, 7)]
     assert (run.triggers, run.matches, run.events) == (2, 2, 10)
 
 
 def test_a_count_of_triggers_gives_nothing():
-    run = LastEvaluation(program_of(sequence(A, B)), limit=0)
+    run = Last(program_of(sequence(A, B)), limit=0)
     assert given_by(run, [1, 2, 2, 1, 2]) == []
     assert (run.triggers, run.matches) == (3, 0)
 
 
 def test_marked_and_skipped():
-    run = LastEvaluation(program_of(sequence(A, B, C)), count_window=5)
+    run = Last(program_of(sequence(A, B, C)), count_window=5)
     assert given_by(run, [2, 4, 1, 4, 2, 8, 4, 4, 2, 4]) == [(2, 4, 6)]
     assert run.marked.tolist() == [0, 0, 1, 0, 1, 0, 1, 0, 0, 0]
     assert run.skipped >= 4
@@ -146,7 +146,7 @@ def test_marked_and_skipped():
 
 @pytest.mark.parametrize("consume", [Consumption.PARTITION, Consumption.ANY])
 def test_consumption(consume):
-    run = LastEvaluation(program_of(sequence(A, B)), consume=consume, sizes=TINY)
+    run = Last(program_of(sequence(A, B)), consume=consume, sizes=TINY)
     slots = {"slots": np.array([0, 1, 0, 1]), "cuts": np.array([0, 1, 2, 3])}
     assert given_by(run, [1, 1, 2, 2], **slots) == ([(0, 1), (0, 1)] if consume is Consumption.PARTITION else [(0, 1)])
     assert given_by(run, [2, 2, 1, 2], **slots) == []
@@ -154,7 +154,7 @@ def test_consumption(consume):
 
 
 def test_memory_is_bounded_by_the_window():
-    run = LastEvaluation(program_of(sequence(("plus", A), B)), window=100, limit=1)
+    run = Last(program_of(sequence(("plus", A), B)), window=100, limit=1)
     rng = np.random.default_rng(1)
     for batch in range(20):
         letters = 1 << rng.integers(0, 3, 5_000)
@@ -165,7 +165,7 @@ def test_memory_is_bounded_by_the_window():
 
 
 def test_partitions_that_can_give_no_more_are_emptied():
-    run = LastEvaluation(program_of(sequence(A, B)), window=10)
+    run = Last(program_of(sequence(A, B)), window=10)
     slots = np.arange(1_000)
     run.feed(np.ones(1_000, np.uint64), np.arange(1_000), slots=slots, cuts=slots)
     assert not run.wasteful
@@ -181,11 +181,11 @@ def test_partitions_that_can_give_no_more_are_emptied():
 
 
 def test_idle_by_position_and_by_consumption():
-    run = LastEvaluation(program_of(sequence(A, B)), count_window=3)
+    run = Last(program_of(sequence(A, B)), count_window=3)
     run.feed(np.array([1, 0, 1, 0, 0]), np.zeros(5, np.int64), slots=np.array([0, 1]), cuts=np.array([0, 2]))
     assert 0 not in run.expire(0)
     assert 1 in run.expire(0)
-    run = LastEvaluation(program_of(sequence(A, B)), consume=Consumption.ANY)
+    run = Last(program_of(sequence(A, B)), consume=Consumption.ANY)
     run.feed(np.array([1, 1]), np.zeros(2, np.int64), slots=np.array([0, 1]), cuts=np.array([0, 1]))
     assert not {0, 1} & set(run.expire(0).tolist())
     run.feed(np.array([2]), np.zeros(1, np.int64), slots=np.array([0]))
@@ -193,12 +193,12 @@ def test_idle_by_position_and_by_consumption():
 
 
 def test_a_burst_of_partitions_gives_its_memory_back():
-    run = LastEvaluation(program_of(sequence(A, B)), window=10)
+    run = Last(program_of(sequence(A, B)), window=10)
     slots = np.arange(20_000)
     run.feed(np.ones(20_000, np.uint64), np.zeros(20_000, np.int64), slots=slots, cuts=slots)
     run.expire(1_000)
     assert run.wasteful
-    again = LastEvaluation(run.program, window=10)
+    again = Last(run.program, window=10)
     again.load(run.dump())
     assert again.memory_usage() < run.memory_usage() / 2
     assert again.dump() == run.dump()
@@ -206,11 +206,11 @@ def test_a_burst_of_partitions_gives_its_memory_back():
 
 def test_times_at_the_ends_of_their_range():
     low, high = -(1 << 63), (1 << 63) - 1
-    run = LastEvaluation(program_of(sequence(A, B)), window=(1 << 62))
+    run = Last(program_of(sequence(A, B)), window=(1 << 62))
     assert given_by(run, [1, 2, 1, 2], [low, low, 0, high]) == [(0, 1)]
     assert given_by(run, [1, 2], [high, high]) == [(0, 1)]
     assert run.expire(low).tolist() is not None
-    again = LastEvaluation(run.program, window=(1 << 62))
+    again = Last(run.program, window=(1 << 62))
     again.load(run.dump())
     assert again.dump() == run.dump()
 
@@ -225,10 +225,10 @@ def chain(length):
 
 @pytest.mark.parametrize("variant", available())
 def test_more_states_than_bits_of_the_live_ones(variant):
-    run = LastEvaluation(chain(80), variant=variant, sizes=TINY)
+    run = Last(chain(80), variant=variant, sizes=TINY)
     letters = [1 << k % 40 for k in range(80)]
     assert given_by(run, [*letters, letters[-1]]) == [tuple(range(80)), (*range(79), 80)]
-    again = LastEvaluation(chain(80), variant=variant)
+    again = Last(chain(80), variant=variant)
     again.load(run.dump())
     assert given_by(again, [letters[-1]], continued=True) == [(*range(79), 81)]
 
@@ -237,18 +237,18 @@ def test_outside_the_fragment():
     moves = [Transition(0, 1, 1, frozenset("a")), Transition(1, 2, 2, frozenset("b"))]
     adjacent = Program(Automaton(3, 0, frozenset({2}), order(moves), (Predicate(type="A"), Predicate(type="B"))))
     with pytest.raises(NotSupportedError, match="waits"):
-        LastEvaluation(adjacent)
+        Last(adjacent)
 
 
 def test_a_partition_has_a_limit(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_LIMIT", 10_000)
-    run = LastEvaluation(program_of(sequence(A, B)))
+    run = Last(program_of(sequence(A, B)))
     with pytest.raises(LimitError, match="BLOCK_LIMIT"):
         run.feed(np.ones(10_000, np.uint64), np.arange(10_000))
 
 
 def snapshot():
-    run = LastEvaluation(program_of(sequence(A, B, C)), window=5, consume=Consumption.ANY)
+    run = Last(program_of(sequence(A, B, C)), window=5, consume=Consumption.ANY)
     letters = np.array([1, 1, 2, 0, 1, 3, 1, 1], np.uint32)
     run.feed(letters, np.arange(8), cuts=np.array([0, 5]), slots=np.array([3, 0]))
     return run
@@ -262,7 +262,7 @@ def test_sections_that_do_not_fit_together_are_refused(name):
     if name != "counters":
         wrong += [{**sections, name: b"\x7f" * len(sections[name])}, {**sections, name: b"\xff" * len(sections[name])}]
     for damaged in wrong:
-        run = LastEvaluation(snapshot().program, window=5, consume=Consumption.ANY)
+        run = Last(snapshot().program, window=5, consume=Consumption.ANY)
         with pytest.raises(SnapshotError, match="do not fit together"):
             run.load(damaged)
 
@@ -273,7 +273,7 @@ def test_damage_is_refused_or_harmless(variant):
     rng = random.Random(f"{SEED} damage")
     program = program_of(sequence(("plus", ("or", A, B)), B, C))
     letters = np.array(rng.choices([1, 2, 4, 8, 3], k=60), np.uint64)
-    run = LastEvaluation(program, window=20)
+    run = Last(program, window=20)
     run.feed(letters, np.arange(60), slots=np.zeros(1, np.int32))
     sections = run.dump()
     refused = 0
@@ -282,7 +282,7 @@ def test_damage_is_refused_or_harmless(variant):
         content = bytearray(sections[name])
         for _ in range(rng.randint(1, 3)):
             content[rng.randrange(len(content))] = rng.randrange(4 if number % 2 else 256)
-        other = LastEvaluation(program, window=20, variant=variant)
+        other = Last(program, window=20, variant=variant)
         try:
             other.load({**sections, name: bytes(content)})
         except SnapshotError:
@@ -295,7 +295,7 @@ def test_damage_is_refused_or_harmless(variant):
 def test_a_dump_leaves_the_evaluation_as_it_was():
     run = snapshot()
     assert run.dump() == run.dump() == snapshot().dump()
-    again = LastEvaluation(run.program, window=5, consume=Consumption.ANY)
+    again = Last(run.program, window=5, consume=Consumption.ANY)
     again.load(run.dump())
     assert again.dump() == run.dump()
     more = {"slots": np.array([0, 3]), "cuts": np.array([0, 1])}
@@ -303,7 +303,7 @@ def test_a_dump_leaves_the_evaluation_as_it_was():
 
 
 def test_expired_state_is_not_in_the_bytes():
-    run = LastEvaluation(program_of(sequence(A, B)), window=5)
+    run = Last(program_of(sequence(A, B)), window=5)
     run.feed(np.full(1_000, 1, np.uint32), np.arange(1_000), continued=True)
     assert len(run.dump()["entries"]) == 8 * (2 + 3) * 6
     run.feed(np.zeros(1, np.uint32), np.array([5_000]), continued=True)

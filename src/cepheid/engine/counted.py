@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Counted(Around):
-    """An evaluation that gives the number of its matches per trigger instead of them; the same interface, chunks as of `CountEvaluation`."""
+    """An evaluation that gives the number of its matches per trigger instead of them; the same interface, chunks as of `Counting`."""
 
     def feed(
         self,

@@ -55,7 +55,7 @@ class CountSizes:
     collect: int = COLLECT_FROM
 
 
-class CountEvaluation(KernelRun):
+class Counting(KernelRun):
     """The run state of COUNT(*) for one program over any number of partitions; arguments and interface as those of `Evaluation`.
 
     limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.

@@ -33,7 +33,7 @@ LETTER = 1  # of an entry of TAKEN
 HIGH = 62  # states from here on share one bit of `live`
 
 
-class LastEvaluation(SupportEvaluation):
+class Last(SupportEvaluation):
     """The run state of LAST over any number of partitions; arguments and interface as those of `Evaluation`.
 
     Update O(moves that fire) per event, whatever the window; per trigger one support, O(moves) per position, amortized. Memory: three words

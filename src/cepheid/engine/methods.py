@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cepheid.engine.counting import CountEvaluation
+from cepheid.engine.counting import Counting
 from cepheid.engine.evaluation import Evaluation
-from cepheid.engine.last import LastEvaluation
+from cepheid.engine.last import Last
 from cepheid.engine.maximal import Maximal
 from cepheid.engine.next import Next
 from cepheid.engine.per_end import PerEnd
@@ -88,7 +88,7 @@ METHODS: dict[str, Method] = {
         ),
     ),
     LAST: Method(
-        start=lambda compiled, **options: LastEvaluation(compiled.program, **_bounds(compiled), **options),
+        start=lambda compiled, **options: Last(compiled.program, **_bounds(compiled), **options),
         guarantee=lambda compiled: Guarantee(
             evaluation="LAST by a walk back over the greatest starts of each transition; no partial matches; then its labellings",
             update="O(fired transitions) per event, whatever the window",
@@ -115,7 +115,7 @@ METHODS: dict[str, Method] = {
         ),
     ),
     COUNT: Method(
-        start=lambda compiled, **options: CountEvaluation(compiled.program, **_bounds(compiled), **options),
+        start=lambda compiled, **options: Counting(compiled.program, **_bounds(compiled), **options),
         guarantee=lambda compiled: Guarantee(
             evaluation="sliding product of transition counts over the automaton, determinized lazily; exact; nothing is enumerated",
             update="O(m^2) additions per event, amortized; numbers are as long as the counts need",

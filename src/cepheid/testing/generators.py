@@ -173,7 +173,7 @@ class QueryGenerator:
         pattern = self.pattern(fragment.depth, NONE)
         where = self._postfixes(pattern)
         strategy = random.choice(fragment.strategies)
-        counted = random.random() < fragment.count
+        counted = random.random() < fragment.count and strategy != "ANY"  # ANY keeps one match, which is nothing to count
         targets = "COUNT(*)" if counted else self._targets(pattern)
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
         if random.random() < fragment.partition:
