@@ -10,6 +10,7 @@ import pytest
 
 import cepheid
 from cepheid.engine import payload as payload_module
+from cepheid.engine import state
 from cepheid.errors import InputError, QuerySyntaxError, SchemaError, SnapshotError
 
 SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int64())])
@@ -293,3 +294,25 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
 def test_what_is_no_snapshot(data):
     with pytest.raises(SnapshotError, match="no snapshot"):
         QUERY.recognizer(SCHEMA, snapshot=data)
+
+
+@pytest.mark.parametrize(
+    ("section", "forged"),
+    [
+        ("recognizer", b"{}"),
+        ("recognizer", b"[]"),
+        ("seen", b""),
+        ("seen", np.full(2, -1, "<i8").tobytes()),
+        ("payload_places", np.full((4, 3), 9, "<i8").tobytes()),
+        ("keys", b"no table"),
+    ],
+)
+def test_a_snapshot_whose_sections_do_not_fit_changes_nothing(section, forged):
+    recognizer = KEYED.recognizer(SCHEMA)
+    recognizer.push(batch("A1 A2 A3", 1))
+    snapshot = recognizer.snapshot()
+    sections = state.unpack(snapshot, fingerprint=recognizer._fingerprint())
+    assert section in sections
+    with pytest.raises(SnapshotError, match="damaged"):
+        recognizer.restore(state.pack({**sections, section: forged}, fingerprint=recognizer._fingerprint()))
+    assert recognizer.snapshot() == snapshot

@@ -292,14 +292,18 @@ class Recognizer:
             evaluation = self.compiled.evaluation(variant=self.variant)
             evaluation.load(sections)
             numbers = json.loads(sections["recognizer"])
+            latest, events, null_keys = (int(numbers[name]) for name in ("latest", "events", "null_keys"))
             columns = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
-            tables = {name: _table(sections[name]) for name in ("keys", "payload", "pending", "late") if name in sections}
+            tables: dict[str, pa.Table] = {
+                name: _table(sections[name]) for name in ("keys", "payload", "pending", "late") if name in sections
+            }
             seen = np.frombuffer(sections["seen"], "<i8").astype(np.int64)
-        except (KeyError, ValueError, struct.error, OSError, pa.ArrowException) as error:
+            self._check_snapshot(tables, columns[0], seen, events)
+        except (LookupError, ValueError, TypeError, OverflowError, MemoryError, struct.error, OSError, pa.ArrowException) as error:
             raise SnapshotError(f"the snapshot is damaged: {error}", help="use another snapshot, or start again without it") from None
         self._start()
         self._evaluation = evaluation
-        self._latest, self._events, self.null_keys = numbers["latest"], numbers["events"], numbers["null_keys"]
+        self._latest, self._events, self.null_keys = latest, events, null_keys
         if self.compiled.keys:
             self._keys.load(tables["keys"], seen)
         else:
@@ -310,6 +314,22 @@ class Recognizer:
             self._order.pending, self._order.late = tables["pending"], tables["late"]
             self._order.times = self._times(tables["pending"])
         return self
+
+    def _check_snapshot(self, tables: dict[str, pa.Table], slots: Array, seen: Array, events: int) -> None:
+        """ValueError unless the sections fit together; the checksum tells accidents, this what was made by hand."""
+        used = len(tables["keys"]) if self.compiled.keys else 1
+        right = (
+            len(seen) >= used
+            and bool((seen >= 0).all())
+            and sum(seen.tolist()) <= events
+            and len(tables["payload"]) == len(slots)
+            and bool(((slots >= 0) & (slots < used)).all())
+            and all(tables[name].schema.equals(self.schema) for name in ("pending", "late") if name in tables)
+            and (tables["payload"].schema.names, tables["payload"].schema.types)
+            == (self._payload.events.schema.names, self._payload.events.schema.types)
+        )
+        if not right:
+            raise ValueError("its sections do not fit together")
 
     def _fingerprint(self) -> bytes:
         options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
