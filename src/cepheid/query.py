@@ -186,8 +186,8 @@ class Query:
         _engine(engine, ENGINES)
         check_choice("null_keys", null_keys, ("drop", "group"))
         order = (order,) if isinstance(order, str) else tuple(order)
-        if sample is not None and sample < 1:
-            raise InputError(f"sample={sample} is not a number of matches", help="give a number from 1 on, or leave it out")
+        if sample is not None and (not isinstance(sample, int) or sample < 1):
+            raise InputError(f"sample={sample!r} is not a number of matches", help="give a number from 1 on, or leave it out")
         source = source_of(events, self._tree, type=type, time=time, sort=sort)
         if engine == "reference":
             if sample is not None:

@@ -61,5 +61,8 @@ def test_bad_samples():
     query = cepheid.query("SELECT * WHERE A ; B")
     with pytest.raises(InputError, match="sample=0 is not a number of matches"):
         query.run(events("A1 B2"), sample=0)
+    for wrong in (2.5, "3"):
+        with pytest.raises(InputError, match="is not a number of matches"):
+            query.run(events("A1 B2"), sample=wrong)
     with pytest.raises(NotSupportedError, match="the reference gives all matches"):
         query.run(events("A1 B2"), sample=2, engine="reference")
