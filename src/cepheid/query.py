@@ -186,8 +186,7 @@ class Query:
         _engine(engine, ENGINES)
         check_choice("null_keys", null_keys, ("drop", "group"))
         order = (order,) if isinstance(order, str) else tuple(order)
-        if sample is not None and (not isinstance(sample, int) or sample < 1):
-            raise InputError(f"sample={sample!r} is not a number of matches", help="give a number from 1 on, or leave it out")
+        _check_sample(sample)
         source = source_of(events, self._tree, type=type, time=time, sort=sort)
         if engine == "reference":
             if sample is not None:
@@ -314,6 +313,11 @@ def _from_text(text: str, args: Mapping[str, object]) -> Query:
 def _whole(source: Source) -> pa.Table:
     events = source.events
     return events.read_all() if isinstance(events, pa.RecordBatchReader) else events
+
+
+def _check_sample(sample: object) -> None:
+    if sample is not None and not (isinstance(sample, int) and sample >= 1):
+        raise InputError(f"sample={sample!r} is not a number of matches", help="give a number from 1 on, or leave it out")
 
 
 def _engine(engine: str | None, known: Sequence[str]) -> None:
