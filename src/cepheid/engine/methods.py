@@ -14,7 +14,7 @@ from cepheid.engine.last import Last
 from cepheid.engine.maximal import Maximal
 from cepheid.engine.next import Next
 from cepheid.engine.per_end import PerEnd
-from cepheid.language.syntax import Strategy
+from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +64,8 @@ def _state(compiled: Compiled, what: str) -> str:
     partition = " of each partition" if compiled.keys else ""
     if compiled.window is not None or compiled.count_window is not None:
         return f"O({what} within the window{partition})"
+    if compiled.consume is not Consumption.NONE:
+        return f"O({what} since the last trigger{partition}): there is no window over the whole pattern"
     return f"grows with the {what}{partition}: there is no window over the whole pattern"
 
 
