@@ -119,9 +119,10 @@ $(PEERS)/.venv-%/.installed: $(PEERS)/%/requirements.txt $(TOOLS)/.stamp
 $(PEERS)/.venv-core/bin/python: | $(TOOLS)/.stamp
 	@$(UV) venv --quiet --python "$(PYTHON313)" $(@D)/.. || echo "bench-peers: no CPython 3.13 (set PYTHON313=), so no CORE"
 
-bench-peers: setup $(PEERS)/.venv-core/bin/python $(foreach peer,flink pandas_match_recognize siddhi,$(PEERS)/.venv-$(peer)/.installed)
+bench-peers: setup $(PEERS)/.venv-core/bin/python $(foreach peer,flink pandas_match_recognize siddhi plots,$(PEERS)/.venv-$(peer)/.installed)
 	@if test -x $(PEERS)/.venv-core/bin/python; then $(MAKE) --no-print-directory $(PEERS)/.venv-core/.installed; fi
 	@$(BIN)/python benchmarks/bench_peers.py
+	@$(PEERS)/.venv-plots/bin/python $(PEERS)/plots/draw.py
 
 bench-paper: setup $(PEERS)/.venv-plots/.installed
 	@$(BIN)/python benchmarks/bench_paper.py

@@ -30,7 +30,7 @@ DATA = FOLDER / ".data"
 EVENTS = 5_000_000
 """Events of either stream; the next figures are those of the experiments, for Cepheid and for the others."""
 BAR = 300
-"""How many times Flink's events per CPU-second `next` shall reach, from file to file."""
+"""How many times Flink SQL's events per CPU-second `next` shall reach: the query alone, reading taken off on both sides."""
 
 
 @dataclass(frozen=True)
