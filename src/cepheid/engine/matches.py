@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -338,9 +339,33 @@ class Matches(Sequence[Match]):
         row = int(self.partitions[index])
         return {name: python_value(self.keys[name][row]) for name in self.keys.column_names}
 
+    @cached_property
+    def _alike(self) -> Array | None:
+        """The label numbers of every match's marks, where all matches have the same; PERF: then no variable needs a pass over all marks."""
+        count = len(self)
+        length = len(self.labels) // count if count else 0
+        if not count or (np.diff(self.offsets) != length).any():
+            return None
+        labels = self.labels.reshape(count, length)
+        return labels[0] if (labels == labels[0]).all() else None
+
+    @cached_property
+    def _ones(self) -> Array:
+        """The offsets of one value per match."""
+        return np.arange(len(self) + 1, dtype=np.int64)
+
     def _variable(self, name: str, values: Array) -> tuple[Array, Array]:
         """The offsets (int64) and values of one variable's marks."""
-        chosen = self.layout.visible(name)[self.labels]
+        visible = self.layout.visible(name)
+        if self._alike is not None:
+            columns = np.flatnonzero(visible[self._alike])
+            if len(columns) == len(self._alike):
+                return self.offsets, values
+            rows = values.reshape(len(self), -1)
+            if len(columns) == 1:  # a slice is several times faster than a choice of columns
+                return self._ones, rows[:, columns[0]].copy()
+            return self._ones * len(columns), rows[:, columns].ravel()
+        chosen = visible[self.labels]
         if chosen.all():
             return self.offsets, values
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])
