@@ -1,8 +1,8 @@
 """All tests with many random cases per mode, and their result as a record.
 
-    python benchmarks/record_tests.py [--cases N]
+    python benchmarks/record_tests.py [--cases N] [--name RECORD] [ARGUMENT OF PYTEST ..]
 
-`make test-all` runs it. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
+`make test-all` runs it on all tests. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def main() -> int:
     """Run the tests, write the record, return pytest's exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--name", default="tests")
     options, rest = parser.parse_known_args()
     seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
     environment = {**os.environ, "CEPHEID_CASES": str(options.cases), "CEPHEID_SEED": str(seed), "CEPHEID_REQUIRE_COMPILED": "1"}
@@ -41,7 +42,7 @@ def main() -> int:
         status = subprocess.run(command, env=environment, check=False, cwd=Path(__file__).parent.parent).returncode
         if not report.exists():
             return status
-        circumstances.write("tests", {"cases": options.cases, "seed": seed, "exit_status": status, **counts(report)})
+        circumstances.write(options.name, {"cases": options.cases, "seed": seed, "exit_status": status, **counts(report)})
     return status
 
 
