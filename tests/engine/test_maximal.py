@@ -14,14 +14,13 @@ import pytest
 from strategy_cases import ALPHABETS, CASES, SEED, automaton_of, check, collector, expected, forgotten, random_case, random_formula, stored
 
 import cepheid.engine.domination as domination_module
-import cepheid.engine.maximal as module
 from cepheid.automata.automaton import Automaton, Predicate, Transition, order
 from cepheid.automata.program import Program
 from cepheid.automata.waiting import WaitingAutomaton
-from cepheid.engine.domination import TOP, Domination, DominationTable
+from cepheid.engine.domination import TOP, Domination, DominationTable, explore
 from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.maximal import Maximal, MaximalSizes
-from cepheid.errors import CepheidError, LimitError, NotSupportedError, SnapshotError
+from cepheid.errors import CepheidError, NotSupportedError, SnapshotError
 from cepheid.kernel import available
 from cepheid.language.syntax import Consumption, Strategy
 
@@ -49,19 +48,14 @@ def maker(case, rng, variant, *, limit=None):
     return lambda: Maximal(case.program, **case.bounds, limit=limit, variant=variant, sizes=tiny(rng))
 
 
-MOST_MACROS = 64
-"""Macro states of a random case: tables of one entry compute them anew at each event, in Python, and they can be exponentially many."""
-
-
 def affordable(case):
-    """Whether the case has at most MOST_MACROS macro states for matches with one start."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(domination_module, "MACRO_LIMIT", MOST_MACROS)
-        try:
-            stored(case, random.Random(0), lambda: Maximal(case.program, **case.bounds))
-        except LimitError:
-            return False
-    return True
+    """Whether the planner would choose this method: tables of one entry compute every move anew, in Python."""
+    return explored(case.program) is not None
+
+
+def explored(program):
+    """What any stream can ask for, over the four predicates of the random automata, in every combination."""
+    return explore(WaitingAutomaton.of(program.automaton), [Predicate(condition=k) for k in range(4)])
 
 
 @cache
@@ -347,31 +341,44 @@ def test_outside_the_fragment():
         Maximal(strict)
 
 
-def alternatives(count):
-    """X ; (B1;E OR .. OR Bn;E): the macro states of a start are the subsets of the B's seen since."""
-    parts = [("seq", ("atom", 2 << k, 0, frozenset("y")), ("atom", 1, 2 << k, frozenset("z"))) for k in range(count)]
-    tail = parts[0]
-    for part in parts[1:]:
-        tail = ("or", tail, part)
-    return ("seq", ("atom", 1, 0, frozenset("x")), tail)
+def test_no_stream_asks_for_more_than_explored():
+    """Groups and macro states stay within what is known before the first event, and some case comes to the bound."""
+    reached = 0
+    for number, (case, _, _, _) in enumerate(cases()):
+        runs = []
+
+        def started(case=case, runs=runs):
+            runs.append(Maximal(case.program, **case.bounds))
+            return runs[-1]
+
+        stored(case, random.Random(f"{SEED} explored {number}"), started)
+        bound = explored(case.program)
+        for run in runs:
+            assert run.most_groups <= bound.configurations, (SEED, number)
+            assert run.table.most_macros <= max(1, bound.macros), (SEED, number)
+            reached += run.most_groups == bound.configurations > 1
+    assert reached > 0
 
 
-def test_limits_keep_what_was_found_before(monkeypatch):
-    program, given = Program(automaton_of(alternatives(3))), []
-    monkeypatch.setattr(domination_module, "MACRO_LIMIT", 3)
-    run = Maximal(program)
-    letters = np.array([1, 2, 1, 4, 8, 2, 1, 4], np.uint64)
-    with pytest.raises(LimitError, match=r"needs \d+ macro states .* the limit is 3 \(MACRO_LIMIT\)"):
-        run.feed(letters, np.arange(8), sink=collector(program, given))
-    assert [tuple(position for position, _ in match) for _, match in given] == [(0, 1, 2)]
+def test_explored_sizes():
+    one_type_each = [Predicate(type=name) for name in "ABCD"]
+    for formula, wanted in ((CHAIN, (2, 2)), (RUNS, (6, 2)), (NESTED, (6, 2))):
+        found = explore(WaitingAutomaton.of(automaton_of(formula)), one_type_each)
+        assert (found.configurations, found.macros) == wanted
 
 
-def test_too_many_groups(monkeypatch):
-    monkeypatch.setattr(module, "GROUP_LIMIT", 8)
-    program = Program(automaton_of(CHAIN))
-    run = Maximal(program, sizes=MaximalSizes(scratch=4))
-    with pytest.raises(LimitError, match=r"numbers for the groups .* the limit is 8 \(GROUP_LIMIT\)"):
-        run.feed(np.array([1, 2, 1, 2, 1, 4], np.uint64), np.arange(6))
+def test_explored_over_any_letters():
+    """Where predicates overlap there are more configurations: all letters are tried."""
+    found = explored(Program(automaton_of(CHAIN)))
+    assert (found.configurations, found.macros) == (3, 2)
+
+
+@pytest.mark.parametrize("limit", ["EXPLORED_LETTERS", "EXPLORED_STEPS", "EXPLORED_NUMBERS"])
+def test_explored_up_to_a_limit(monkeypatch, limit):
+    domination_module._explored.cache_clear()
+    monkeypatch.setattr(domination_module, limit, 3)
+    assert explored(Program(automaton_of(CHAIN))) is None
+    domination_module._explored.cache_clear()
 
 
 # ------------------------------------------------------------------------------------------------------------------- the machine

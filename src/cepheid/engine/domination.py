@@ -22,10 +22,15 @@ partial match is in it), so all that the kernel reads are flat tables, filled in
 states per configuration, exponential in the query alone, as in the paper. Everything here depends on the automaton only: no position, no
 time, and the content of a configuration, not its number, decides the order of its macro states, so that what LIMIT takes does not depend on
 what other partitions did.
+
+So the worst case of a query is known before it runs: `explore` walks through all configurations that any stream leads to. The planner takes
+MAX by groups of starts where they are few, and chooses per end where they are too many (`cepheid.engine.per_end`).
 """
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +38,11 @@ import numpy as np
 
 from cepheid.automata.transform import members
 from cepheid.engine.pools import power_of_two
-from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from cepheid.automata.automaton import Predicate
     from cepheid.automata.waiting import WaitingAutomaton
 
 Array = np.ndarray[Any, Any]
@@ -48,8 +53,9 @@ Order = tuple[int, ...]  # rank of each waiting state's number, 0 where it is no
 TOP = 1 << 30
 """The level of a superset with the same start: above all labels."""
 
-MACRO_LIMIT = 1 << 12
-"""Most macro states of one configuration."""
+EXPLORED_LETTERS, EXPLORED_STEPS, EXPLORED_NUMBERS = 1 << 10, 1 << 18, 1 << 15
+"""What `explore` gives up at: letters that differ for the automaton, moves of one state by one letter (under a second in all), and numbers of all
+groups (a quarter of a megabyte for each partition). A chain of eight types has 9 letters, 117,000 steps and 15,000 numbers."""
 
 TABLE_ENTRIES = 1 << 22
 """Bound of the tables, in places of 4 bytes: past it all is forgotten but what is live; see `DominationTable.renumber`."""
@@ -111,13 +117,8 @@ class Domination:
         return self._normal(after, taken), self._normal(states, skipped), accepts and beaten != TOP, beaten
 
     def configuration(self, labels: tuple[int, ...], macros: Iterable[Macro]) -> Configuration:
-        """A configuration without the labels that no macro state uses, macro states sorted; raises LimitError past MACRO_LIMIT."""
+        """A configuration without the labels that no macro state uses, macro states sorted."""
         macros = set(macros)
-        if len(macros) > MACRO_LIMIT:
-            raise LimitError(
-                f"SELECT MAX needs {len(macros)} macro states for matches with one start, and the limit is {MACRO_LIMIT} (MACRO_LIMIT)",
-                help="make the pattern more deterministic: fewer overlapping alternatives",
-            )
         used = sorted({level for _, dominated in macros for _, level in dominated if level != TOP})
         renumbered = {level: index for index, level in enumerate(used)} | {TOP: TOP}
         moved = ((states, tuple((state, renumbered[level]) for state, level in dominated)) for states, dominated in macros)
@@ -162,6 +163,103 @@ class Domination:
             ranks[target] = self.waiting_count + 1
         dense = {rank: place for place, rank in enumerate(sorted({0, *ranks}))}
         return tuple(dense[rank] for rank in ranks)
+
+    def without_lowest(self, order: Order) -> Order:
+        """The order after its lowest number has expired."""
+        return tuple(max(0, rank - 1) for rank in order)
+
+    def sources(self, configuration: Configuration, letter: int) -> tuple[dict[Macro, list[int]], list[tuple[int, bool, int]]]:
+        """What a letter makes of a configuration.
+
+        Returns the macro states after it, each with the places it comes from (places of the configuration; behind them, cells), and the cells:
+        (place extended, whether a match ends there, level that beats it or NONE).
+        """
+        found: dict[Macro, list[int]] = {}
+        cells: list[tuple[int, bool, int]] = []
+        macros = configuration[1]
+        for place, macro in enumerate(macros):
+            taken, skipped, accepts, level = self.follow(macro, letter)
+            if accepts or taken[0]:
+                if taken[0]:
+                    found.setdefault(taken, []).append(len(macros) + len(cells))
+                cells.append((place, accepts, level))
+            if skipped[0]:
+                found.setdefault(skipped, []).append(place)
+        return found, cells
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """How much any stream can ask for: configurations (so groups of a partition), and macro states in the largest of them."""
+
+    configurations: int
+    macros: int
+
+
+def explore(automaton: WaitingAutomaton, predicates: Sequence[Predicate]) -> Explored | None:
+    """The configurations that streams over these predicates lead to; None where they are too many (see EXPLORED_STEPS).
+
+    An event has one type; its conditions are taken to hold in every combination. Time and memory bounded by the limits.
+    """
+    return _explored(automaton, sum(1 << bit for bit, predicate in enumerate(predicates) if predicate.type is not None))
+
+
+@lru_cache(maxsize=1 << 8)
+def _explored(automaton: WaitingAutomaton, types: int) -> Explored | None:
+    machine = Domination(automaton)
+    letters = _letters(machine, types)
+    if letters is None:
+        return None
+    steps = numbers = 0
+    orders: dict[Order, None] = {(0,) * machine.waiting_count: None}
+    configurations: dict[Configuration, None] = {}
+    fresh: list[Configuration] = []
+
+    def reached(configuration: Configuration) -> None:
+        nonlocal numbers
+        if configuration[1] and configuration not in configurations:
+            configurations[configuration] = None
+            fresh.append(configuration)
+            numbers += 3 + len(configuration[1])
+
+    todo = list(orders)
+    while (todo or fresh) and steps <= EXPLORED_STEPS and numbers <= EXPLORED_NUMBERS:
+        if todo:
+            order = todo.pop()
+            after = {machine.reorder(order, letter) for letter in letters} | {machine.without_lowest(order)}
+            todo += after - orders.keys()
+            orders |= dict.fromkeys(after)
+            for letter in letters:
+                reached(machine.begin(order, letter)[0])
+            steps += len(letters) * (1 + machine.waiting_count)
+        else:
+            labels, macros = configuration = fresh.pop()
+            for letter in letters:
+                reached(machine.arranged(labels, machine.sources(configuration, letter)[0])[0])
+            for gone in range(1, len(labels) + 1):
+                reached(machine.expired(configuration, gone)[0])
+            steps += len(macros) * (len(letters) + len(labels))
+    if todo or fresh:
+        return None
+    return Explored(len(configurations), max((len(macros) for _, macros in configurations), default=0))
+
+
+def _letters(machine: Domination, types: int) -> list[int] | None:
+    """One letter for each way in which a letter can differ from others for the automaton; None if there may be more than EXPLORED_LETTERS."""
+    moves = [move for moves in machine.automaton.moves for move in moves]
+    chosen: dict[tuple[tuple[int, bool], ...], int] = {}
+    for kind in [0, *(1 << bit for bit in members(types))]:
+        read = 0
+        for move in moves:
+            if move.requires & types in {0, kind}:
+                read |= (move.requires | move.forbids) & ~types
+        bits = list(members(read))
+        if 1 << len(bits) > EXPLORED_LETTERS:
+            return None
+        for subset in itertools.product((0, 1), repeat=len(bits)):
+            letter = kind | sum(value << bit for bit, value in zip(bits, subset, strict=True))
+            chosen.setdefault(machine.entered(letter), letter)
+    return list(chosen.values()) if len(chosen) <= EXPLORED_LETTERS else None
 
 
 def _raise(levels: dict[int, int], states: int, level: int) -> None:
@@ -304,23 +402,14 @@ class DominationTable:
 
     def fill(self, configuration: int, code: int) -> None:
         """Make the program of a configuration on a letter known."""
-        labels, macros = self.configurations[configuration]
-        letter = self.letters[code]
-        cells: dict[int, int] = {}
+        labels = self.configurations[configuration][0]
+        sources, cells = self.machine.sources(self.configurations[configuration], self.letters[code])
         accepting: list[int] = []
-        sources: dict[Macro, list[int]] = {}
-        for place, macro in enumerate(macros):
-            taken, skipped, accepts, level = self.machine.follow(macro, letter)
-            if accepts or taken[0]:
-                cells[place] = len(cells)
+        for cell, (_, accepts, level) in enumerate(cells):
             if accepts:
-                accepting += cells[place], NONE if level == NONE else labels[level]
-            if taken[0]:
-                sources.setdefault(taken, []).append(len(macros) + cells[place])
-            if skipped[0]:
-                sources.setdefault(skipped, []).append(place)
+                accepting += cell, NONE if level == NONE else labels[level]
         following, ordered = self.machine.arranged(labels, sources)
-        place = self._program(configuration, following, list(cells), accepting, ordered)
+        place = self._program(configuration, following, [place for place, _, _ in cells], accepting, ordered)
         self.program_of[configuration * self.codes + code] = place
 
     def fill_expiry(self, configuration: int, gone: int) -> None:
@@ -340,7 +429,7 @@ class DominationTable:
 
     def fill_order_expiry(self, order: int) -> None:
         """Make known where an order goes when its lowest number expires."""
-        following = self.order(tuple(max(0, rank - 1) for rank in self.orders[order]))
+        following = self.order(self.machine.without_lowest(self.orders[order]))
         self.order_after[order] = following
 
     def _program(

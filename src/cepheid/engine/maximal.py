@@ -6,9 +6,10 @@ MAX .. A+ ; B WITHIN 3 EVENTS` on A A A B is {1, 2, 3}, not nothing). Which supp
 (`cepheid.kernel.maximal`). Here are the state of the partitions, the tables on demand, and the snapshot.
 
 Update O(live groups x macro states) per event, and merges of O(macro states x log window) amortized per start. Output O(log window)
-amortized per position. Live groups and macro states are a function of the query, exponential in the worst case, and bounded by GROUP_LIMIT
-and MACRO_LIMIT. Memory is bounded by the marked events of the window; without a window every start lives for ever, and memory grows with
-the marked events. Source: Algorithm 7 of foundations-cel (appendix D.3); the window and the groups are Cepheid's own.
+amortized per position. Live groups and macro states are bounded by the query alone, exponentially in the worst case:
+`domination.explore` says by how much, and the planner chooses per end where it is too much. Memory is bounded by the marked events of the
+window; without a window every start lives for ever, and memory grows with the marked events.
+Source: Algorithm 7 of foundations-cel (appendix D.3); the window and the groups are Cepheid's own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from cepheid.engine.domination import TABLE_ENTRIES, TOP, DominationTable
 from cepheid.engine.pools import power_of_two, ragged
 from cepheid.engine.running import ALL
 from cepheid.engine.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportSizes
-from cepheid.errors import LimitError, NotSupportedError, SnapshotError
+from cepheid.errors import NotSupportedError, SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from cepheid.language.syntax import Consumption
 
 Array = np.ndarray[Any, Any]
-
-GROUP_LIMIT = 1 << 18
-"""Most numbers (8 bytes each) for the groups of one partition: three per group, and one per macro state of it."""
 
 ORDER, GROUP_COUNT, NUMBERS = range(len(HEADER), len(HEADER) + 3)
 """Words of a block after the header: the order of the numbers, how many groups; from NUMBERS on, the numbers."""
@@ -69,9 +67,7 @@ class MaximalSizes(SupportSizes):
 class Maximal(SupportEvaluation):
     """The run state of SELECT MAX over any number of partitions; see `SupportEvaluation`.
 
-    The automaton must be of the waiting fragment (`WaitingAutomaton.of`), else NotSupportedError. Raises LimitError past GROUP_LIMIT or
-    MACRO_LIMIT, while it reads: matches given before stay right, and the evaluation cannot go on; choosing per end
-    (`cepheid.engine.per_end`) has no such limits.
+    The automaton must be of the waiting fragment (`WaitingAutomaton.of`), else NotSupportedError.
     """
 
     kernel_name: ClassVar[str] = "maximal"
@@ -151,13 +147,6 @@ class Maximal(SupportEvaluation):
     def _forgotten(self) -> None:
         self.table.forget_letters()
 
-    def _run(self, sink: Callable[[Chunk], None] | None) -> None:
-        try:
-            super()._run(sink)
-        except LimitError:
-            self._flush(sink)  # what was found before it is not lost
-            raise
-
     def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
         super()._flush(sink)
         begun = self._get("enumerating") and self._get("given")  # then the last support handed over is of this trigger
@@ -221,11 +210,6 @@ class Maximal(SupportEvaluation):
 
     def _mend_scratch(self) -> None:
         wanted = self._get("argument")
-        if wanted > GROUP_LIMIT:
-            raise LimitError(
-                f"SELECT MAX needs {wanted} numbers for the groups of starts of one partition, and the limit is {GROUP_LIMIT} (GROUP_LIMIT)",
-                help="give a smaller window, or make the pattern more deterministic: fewer overlapping alternatives",
-            )
         self._scratch = np.zeros(power_of_two(2 * wanted), np.int64)
         self._ends = np.zeros(power_of_two(2 * wanted), np.int64)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.counting import Counting
+from cepheid.engine.domination import explore
 from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.last import Last
 from cepheid.engine.maximal import Maximal
@@ -69,6 +71,15 @@ def _state(compiled: Compiled, what: str) -> str:
     return f"grows with the {what}{partition}: there is no window over the whole pattern"
 
 
+def _groups(compiled: Compiled) -> str:
+    """How many groups of starts MAX can come to have, with any stream."""
+    automaton = WaitingAutomaton.of(compiled.program.automaton)
+    found = None if automaton is None else explore(automaton, compiled.program.predicates)
+    assert found is not None, "the planner chooses groups of starts only where they are few"
+    partition = " of a partition" if compiled.keys else ""
+    return f"groups{partition}: at most {found.configurations}, m: at most {found.macros}"
+
+
 METHODS: dict[str, Method] = {
     MATCH_GRAPH: Method(
         start=lambda compiled, **options: Evaluation(compiled.program, **_bounds(compiled), **options),
@@ -102,7 +113,7 @@ METHODS: dict[str, Method] = {
         start=lambda compiled, **options: Maximal(compiled.program, **_bounds(compiled), **options),
         guarantee=lambda compiled: Guarantee(
             evaluation="MAX by groups of starts with the same supersets; each group's partial matches once; then their labellings",
-            update="O(groups x m) per event and amortized O(m x log of the window) per start; groups: exponential in the query at worst",
+            update=f"O(groups x m) per event and amortized O(m x log of the window) per start; {_groups(compiled)}",
             state=_state(compiled, "marked events (once per group)"),
             delay="amortized O(log of the window) per event of a match",
         ),

@@ -20,6 +20,7 @@ from cepheid.automata.supports import SupportProgram
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.counted import Counted
 from cepheid.engine.counts import COUNT_FIELDS
+from cepheid.engine.domination import explore
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.engine.matches import Layout, plain_type
 from cepheid.engine.measures import attributes_of
@@ -175,7 +176,8 @@ def choose(plan: QueryPlan, strategy: Strategy, pattern: Pattern, *, unbounded: 
         return program, COUNT if plan.count else MATCH_GRAPH
     # A strategy compares what matches mark, before SELECT's projection.
     whole = program_of(pattern, plan.schema, variables=None, strategy=Strategy.ALL)
-    if WaitingAutomaton.of(whole.automaton) is not None:
+    waiting = WaitingAutomaton.of(whole.automaton)
+    if waiting is not None and (strategy is not Strategy.MAX or explore(waiting, whole.predicates) is not None):
         variables = frozenset().union(*whole.label_sets) if shown is None else frozenset(shown)
         return SupportProgram(whole.automaton, variables), SUPPORT_METHODS[strategy]
     if unbounded:
