@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 import cepheid
 import circumstances
 from cepheid.spark import local_session
-from cepheid.spark.batch import Plan, on
+from cepheid.spark.batch import Plan
+from cepheid.spark.recognition import on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

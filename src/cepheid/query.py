@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cepheid.engine.explain import Explanation
     from cepheid.engine.inputs import Source
     from cepheid.logical.plan import QueryPlan
-    from cepheid.spark.batch import Recognition
+    from cepheid.spark.recognition import Recognition
 
 ENGINES = ("compiled", "python", "checked", "reference")
 """What `engine=` may be: variants of the kernel (see `cepheid.kernel.VARIANTS`), or the definition itself."""
@@ -257,7 +257,7 @@ class Query:
 
         The options, the output and the errors are those of `cepheid.spark.on`; needs the extra `spark`.
         """
-        from cepheid.spark.batch import on
+        from cepheid.spark.recognition import on
 
         return on(
             self,

@@ -15,7 +15,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import cepheid
-from cepheid.spark.batch import cepheid_error, on, translated
+from cepheid.spark.recognition import on
+from cepheid.spark.translation import cepheid_error, translated
 
 CHAIN = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x[v >= 1] PARTITION BY k WITHIN 40"
 

@@ -15,8 +15,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import cepheid
-from cepheid.spark.batch import Plan, on
+from cepheid.spark.batch import Plan
 from cepheid.spark.columns import ColumnPrinter, column_named
+from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
 from cepheid.spark.worker import TIME, Run, Task, compiled_here
 from cepheid.testing.generators import ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream

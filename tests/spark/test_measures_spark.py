@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import cepheid
 from cepheid.errors import InputError, LimitError, SchemaError
-from cepheid.spark.batch import Plan, on
+from cepheid.spark.batch import Plan
+from cepheid.spark.recognition import on
 from cepheid.testing.measures import fault, random_case, rows_of
 
 

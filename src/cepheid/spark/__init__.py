@@ -11,16 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cepheid.spark.batch import Recognition, on, translated
+    from cepheid.spark.recognition import Recognition, on
     from cepheid.spark.session import find_java, local_session
     from cepheid.spark.source import merge
+    from cepheid.spark.translation import translated
 
 __all__ = ["Recognition", "find_java", "local_session", "merge", "on", "translated"]
 
 _HOMES = {
-    "Recognition": "batch",
-    "on": "batch",
-    "translated": "batch",
+    "Recognition": "recognition",
+    "on": "recognition",
+    "translated": "translation",
     "find_java": "session",
     "local_session": "session",
     "merge": "source",
