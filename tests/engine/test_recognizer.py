@@ -207,7 +207,7 @@ def test_memory_does_not_grow_with_the_stream(text, keys, monkeypatch):
         assert len(recognizer.push(table)) > 50
         usage.append(recognizer.memory_usage())
     assert max(usage[50:]) <= 1.2 * max(usage[:50])
-    assert recognizer._payload.events.num_rows < 3000
+    assert recognizer._state.payload.events.num_rows < 3000
 
 
 @pytest.mark.parametrize("pattern", ["A+ AS x ; B AS y", "(A+ AS x : A) ; B AS y"])
@@ -222,7 +222,7 @@ def test_what_is_used_up_is_given_back_without_a_window(select, pattern, clauses
     for number, table in enumerate(tables):
         found += recognizer.push(table)
         usage.append(recognizer.memory_usage())
-        kept.append(recognizer._payload.events.num_rows)
+        kept.append(recognizer._state.payload.events.num_rows)
         if number % 30 == 29:
             recognizer.restore(recognizer.snapshot())
     assert max(usage[50:]) <= 1.2 * max(usage[:50])
@@ -280,7 +280,7 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(recognizer._evaluation), "feed", interrupted)
+        patched.setattr(type(recognizer._state.evaluation), "feed", interrupted)
         with pytest.raises(KeyboardInterrupt):
             recognizer.push(batch("B3 A4"))
     for use in (lambda: recognizer.push(batch("B5")), recognizer.flush, recognizer.snapshot, lambda: recognizer.advance_time(9)):

@@ -1,21 +1,16 @@
-"""What a recognizer keeps besides the kernel's state: the keys it has met, and the marked events that a match may still show.
+"""The marked events that a match may still show.
 
-Comes in: rows of batches. Goes out: slots for keys, and rows for (slot, position). Both are columnar; the one Python object per key is its
-entry in a dict.
+Comes in: rows of batches, with their slots and positions. Goes out: rows for (slot, position). All columnar.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.keys import key_table
 from cepheid.engine.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -35,59 +30,6 @@ def decoded(table: pa.Table) -> pa.Table:
         for column in table.columns
     ]
     return pa.table(columns, names=table.column_names)
-
-
-def _exact_rows(keys: pa.Table) -> list[tuple[Any, ...]]:
-    """Rows of keys as Python values that are equal where the keys are: times as steps, for datetime confuses the two hours of a clock change."""
-    columns = [
-        column.cast(pa.int64() if column.type.bit_width == 64 else pa.int32()) if pa.types.is_temporal(column.type) else column
-        for column in keys.columns
-    ]
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
-
-
-class KeyIndex:
-    """Slots of keys, given in the order of first appearance.
-
-    keys: the PARTITION BY attributes; without any there is one slot, 0. seen: int64 per slot, events so far.
-    """
-
-    def __init__(self, keys: Sequence[str], schema: pa.Schema) -> None:
-        self.keys = tuple(keys)
-        self.table = pa.schema([schema.field(name) for name in keys]).empty_table()
-        self.seen: Array = np.zeros(0 if keys else 1, np.int64)
-        self._slots: dict[tuple[Any, ...], int] = {}
-
-    def slots(self, distinct: pa.Table) -> Array:
-        """The slots (int32) of distinct keys, one per row of a table of the key columns; new keys get new slots."""
-        distinct = decoded(key_table(distinct, self.keys))
-        rows = _exact_rows(distinct)
-        known = self._slots
-        before = len(known)
-        slots = np.array([known.setdefault(row, len(known)) for row in rows], np.int32)
-        if len(known) > before:
-            new = distinct.filter(pa.array(slots >= before))
-            self.table = pa.concat_tables([self.table, new])
-            if self.table[0].num_chunks > MANY_CHUNKS:
-                self.table = self.table.combine_chunks()
-            self._fit(len(known))
-        return slots
-
-    def _fit(self, count: int) -> None:
-        if count > len(self.seen):
-            self.seen = np.concatenate([self.seen, np.zeros(max(count, 2 * len(self.seen)) - len(self.seen), np.int64)])
-
-    def load(self, table: pa.Table, seen: Array) -> None:
-        """Take over the keys of a snapshot."""
-        self.table = table
-        self.seen = seen
-        self._slots = {row: slot for slot, row in enumerate(_exact_rows(table))}
-        self._fit(len(self._slots))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the keys, with the dict's entries counted at 150 each."""
-        return int(self.table.nbytes + self.seen.nbytes + 150 * len(self._slots))
 
 
 class Payload:

@@ -17,14 +17,11 @@ import pyarrow as pa
 
 from cepheid.engine import state
 from cepheid.engine.inputs import check_order, table_of, time_number, times_of, without_views
-from cepheid.engine.keys import group, key_codes
 from cepheid.engine.matches import Matches
-from cepheid.engine.measures import measured
 from cepheid.engine.order import NEVER, ReorderBuffer
-from cepheid.engine.payload import KeyIndex, Payload, decoded
-from cepheid.engine.running import collect
+from cepheid.engine.partitions import Partitions
+from cepheid.engine.query_state import QueryState
 from cepheid.errors import InputError, LimitError, SchemaError, SnapshotError, nearest, quoted
-from cepheid.language.syntax import Consumption
 from cepheid.logical.times import MAX_STEPS
 from cepheid.schema import NANOSECONDS
 
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cepheid.engine.planner import Compiled
-    from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
 
@@ -58,18 +54,19 @@ class Recognizer:
 
     def _start(self) -> None:
         compiled = self.compiled
-        self._evaluation = compiled.evaluation(variant=self.variant)
-        self._keys = KeyIndex(compiled.keys, compiled.layout.events) if compiled.keys else KeyIndex((), self.schema)
-        self._payload = Payload(compiled.layout.events)
+        nulls = "group" if self._group_nulls and not compiled.derived else "drop"
+        self._partitions = Partitions(compiled.keys, self.schema, null_keys=nulls)
+        self._state = QueryState(compiled, self._partitions, variant=self.variant)
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness)
         self._intact = True
         self._latest = NEVER
-        # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
-        # says it again.
-        self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(compiled.consume, np.zeros(0, np.int64))
         self._events = 0
         self._pushes = 0
-        self.null_keys = 0
+
+    @property
+    def null_keys(self) -> int:
+        """Events dropped for a NULL in their key; where the key comes from equalities, such an event is one that matches nothing."""
+        return 0 if self.compiled.derived else self._partitions.null_keys
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
@@ -136,7 +133,7 @@ class Recognizer:
     def memory_usage(self) -> int:
         """Bytes of the run state: the kernel's arrays, the marked events, the keys, and the events that are held back."""
         held = 0 if self._order is None else self._order.nbytes
-        return self._evaluation.memory_usage() + self._payload.nbytes + self._keys.nbytes + held
+        return self._state.nbytes + self._partitions.nbytes + held
 
     def _nothing(self) -> Matches:
         return Matches.none(self.compiled.layout)
@@ -164,99 +161,22 @@ class Recognizer:
     def _feed(self, events: pa.Table, times: Array) -> Matches:
         if not events.num_rows:
             return self._nothing()
-        compiled, keys = self.compiled, self._keys
-        letters = compiled.predicates.letters(events)
-        order, cuts, slots = self._partitions(events)
-        lengths = np.diff(cuts, append=len(letters) if order is None else len(order))
-        chunks: list[Chunk] = []
-        grouped = slice(None) if order is None else order
-        self._evaluation.feed(letters[grouped], times[grouped], cuts=cuts, slots=slots, sink=chunks.append)
-        marked = np.flatnonzero(self._evaluation.marked)
-        rows = marked if order is None else order[marked]
-        segments = np.searchsorted(cuts, marked, "right") - 1
-        before = keys.seen[slots] + _earlier(slots, lengths) - cuts
-        shown = [events[name] for name in compiled.layout.events.names]
-        kept = decoded(pa.table(shown, names=compiled.layout.events.names).take(pa.array(rows)))
-        self._payload.append(kept, slots[segments], marked + before[segments], rows + self._events, times[rows])
-        matches = measured(compiled.plan, self._matches(collect(chunks), slots, before, order))
-        np.add.at(keys.seen, slots, lengths)
+        arrived = self._partitions.arrive(events, interleaved=self._state.interleaved)
+        matches = self._state.feed(self.compiled.predicates.letters(events), times, events, arrived, first=self._events)
         self._events += events.num_rows
         self._latest = max(self._latest, int(times[-1]))
         self._pushes += 1
         if self._pushes % IDLE_CHECK == 0:
             self._expire()
-        self._compact()
+        self._state.compact(self._latest)
         return matches
-
-    def _partitions(self, events: pa.Table) -> tuple[Array | None, Array, Array]:
-        """The rows by partition (None: as they are), where each partition starts in them, and its slot."""
-        compiled = self.compiled
-        if not compiled.keys:
-            return None, np.zeros(1, np.int64), np.zeros(1, np.int32)
-        codes, count = key_codes(events, compiled.keys, null_keys="group" if self._group_nulls and not compiled.derived else "drop")
-        groups = group(codes, count)
-        if not compiled.derived:
-            self.null_keys += groups.null_keys
-        distinct = events.select(list(compiled.keys)).take(pa.array(groups.order[groups.cuts]))
-        slots = self._keys.slots(distinct)
-        if compiled.consume is Consumption.ANY:
-            order, cuts, partitions = groups.interleaved()
-            return order, cuts, slots[partitions]
-        return groups.order, groups.cuts, slots
-
-    def _matches(self, found: Chunk, slots: Array, before: Array, order: Array | None) -> Matches:
-        offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
-        layout, payload = self.compiled.layout, self._payload
-        if not len(segments):
-            return self._nothing()
-        mark_slots = np.repeat(slots[segments], np.diff(offsets))
-        rows = payload.find(mark_slots, positions)
-        triggers = payload.places[rows[offsets[1:] - 1]]
-        if isinstance(self._consumed, int):
-            self._consumed = int(triggers.max())
-        elif self._consumed is not None:
-            np.maximum.at(self._fitted(self._consumed), slots[segments], triggers)
-        shown = payload.places[rows] if self.compiled.derived else positions
-        partitions = keys = None
-        if layout.keys:
-            used, partitions = np.unique(slots[segments], return_inverse=True)
-            keys = self._keys.table.select(list(layout.keys)).take(pa.array(used))
-        matches = Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys, counts=found.counts)
-        if order is None or len(slots) == 1:
-            return matches
-        ends = order[positions[offsets[1:] - 1] - before[segments]]
-        return matches.take(np.argsort(ends, kind="stable"))
 
     def _expire(self) -> None:
         """Give back the memory of partitions in which nothing is open any more."""
-        compiled = self.compiled
-        if compiled.window is None or self._latest == NEVER:
+        if self.compiled.window is None or self._latest == NEVER:
             return
-        evaluation = self._evaluation
-        evaluation.expire(self._latest)
-        if evaluation.wasteful:
-            # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
-            self._evaluation = compiled.evaluation(variant=self.variant)
-            self._evaluation.load(evaluation.dump())
-        self._compact(at_once=True)
-
-    def _compact(self, *, at_once: bool = False) -> None:
-        compiled, seen, consumed = self.compiled, self._keys.seen, self._consumed
-        self._payload.compact(
-            seen,
-            window=compiled.window,
-            count_window=compiled.count_window,
-            now=self._latest,
-            consumed=self._fitted(consumed) if isinstance(consumed, np.ndarray) else consumed,
-            at_once=at_once,
-        )
-
-    def _fitted(self, consumed: Array) -> Array:
-        """What each slot has consumed, with room for the slots that there are."""
-        missing = len(self._keys.seen) - len(consumed)
-        if missing > 0:
-            self._consumed = consumed = np.append(consumed, np.full(missing, -1, np.int64))
-        return consumed
+        self._state.expire(self._latest)
+        self._state.compact(self._latest, at_once=True)
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
@@ -266,20 +186,20 @@ class Recognizer:
         Raises SnapshotError after an interrupted `push`.
         """
         self._check_intact()
-        payload, keys = self._payload, self._keys
-        numbers = {"latest": self._latest, "events": self._events, "null_keys": self.null_keys, "lateness": self._lateness}
+        numbers = {"latest": self._latest, "events": self._events, "null_keys": self._partitions.null_keys, "lateness": self._lateness}
         if self._order is not None:
             numbers["watermark"] = self._order.watermark
+        keys, seen = self._partitions.dump()
+        evaluation, payload = self._state.dump()
         sections = {
-            **self._evaluation.dump(),
+            **evaluation,
             "recognizer": json.dumps(numbers).encode(),
-            "seen": keys.seen.astype("<i8").tobytes(),
-            "keys": _ipc(keys.table),
-            "payload": _ipc(payload.events),
-            "payload_places": _numbers(payload.slots, payload.positions, payload.places, payload.times),
+            "seen": seen.astype("<i8").tobytes(),
+            "keys": state.table_bytes(keys),
+            "payload": state.table_bytes(payload),
         }
         if self._order is not None:
-            sections |= {"pending": _ipc(self._order.pending), "late": _ipc(self._order.late)}
+            sections |= {"pending": state.table_bytes(self._order.pending), "late": state.table_bytes(self._order.late)}
         return state.pack(sections, fingerprint=self._fingerprint())
 
     def restore(self, data: bytes) -> Recognizer:
@@ -288,62 +208,32 @@ class Recognizer:
         Raises SnapshotError for bytes of another query, schema, lateness or format version, and for damaged bytes; then nothing changes.
         """
         sections = state.unpack(data, fingerprint=self._fingerprint())
-        try:
-            evaluation = self.compiled.evaluation(variant=self.variant)
-            evaluation.load(sections)
-            numbers = json.loads(sections["recognizer"])
-            latest, events, null_keys = (int(numbers[name]) for name in ("latest", "events", "null_keys"))
-            columns = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
-            tables: dict[str, pa.Table] = {
-                name: _table(sections[name]) for name in ("keys", "payload", "pending", "late") if name in sections
-            }
-            seen = np.frombuffer(sections["seen"], "<i8").astype(np.int64)
-            self._check_snapshot(tables, columns[0], seen, events)
-        except (LookupError, ValueError, TypeError, OverflowError, MemoryError, struct.error, OSError, pa.ArrowException) as error:
-            raise SnapshotError(f"the snapshot is damaged: {error}", help="use another snapshot, or start again without it") from None
-        self._start()
-        self._evaluation = evaluation
-        self._latest, self._events, self.null_keys = latest, events, null_keys
-        if self.compiled.keys:
-            self._keys.load(tables["keys"], seen)
-        else:
-            self._keys.seen = seen
-        self._payload.append(tables["payload"], columns[0].astype(np.int32), columns[1], columns[2], columns[3])
-        if self._order is not None:
-            self._order.watermark = numbers["watermark"]
-            self._order.pending, self._order.late = tables["pending"], tables["late"]
-            self._order.times = self._times(tables["pending"])
+        fresh = Recognizer(self.compiled, lateness=self._lateness, null_keys="group" if self._group_nulls else "drop", variant=self.variant)
+        with state.reading():
+            fresh._load(sections)
+        self.__dict__ |= fresh.__dict__
         return self
 
-    def _check_snapshot(self, tables: dict[str, pa.Table], slots: Array, seen: Array, events: int) -> None:
-        """ValueError unless the sections fit together; the checksum tells accidents, this what was made by hand."""
-        used = len(tables["keys"]) if self.compiled.keys else 1
-        right = (
-            len(seen) >= used
-            and bool((seen >= 0).all())
-            and sum(seen.tolist()) <= events
-            and len(tables["payload"]) == len(slots)
-            and bool(((slots >= 0) & (slots < used)).all())
-            and all(tables[name].schema.equals(self.schema) for name in ("pending", "late") if name in tables)
-            and (tables["payload"].schema.names, tables["payload"].schema.types)
-            == (self._payload.events.schema.names, self._payload.events.schema.types)
-        )
-        if not right:
+    def _load(self, sections: dict[str, bytes]) -> None:
+        """Take over the sections of a snapshot; raises whatever nonsense in them raises."""
+        numbers = json.loads(sections["recognizer"])
+        self._latest, self._events, null_keys = (int(numbers[name]) for name in ("latest", "events", "null_keys"))
+        seen = np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64)
+        self._partitions.load(state.table_of(sections["keys"]), seen)
+        self._partitions.null_keys = null_keys
+        self._state.load(sections, state.table_of(sections["payload"]))
+        if sum(seen[1].tolist()) > self._events:
             raise ValueError("its sections do not fit together")
+        if self._order is not None:
+            self._order.watermark = int(numbers["watermark"])
+            self._order.pending, self._order.late = (state.table_of(sections[name]) for name in ("pending", "late"))
+            if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
+                raise ValueError("its held events do not fit")
+            self._order.times = self._times(self._order.pending)
 
     def _fingerprint(self) -> bytes:
         options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
         return self.compiled.fingerprint + options
-
-
-def _earlier(slots: Array, lengths: Array) -> Array:
-    """For each segment, the events in earlier segments of its slot; O(n log n)."""
-    order = np.argsort(slots, kind="stable")
-    before = np.cumsum(lengths[order]) - lengths[order]
-    first = np.flatnonzero(np.diff(slots[order], prepend=-1))
-    earlier = np.empty_like(before)
-    earlier[order] = before - np.repeat(before[first], np.diff(first, append=len(slots)))
-    return earlier
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
@@ -353,22 +243,6 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast it") from None
-
-
-def _numbers(*columns: Array) -> bytes:
-    return np.stack([column.astype("<i8") for column in columns]).tobytes()
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def _table(data: bytes) -> pa.Table:
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_all()
 
 
 def steps_of(lateness: object, compiled: Compiled) -> int:

@@ -7,18 +7,20 @@ into one container with magic, format version, fingerprint and checksum. Nothing
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from cepheid.engine.order import earlier
 from cepheid.engine.pools import Pool, ragged
 from cepheid.errors import SnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cepheid.engine.evaluation import Evaluation
 
@@ -98,6 +100,29 @@ def _sections(body: bytes, at: int, count: int) -> dict[str, bytes]:
 
 def _damaged(how: str) -> SnapshotError:
     return SnapshotError(f"the snapshot is damaged: {how}", help="use another snapshot, or start again without it")
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """A table as a section."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def table_of(section: bytes) -> pa.Table:
+    """The table of `table_bytes`."""
+    with pa.ipc.open_stream(section) as reader:
+        return reader.read_all()
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Around the reading of sections: what nonsense in them raises becomes a SnapshotError."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, OverflowError, MemoryError, struct.error, OSError, pa.ArrowException) as error:
+        raise _damaged(str(error)) from None
 
 
 # ---------------------------------------------------------------------------------------------------- evaluation -> sections

@@ -162,6 +162,12 @@ class Trackers:
         """Begin anew in these slots."""
         self.records[np.asarray(slots, np.int64) + 1] = 0
 
+    def untouched(self, slots: Array) -> Array:
+        """For each slot whether its trackers are as at the beginning (bool)."""
+        first = self._numbers.get((0,) * len(self.trackers), 0)
+        untouched: Array = self.records[slots + 1] == first
+        return untouched
+
     @property
     def nbytes(self) -> int:
         """Bytes of the tables and states."""
@@ -221,6 +227,12 @@ class Tracked(Around):
         """Forget the partitions in these slots."""
         self.trackers.release(slots)
         super().release(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots: those in which the trackers have nothing to remember either."""
+        idle = super().expire(time)
+        self.trackers.ensure_slots(int(idle.max()) + 1 if len(idle) else 0)
+        return idle[self.trackers.untouched(idle)]
 
     def ensure_slots(self, count: int) -> None:
         """Make slots 0 .. count - 1 exist."""
