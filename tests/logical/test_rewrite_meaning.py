@@ -181,8 +181,13 @@ class RandomPlans:
 
     def query(self, depth: int) -> QueryPlan:
         pattern = self.well_formed(depth)
-        if self.rng.random() < 0.05:
-            pattern = Absence(pattern, self.closed(1), 1)
+        while self.rng.random() < 0.1:
+            pattern = Absence(pattern, self.closed(1), self.rng.choice((0, 1, 2)))
+            variables = sorted(defined(pattern))
+            if self.rng.random() < 0.3 and variables:
+                pattern = Filter(pattern, (self.local(self.rng.choice(variables)),))
+            if self.rng.random() < 0.3:
+                pattern = Within(pattern, self.interval())
         return QueryPlan(pattern, SCHEMA, tuple(sorted(defined(pattern))))
 
     def keyed_query(self, depth: int) -> QueryPlan:

@@ -46,10 +46,10 @@ class StructureBinder:
         self.context = context
 
     def outermost(self, node: syntax.Pattern) -> Pattern:
-        """The whole pattern of a query: only here, under FILTER, WITHIN and UNLESS, may an absence stand."""
+        """The whole pattern of a query: only here, under FILTER, WITHIN, UNLESS and other absences, may an absence stand."""
         if isinstance(node, syntax.Absence):
             duration = times.absence(self.context, node.duration)
-            return plan.Absence(self.inner(node.pattern), self.inner(node.negated), duration, span=node.span)
+            return plan.Absence(self.outermost(node.pattern), self.inner(node.negated), duration, span=node.span)
         if isinstance(node, syntax.Filter | syntax.Within | syntax.Unless):
             return STRUCTURES[type(node)](self, node, self.outermost)
         return self.inner(node)
@@ -187,7 +187,7 @@ class StructureBinder:
         raise self.context.error(
             "NOT FOLLOWED BY .. FOR can only stand outermost",
             node.span,
-            "only FILTER, WITHIN and UNLESS may come after it; inside a sequence write `A ; NOT n ; B`",
+            "only FILTER, WITHIN, UNLESS and another NOT FOLLOWED BY may come after it; inside a sequence write `A ; NOT n ; B`",
         )
 
 

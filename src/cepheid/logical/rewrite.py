@@ -10,6 +10,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from cepheid.errors import CepheidError
+from cepheid.logical.absence import outermost
 from cepheid.logical.normal_form import normal_form
 from cepheid.logical.partition import partition
 from cepheid.logical.push_down import push_down
@@ -32,6 +33,7 @@ def _on_pattern(change: Callable[[Pattern], Pattern]) -> Callable[[QueryPlan], Q
 
 
 RULES: tuple[tuple[str, Callable[[QueryPlan], QueryPlan]], ...] = (
+    ("absence", _on_pattern(outermost)),
     ("sugar", _on_pattern(remove_sugar)),
     ("take_apart", _on_pattern(take_apart)),
     ("normal_form", _on_pattern(normal_form)),
