@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine import batch, definition
-from cepheid.engine.inputs import schema_in, source_of, time_number, used_types
+from cepheid.engine.inputs import schema_in, source_of, time_number, up_to, used_types
 from cepheid.engine.matches import Matches, concatenate
 from cepheid.engine.planner import Compiled, compile_plan, layout_of
 from cepheid.engine.recognizer import Recognizer
@@ -173,8 +173,9 @@ class Query:
 
         events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a
         list of dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM). type, time: the
-        columns of event type and time (default: `type` and `ts`, where present). until: the time up to which the events are complete, or "end"
-        (for NOT FOLLOWED BY alone; default: the greatest time).
+        columns of event type and time (default: `type` and `ts`, where present). until: a time (as the time column has them): later events are
+        not read, and up to it they count as complete; by default that is their greatest time, and with "end" nothing will follow. Completeness
+        matters for NOT FOLLOWED BY alone: what it leaves open then is in `Matches.undecided`.
         engine: None, or one of `ENGINES`. sort: put events in the order of their times, stably, instead of an error. null_keys: "drop" events
         with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
         equal time, before the row order. sample: for looking at data: of each trigger at most so many matches, spread evenly over all of them
@@ -188,14 +189,16 @@ class Query:
         order = (order,) if isinstance(order, str) else tuple(order)
         _check_sample(sample)
         source = source_of(events, self._tree, type=type, time=time, sort=sort)
+        complete = until if until is None or until == batch.END else time_number(until, source.schema)
+        if isinstance(complete, int):
+            source = up_to(source, complete)
         if engine == "reference":
             if sample is not None:
                 raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
-            return self._by_definition(source, until=until, sort=sort, null_keys=null_keys, order=order)
+            return self._by_definition(source, until=complete, sort=sort, null_keys=null_keys, order=order)
         compiled = self.compiled(source.schema)
-        if until is not None:
-            raise NotSupportedError("`until` matters for NOT FOLLOWED BY alone, and this query has none", help="leave until= out")
-        if isinstance(source.events, pa.RecordBatchReader) and not sort and not order and sample is None:
+        lazily = isinstance(source.events, pa.RecordBatchReader) and not compiled.absences
+        if lazily and not sort and not order and sample is None:
             recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine)
             parts, done = [], 0
             for piece in source.events:
@@ -204,17 +207,16 @@ class Query:
                 if progress is not None:
                     progress(done, 0)
             return concatenate(compiled.layout, parts, null_keys=recognizer.null_keys)
-        table = _whole(source)
-        return batch.run(compiled, table, sort=sort, order=order, null_keys=null_keys, sample=sample, variant=engine, progress=progress)
+        options: dict[str, Any] = {"sort": sort, "order": order, "null_keys": null_keys, "until": complete}
+        return batch.run(compiled, _whole(source), **options, sample=sample, variant=engine, progress=progress)
 
-    def _by_definition(self, source: Source, *, until: object, sort: bool, null_keys: str, order: Sequence[str]) -> Matches:
+    def _by_definition(self, source: Source, *, until: int | str | None, sort: bool, null_keys: str, order: Sequence[str]) -> Matches:
         plan = self.bound(source.schema)
         table = _whole(source)
         if sort or order:
             _, rows = batch.ordered(plan.schema, table, sort=sort, order=order)
             table = table if rows is None else table.take(pa.array(rows))
-        complete: Any = until if until is None or until == "end" else time_number(until, plan.schema)
-        return definition.run(plan, table, until=complete, null_keys=null_keys)
+        return definition.run(plan, table, until=until, null_keys=null_keys)
 
     def recognizer(
         self,

@@ -38,7 +38,12 @@ def test_on_the_reference(case):
         candidates = [match for partition in result.partitions for group in partition.groups for match in group.candidates]
         assert all(group.choose == min(case.choose, len(group.candidates)) for partition in result.partitions for group in partition.groups)
         assert len(candidates) == sum(len(matches) for matches in case.matches.values())
-    assert case.undecided_fault([given(match) for partition in result.partitions for match in partition.undecided]) is None
+    assert (
+        case.undecided_fault(
+            [given(match) for partition in result.partitions for group in partition.undecided for match in group.candidates]
+        )
+        is None
+    )
     assert result.null_keys == case.null_keys
     if case.rows is not None:
         assert sorted(map(str, case.rows)) == sorted(
@@ -73,4 +78,5 @@ def test_on_engine(case, engine):
         assert sorted(map(str, case.rows)) == sorted(str(list(match.measures.values())) for match in found)
     if case.counts is not None:
         assert [[match.end, match.measures["count"]] for match in found] == case.counts
+    assert case.undecided_fault([Given(match.start, match.end, match.variables) for match in found.undecided]) is None
     assert found.null_keys == case.null_keys

@@ -63,4 +63,4 @@ def test_absence_is_given_vetoed_or_undecided():
     events = stream(("A", 1, 0), ("A", 2, 0), ("B", 7, 0), ("A", 8, 0))
     (partition,) = run(QueryPlan(logical.Absence(A, B, 5), SCHEMA, ("A",)), events).partitions
     assert partition.candidates == [Match(0, 0, (("A", (0,)),))]
-    assert partition.undecided == (Match(3, 3, (("A", (3,)),)),)
+    assert [group.candidates for group in partition.undecided] == [(Match(3, 3, (("A", (3,)),)),)]

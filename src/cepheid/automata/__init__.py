@@ -6,7 +6,7 @@ automata (trim, hide, determinize), `program` is what the engine runs. Not done 
 
 from cepheid.automata.automaton import Automaton, Predicate, Tracker, Transition
 from cepheid.automata.construct import construct
-from cepheid.automata.program import EndProgram, Program, end_program, program_of, strategy_program
+from cepheid.automata.program import EndProgram, Program, end_program, program_of, span_program, strategy_program
 from cepheid.automata.transform import determinize, hide, trim
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "end_program",
     "hide",
     "program_of",
+    "span_program",
     "strategy_program",
     "trim",
 ]

@@ -136,6 +136,11 @@ def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str
     return Program(hide(automaton if variables is None else project(automaton, variables)))
 
 
+def span_program(automaton: Automaton) -> Program:
+    """The intervals of an automaton's matches, whatever these mark; with a limit of one per trigger, that with the greatest start."""
+    return Program(hide(project(automaton, ())))
+
+
 def strategy_program(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
     """The program of NXT, LAST or MAX over a whole rewritten pattern without any window, with a tracker (`strategies`).
 

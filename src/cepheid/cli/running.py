@@ -88,7 +88,9 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
             progress=advance,
         )
     notes = _dropped(matches.null_keys)
-    notes += [f"{matches.undecided:,} matches are not decided yet: their time of absence has not ended"] if matches.undecided else []
+    notes += (
+        [f"{waiting:,} matches are not decided yet: their time of absence has not ended"] if (waiting := len(matches.undecided)) else []
+    )
     return found(
         query,
         source,

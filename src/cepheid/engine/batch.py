@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.absence import Ends, longest, undecided, vetoed
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import group, key_codes, key_table, normalized
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import measured
+from cepheid.engine.order import NEVER
 from cepheid.engine.running import collect
 from cepheid.engine.values import plain
 from cepheid.errors import SchemaError, quoted
@@ -36,6 +39,38 @@ STEP = 1 << 22
 """Events per call of the kernel: progress is reported in between."""
 
 
+END = "end"
+"""`until` of a table that nothing will follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where the events of the partitions stand.
+
+    places: in the stream, partition by partition, None: the stream is one partition. rows: the same, in the table; None: as they are. cuts: where
+    each partition starts in both.
+    """
+
+    places: Array | None
+    rows: Array | None
+    cuts: Array
+
+    def grouped(self, segments: Array, positions: Array, lengths: Array | None = None) -> Array:
+        """Where events stand, partition by partition: their positions, and the partition of each, or of so many of them."""
+        if self.places is None:
+            return positions
+        starts = self.cuts[segments]
+        return (starts if lengths is None else np.repeat(starts, lengths)) + positions
+
+    def rows_of(self, grouped: Array) -> Array:
+        """The rows of the table where these stand."""
+        return grouped if self.rows is None else self.rows[grouped]
+
+    def ends(self, found: Chunk, positions: Array, times: Array) -> Ends:
+        """The events that end some matches, with other positions than theirs."""
+        return Ends(found.segments, positions, times[self.rows_of(self.grouped(found.segments, found.ends))])
+
+
 def run(
     compiled: Compiled,
     events: pa.Table,
@@ -43,6 +78,7 @@ def run(
     sort: bool = False,
     order: Sequence[str] = (),
     null_keys: str = "drop",
+    until: int | str | None = None,
     sample: int | None = None,
     variant: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -50,29 +86,52 @@ def run(
     """The matches of a query over a table.
 
     events: has the schema that the query was compiled for. sort: put unsorted events in order (stably) instead of an error. order: columns that
-    decide between events of equal time, before the row order. null_keys: "drop" or "group". sample: of each trigger at most so many
-    matches, spread over all of them. progress: called with (rows done, rows).
+    decide between events of equal time, before the row order. null_keys: "drop" or "group". until: up to which time the table is complete, None
+    for its greatest time, "end" where nothing will follow: what must not follow a match is known until then. sample: of each trigger at most so
+    many matches, spread over all of them. progress: called with (rows done, rows).
     Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns. Linear in rows and output, but for sorting.
     """
     times, stream = ordered(compiled.schema, events, sort=sort, order=order)
-    letters = compiled.predicates.letters(events)
     null_count = 0
-    cuts = np.zeros(1, np.int64)
-    places: Array | None = None
+    where = _Rows(None, stream, np.zeros(1, np.int64))
     groups: Groups | None = None
     if compiled.keys:
         codes, count = key_codes(events, compiled.keys, null_keys="drop" if compiled.derived else null_keys)
         groups = group(codes if stream is None else codes[stream], count)
-        places, cuts, null_count = groups.order, groups.cuts, groups.null_keys
-    rows = stream if places is None else places if stream is None else stream[places]
+        null_count = 0 if compiled.derived else groups.null_keys
+        where = _Rows(groups.order, groups.order if stream is None else stream[groups.order], groups.cuts)
+    letters = compiled.predicates.letters(events)
     chunks: list[Chunk] = []
     evaluation = compiled.evaluation(variant=variant, sample=sample)
     if groups is not None and compiled.consume is Consumption.ANY:
         feed_interleaved(evaluation, letters, times, stream, groups, chunks, progress=progress)
     else:
-        feed(evaluation, letters, times, rows, cuts, chunks, progress=progress)
-    matches = _matches(compiled, events, collect(chunks), (places, rows, cuts), null_keys=0 if compiled.derived else null_count)
-    return measured(compiled.plan, matches)
+        feed(evaluation, letters, times, where.rows, where.cuts, chunks, progress=progress)
+    found = collect(chunks)
+    if not compiled.absences:
+        return _matches(compiled, events, found, where, null_keys=null_count)
+    given, waiting = decided(compiled, events, times, found, where, until=until, variant=variant)
+    open_matches = _matches(compiled, events, found.take(waiting), where)
+    return dataclasses.replace(_matches(compiled, events, found.take(given), where, null_keys=null_count), waiting=open_matches)
+
+
+def decided(
+    compiled: Compiled, events: pa.Table, times: Array, found: Chunk, where: _Rows, *, until: int | str | None, variant: str | None
+) -> tuple[Array, Array]:
+    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`."""
+    first = found.triggers
+    triggers = where.ends(found, found.ends, times).take(first)
+    veto = np.zeros(len(triggers), np.bool_)
+    for absence, alphabet in zip(compiled.absences, compiled.alphabets[1:], strict=True):
+        chunks: list[Chunk] = []
+        feed(absence.evaluation(variant=variant), alphabet.letters(events), times, where.rows, where.cuts, chunks)
+        negated = collect(chunks)
+        veto |= vetoed(triggers, where.ends(negated, negated.starts, times), absence.duration)
+    if until is None:
+        until = int(times.max(initial=NEVER))
+    late = np.zeros(len(triggers), np.bool_) if isinstance(until, str) else undecided(triggers.times, until, longest(compiled.absences))
+    counts = np.diff(first, append=len(found))
+    return np.flatnonzero(np.repeat(~veto & ~late, counts)), np.flatnonzero(np.repeat(~veto & late, counts))
 
 
 def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequence[str]) -> tuple[Array, Array | None]:
@@ -163,29 +222,19 @@ def feed_interleaved(
             progress(stop, len(rows))
 
 
-def _matches(
-    compiled: Compiled,
-    events: pa.Table,
-    found: Chunk,
-    where: tuple[Array | None, Array | None, Array],
-    *,
-    null_keys: int,
-) -> Matches:
+def _matches(compiled: Compiled, events: pa.Table, found: Chunk, where: _Rows, *, null_keys: int = 0) -> Matches:
     """Kernel output as matches: positions become rows of the table, partitions interleave in the order of the stream."""
-    offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
-    places, rows, cuts = where
+    places, segments = where.places, found.segments
+    grouped = where.grouped(segments, found.positions, np.diff(found.offsets))
     table = events.select(compiled.layout.events.names)
-    if places is None:
-        marked = positions if rows is None else rows[positions]
-        return Matches(compiled.layout, offsets, positions, labels, marked, table, null_keys=null_keys, counts=found.counts)
-    assert rows is not None
-    grouped = np.repeat(cuts[segments], np.diff(offsets)) + positions
-    shown = places[grouped] if compiled.derived else positions
     keys = partitions = None
     if names := list(compiled.layout.keys):
-        keys = key_table(table.select(names).take(pa.array(rows[cuts] if len(rows) else rows)), names)
+        assert where.rows is not None
+        keys = key_table(table.select(names).take(pa.array(where.rows[where.cuts] if len(where.rows) else where.rows)), names)
         partitions = segments.astype(np.int64)
-    marks = (shown, labels, rows[grouped])
-    matches = Matches(compiled.layout, offsets, *marks, table, partitions, keys, null_keys=null_keys, counts=found.counts)
-    ends = places[grouped[offsets[1:] - 1]]
-    return matches if len(cuts) <= 1 else matches.take(np.argsort(ends, kind="stable"))
+    shown = places[grouped] if compiled.derived and places is not None else found.positions
+    marks = (shown, found.labels, where.rows_of(grouped))
+    matches = Matches(compiled.layout, found.offsets, *marks, table, partitions, keys, null_keys=null_keys, counts=found.counts)
+    if places is not None and len(where.cuts) > 1:
+        matches = matches.take(np.argsort(places[grouped[found.offsets[1:] - 1]], kind="stable"))
+    return measured(compiled.plan, matches)

@@ -6,11 +6,12 @@ enumeration, by `cepheid.engine.counting`.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.running import Around, Chunk
+from cepheid.engine.running import Around, Chunk, collect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,25 +33,21 @@ class Counted(Around):
         continued: bool = False,
     ) -> None:
         """Read a batch, as `Evaluation.feed`."""
-        found: list[tuple[Array, Array, Array]] = []
-        self.evaluation.feed(letters, times, sink=lambda chunk: found.append(_triggers(chunk)), cuts=cuts, slots=slots, continued=continued)
+        found: list[Chunk] = []
+        self.evaluation.feed(letters, times, sink=lambda chunk: found.append(_counted(chunk)), cuts=cuts, slots=slots, continued=continued)
         if sink is not None and found:
-            ends, segments, counts = (np.concatenate(part) for part in zip(*found, strict=True))
             # The matches of one trigger may have come in several chunks.
-            first = _first(ends, segments)
-            limbs = np.zeros((len(first), 2), np.uint64)
-            limbs[:, 0] = np.add.reduceat(counts, first)
-            offsets = np.arange(len(first) + 1, dtype=np.int64)
-            sink(Chunk(offsets, ends[first], np.zeros(len(first), np.uint16), segments[first], limbs))
+            triggers = collect(found)
+            first = triggers.triggers
+            once, counts = triggers.take(first), triggers.counts
+            assert counts is not None
+            sink(dataclasses.replace(once, counts=np.add.reduceat(counts, first)))
 
 
-def _first(ends: Array, segments: Array) -> Array:
-    """Where a trigger begins, among matches in the order of their triggers."""
-    return np.flatnonzero(np.concatenate([[True], (ends[1:] != ends[:-1]) | (segments[1:] != segments[:-1])]))
-
-
-def _triggers(chunk: Chunk) -> tuple[Array, Array, Array]:
-    """(end, segment, number of matches) of the triggers of a chunk that is not empty."""
-    ends = chunk.positions[chunk.offsets[1:] - 1]
-    first = _first(ends, chunk.segments)
-    return ends[first], chunk.segments[first], np.diff(first, append=len(chunk)).astype(np.uint64)
+def _counted(chunk: Chunk) -> Chunk:
+    """One match of one mark for each trigger of a chunk that is not empty: its event, and the number of its matches."""
+    first = chunk.triggers
+    limbs = np.zeros((len(first), 2), np.uint64)
+    limbs[:, 0] = np.diff(first, append=len(chunk))
+    offsets = np.arange(len(first) + 1, dtype=np.int64)
+    return Chunk(offsets, chunk.ends[first], np.zeros(len(first), np.uint16), chunk.segments[first], limbs)

@@ -5,6 +5,7 @@ Comes in: a bound plan and a table. Goes out: `Matches`. Slow and limited in siz
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.logical.plan import QueryPlan
-    from cepheid.testing.reference import Event, Match, Result
+    from cepheid.testing.reference import Event, Group, Match, Result
 
 Array = np.ndarray[Any, Any]
 
@@ -65,10 +66,17 @@ def _steps(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _matches(plan: QueryPlan, events: pa.Table, result: Result) -> Matches:
+    waiting = [partition.undecided for partition in result.partitions]
+    given = _shown(plan, events, result, [partition.groups for partition in result.partitions])
+    return dataclasses.replace(given, null_keys=result.null_keys, waiting=_shown(plan, events, result, waiting) if any(waiting) else None)
+
+
+def _shown(plan: QueryPlan, events: pa.Table, result: Result, groups: Sequence[Sequence[Group]]) -> Matches:
+    """The matches of some groups of each partition."""
     numbers: dict[frozenset[str], int] = {}
     found: list[tuple[int, int, Match, tuple[object, ...]]] = []
     for index, partition in enumerate(result.partitions):
-        for group in partition.groups:
+        for group in groups[index]:
             place = partition.positions[group.end]
             if plan.count:
                 found.append((place, index, type(group.candidates[0])(group.end, group.end, ()), (group.count,)))
@@ -98,8 +106,6 @@ def _matches(plan: QueryPlan, events: pa.Table, result: Result) -> Matches:
         np.array([item[1] for item in found], np.int64) if layout.keys else None,
         key_table(table.select(list(layout.keys)).take(firsts), layout.keys) if layout.keys else None,
         measures,
-        result.null_keys,
-        sum(len(partition.undecided) for partition in result.partitions),
         counts=from_integers([item[3][0] for item in found]) if plan.count else None,  # type: ignore[misc]  # a group's count is an int
     )
 

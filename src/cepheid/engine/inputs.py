@@ -6,6 +6,7 @@ int64. Every unusable input has an error of its own here; nothing is dropped or 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from cepheid.errors import InputError, SchemaError, nearest, quoted
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of, time_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cepheid.language.syntax import Query as Tree
 
 Array = np.ndarray[Any, Any]
@@ -176,6 +179,25 @@ def source_of(events: object, tree: Tree, *, type: str | None, time: str | None,
         return merge(events, tree, type=type, time=time, sort=sort)
     table = without_views(table_of(events))
     return Source(table, schema_of(table.schema, type=type, time=time, streams=tree.streams, used=used_types(tree)))
+
+
+def up_to(source: Source, until: int) -> Source:
+    """The source without its events after `until`, in steps of the time column; a reader, which is in order, is read no further."""
+    events, time = source.events, source.schema.time_column
+    assert time is not None
+    if isinstance(events, pa.RecordBatchReader):
+        return dataclasses.replace(source, events=pa.RecordBatchReader.from_batches(events.schema, _read_up_to(events, time, until)))
+    chosen = times_of(events, time) <= until
+    count = int(np.count_nonzero(chosen))
+    return dataclasses.replace(source, events=events.slice(0, count) if chosen[:count].all() else events.filter(pa.array(chosen)))
+
+
+def _read_up_to(events: pa.RecordBatchReader, time: str, until: int) -> Iterator[pa.RecordBatch]:
+    for piece in events:
+        chosen = times_of(piece, time) <= until
+        yield piece.filter(pa.array(chosen))
+        if not chosen.all():
+            return
 
 
 def merge(

@@ -146,7 +146,7 @@ class Labelling:
             np.concatenate([graph.labels, labels[marks]]),
             chunk.segments[owner],
         )
-        return _take(joined, np.argsort(owner, kind="stable"))
+        return joined.take(np.argsort(owner, kind="stable"))
 
     def _by_graph(self, chunk: SupportChunk, limit: int | None) -> Chunk:
         """All labellings of supports; segments: the number of the support.
@@ -206,7 +206,7 @@ class Labelling:
                 f"one event ends {len(self._seen)} matches that SELECT projects, and the limit is {DISTINCT_LIMIT} (DISTINCT_LIMIT)",
                 help="show all variables, or give a smaller window",
             )
-        return _take(chunk, np.array(kept, np.int64)) if first + len(kept) < len(chunk) else chunk
+        return chunk.take(np.array(kept, np.int64)) if first + len(kept) < len(chunk) else chunk
 
     def _limited(self, chunk: Chunk, limit: int | None) -> Chunk:
         """At most `limit` matches per trigger, also where a trigger's supports came in several chunks."""
@@ -224,7 +224,7 @@ class Labelling:
         self._given = int(number[-1]) + 1
         if limit is None or int(number.max()) < limit:
             return chunk
-        return _take(chunk, np.flatnonzero(number < limit))
+        return chunk.take(np.flatnonzero(number < limit))
 
 
 def _without(chunk: Chunk, hidden: int) -> Chunk:
@@ -265,12 +265,6 @@ def _key(chunk: Chunk, number: int) -> bytes:
 
 def _offsets(lengths: Array) -> Array:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-
-
-def _take(chunk: Chunk, numbers: Array) -> Chunk:
-    lengths = np.diff(chunk.offsets)[numbers]
-    _, marks = ragged(chunk.offsets[:-1][numbers], lengths)
-    return Chunk(_offsets(lengths), chunk.positions[marks], chunk.labels[marks], chunk.segments[numbers])
 
 
 def _join(chunks: Iterable[Chunk]) -> Chunk:

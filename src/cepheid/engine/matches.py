@@ -225,7 +225,8 @@ class Matches(Sequence[Match]):
     offsets: int64, n + 1; match i has the marks ``offsets[i]:offsets[i + 1]``, its first is its start and its last its end. positions: int64,
     per mark the position in the partition. labels: uint16, per mark its label number. rows: int64, per mark the row of `events`.
     partitions: int64, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a NULL in their key.
-    counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event of each "match" ends (see `engine.counts`).
+    waiting: what `undecided` gives, None for nothing. counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event
+    of each "match" ends (see `engine.counts`).
     """
 
     layout: Layout
@@ -238,7 +239,7 @@ class Matches(Sequence[Match]):
     keys: pa.Table | None = None
     measures: pa.Table | None = None
     null_keys: int = 0
-    undecided: int = 0
+    waiting: Matches | None = None
     counts: Array | None = None
 
     def __post_init__(self) -> None:
@@ -258,6 +259,11 @@ class Matches(Sequence[Match]):
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def undecided(self) -> Matches:
+        """The matches that are not given, for what NOT FOLLOWED BY forbids may still follow them; they have no others."""
+        return Matches.none(self.layout, self.events) if self.waiting is None else self.waiting
 
     @overload
     def __getitem__(self, index: int) -> Match: ...
@@ -304,7 +310,7 @@ class Matches(Sequence[Match]):
     def _with(
         self, offsets: Array, marks: tuple[Array, Array, Array], partitions: Array | None, measures: pa.Table | None, counts: Array | None
     ) -> Matches:
-        return Matches(self.layout, offsets, *marks, self.events, partitions, self.keys, measures, self.null_keys, self.undecided, counts)
+        return Matches(self.layout, offsets, *marks, self.events, partitions, self.keys, measures, self.null_keys, self.waiting, counts)
 
     def __iter__(self) -> Iterator[Match]:
         return (Match(self, index) for index in range(len(self)))
@@ -443,7 +449,7 @@ class Matches(Sequence[Match]):
     def _title(self) -> str:
         count = "1 match" if len(self) == 1 else f"{len(self):,} matches"
         dropped = f" (events without a key: {self.null_keys:,})" if self.null_keys else ""
-        undecided = f" (undecided: {self.undecided:,})" if self.undecided else ""
+        undecided = f" (undecided: {len(self.waiting):,})" if self.waiting else ""
         return count + dropped + undecided
 
     def __repr__(self) -> str:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.automata.program import Program
-from cepheid.automata.transform import hide, project
+from cepheid.automata.program import span_program
 from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.order import earlier
 from cepheid.engine.pools import ragged
@@ -28,7 +27,7 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cepheid.automata.program import EndProgram
+    from cepheid.automata.program import EndProgram, Program
 
 Array = np.ndarray[Any, Any]
 
@@ -109,7 +108,7 @@ class PerEnd:
         self.consume = consume
         self.limit = limit
         self.sizes = sizes or PerEndSizes()
-        spans = Program(hide(project(program.automaton, ())))
+        spans = span_program(program.automaton)
         self._spans = Evaluation(spans, window=window, count_window=count_window, consume=consume, limit=1, variant=variant)
         self._chosen = Evaluation(program.chosen, limit=limit, variant=variant)
         trackers = program.chosen.trackers[len(program.trackers) + 1 :]
@@ -161,8 +160,8 @@ class PerEnd:
         owners, records = self._owners(piece)
         events, before, index = self._gather(piece, owners, records)
         spans = collect(found)
-        offsets, positions, segments = spans.offsets, spans.positions, spans.segments
-        triggers = _Triggers(segments, owners[segments], positions[offsets[:-1]], positions[offsets[1:] - 1])
+        segments = spans.segments
+        triggers = _Triggers(segments, owners[segments], spans.starts, spans.ends)
         rows = piece.cuts[segments] + triggers.ends - before[segments]
         lasts = index[rows]
         lows = np.where(records >= 0, self.records[np.maximum(records, 0), LOW], 0)

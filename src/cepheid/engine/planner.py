@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.automata import Program, end_program, program_of, strategy_program
+from cepheid.automata import Program, construct, end_program, program_of, span_program, strategy_program
 from cepheid.automata.supports import SupportProgram
 from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine.absence import Absence
 from cepheid.engine.counted import Counted
 from cepheid.engine.counts import COUNT_FIELDS
 from cepheid.engine.domination import explore
@@ -30,6 +31,7 @@ from cepheid.engine.trackers import Tracked
 from cepheid.errors import CepheidError, NotSupportedError, Span
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
+from cepheid.logical.absence import take_out
 from cepheid.logical.rewrite import rewrite
 
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ class Compiled:
 
     plan: as bound. rewritten: what construction read. program: the automaton's. method: how it is evaluated, a key of `methods.METHODS`.
     window: greatest time(end) - time(start), None without. count_window: greatest end - start + 1 in events, None without. consume: what a
-    trigger consumes; ANY says that partitions are fed in stream order. limit: matches per ending event, None for all.
+    trigger consumes; ANY says that partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not
+    follow a match, each NOT FOLLOWED BY of the query.
     """
 
     plan: QueryPlan
@@ -59,6 +62,7 @@ class Compiled:
     count_window: int | None
     consume: Consumption
     limit: int | None
+    absences: tuple[Absence, ...] = ()
 
     @property
     def schema(self) -> EventSchema:
@@ -66,9 +70,19 @@ class Compiled:
         return self.plan.schema
 
     @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that read letters: first the pattern's, then that of each absence."""
+        return (self.program, *(absence.program for absence in self.absences))
+
+    @cached_property
+    def alphabets(self) -> tuple[Predicates, ...]:
+        """Events to letters, for each of `programs`."""
+        return tuple(Predicates(program.predicates, self.schema) for program in self.programs)
+
+    @property
     def predicates(self) -> Predicates:
-        """Events to letters."""
-        return Predicates(self.program.predicates, self.schema)
+        """Events to letters of the pattern."""
+        return self.alphabets[0]
 
     @cached_property
     def layout(self) -> Layout:
@@ -87,8 +101,9 @@ class Compiled:
 
     @property
     def droppable(self) -> bool:
-        """Whether events with an irrelevant letter can be left out before recognition: no state and no window counts them."""
-        return self.program.droppable and self.count_window is None
+        """Whether events that are irrelevant to all `programs` can be left out before recognition: no state and no window counts them."""
+        counts = [self.count_window, *(absence.count_window for absence in self.absences)]
+        return all(program.droppable for program in self.programs) and all(count is None for count in counts)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -98,7 +113,8 @@ class Compiled:
         bounds = (self.method, self.window, self.count_window, self.consume.value, self.limit)
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.measures)
-        text = repr((*bounds, self.keys, self.derived, *schema, *measures))
+        absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
+        text = repr((*bounds, self.keys, self.derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> Running:
@@ -143,12 +159,14 @@ def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
     Raises NotSupportedError outside the fragment (local filters, strategies inside the pattern, one window over the whole of it; every SELECT
-    but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT), LimitError past a limit of rewriting or construction.
+    but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT; absences around it), LimitError past a limit of rewriting or construction.
     """
     try:
         check_supported(plan)
         rewritten = rewrite(plan)
-        pattern, bounds = hoist(rewritten.pattern)
+        body, around = take_out(rewritten.pattern)
+        absences = tuple(absence_of(absence, plan.schema) for absence in around)
+        pattern, bounds = hoist(body)
         consume = plan.consume if rewritten.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
         strategy = plan.strategy
         unbounded = bounds == Bounds() and consume is Consumption.NONE
@@ -161,7 +179,15 @@ def compile_plan(plan: QueryPlan) -> Compiled:
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
-    return Compiled(plan, rewritten, program, method, bounds.window, bounds.count, consume, min(limits, default=None))
+    return Compiled(plan, rewritten, program, method, bounds.window, bounds.count, consume, min(limits, default=None), absences)
+
+
+def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
+    """What must not follow, as it runs; absence: of a rewritten pattern. Raises as `construct` and `hoist`."""
+    negated, bounds = hoist(absence.negated)
+    bounds &= Bounds(window=absence.duration)
+    assert bounds.window is not None
+    return Absence(span_program(construct(negated, schema)), bounds.window, bounds.count, absence.duration)
 
 
 def choose(plan: QueryPlan, strategy: Strategy, pattern: Pattern, *, unbounded: bool) -> tuple[Program, str]:

@@ -16,6 +16,7 @@ from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
 from cepheid.engine.payload import Payload, decoded
 from cepheid.engine.running import collect
+from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class QueryState:
         measures: tuple[Measure, ...] | None = None,
         variant: str | None = None,
     ) -> None:
+        if compiled.absences:
+            raise NotSupportedError("NOT FOLLOWED BY is not supported on streams yet", help="q.run(..) evaluates it on tables")
         self.compiled = compiled
         self.partitions = partitions
         self.layout = layout or compiled.layout

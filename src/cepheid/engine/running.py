@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from cepheid.engine.counts import joined
+from cepheid.engine.pools import ragged
 from cepheid.errors import LimitError
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -53,6 +54,31 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.segments)
+
+    @property
+    def starts(self) -> Array:
+        """Positions of the first events (int64, n)."""
+        return self.positions[self.offsets[:-1]]
+
+    @property
+    def ends(self) -> Array:
+        """Positions of the last events (int64, n)."""
+        ends: Array = self.positions[self.offsets[1:] - 1]
+        return ends
+
+    @property
+    def triggers(self) -> Array:
+        """The first match of each trigger (int64), for matches in the order of their triggers."""
+        changes = (np.diff(self.segments) != 0) | (np.diff(self.ends) != 0)
+        return np.flatnonzero(np.concatenate([np.ones(min(1, len(self)), np.bool_), changes]))
+
+    def take(self, numbers: Array) -> Chunk:
+        """The matches with these numbers, in this order."""
+        lengths = np.diff(self.offsets)[numbers]
+        _, marks = ragged(self.offsets[:-1][numbers], lengths)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        counts = None if self.counts is None else self.counts[numbers]
+        return Chunk(offsets, self.positions[marks], self.labels[marks], self.segments[numbers], counts)
 
 
 def collect(chunks: Sequence[Chunk]) -> Chunk:

@@ -6,9 +6,12 @@ All four judge each match by itself, so their order does not matter; outermost, 
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from cepheid.logical import plan
-from cepheid.logical.plan import Pattern
+
+if TYPE_CHECKING:
+    from cepheid.logical.plan import Pattern
 
 
 def outermost(pattern: Pattern) -> Pattern:

@@ -66,7 +66,7 @@ class Partition:
     key: tuple[object, ...]
     positions: tuple[int, ...]
     groups: tuple[Group, ...]
-    undecided: tuple[Match, ...]
+    undecided: tuple[Group, ...]
 
     @property
     def candidates(self) -> list[Match]:
@@ -177,16 +177,12 @@ class _Stream:
         return sorted(select(logical.Select(strategy, self.plan.pattern), competing, text=self.plan.text))
 
     def partition(self, selected: Mapping[tuple[tuple[object, ...], int], list[Match]], until: Until, latest: int | None) -> Partition:
-        groups = []
-        undecided: list[Match] = []
+        groups: dict[State, list[Group]] = {"given": [], "undecided": [], "vetoed": []}
         for end in sorted(self.by_end):
             kept = selected[self.key, end]
-            state = self._state(end, until, latest) if kept else "vetoed"
-            if state == "given":
-                groups.append(self._group(end, kept))
-            elif state == "undecided":
-                undecided += self._distinct(kept)
-        return Partition(self.key, self.positions, tuple(groups), tuple(undecided))
+            if kept:
+                groups[self._state(end, until, latest)].append(self._group(end, kept))
+        return Partition(self.key, self.positions, tuple(groups["given"]), tuple(groups["undecided"]))
 
     def _group(self, end: int, kept: list[Match]) -> Group:
         candidates = kept if self.plan.measures or self.plan.count else self._distinct(kept)
