@@ -59,9 +59,9 @@ def one_job(frame, plans):
     printer = ColumnPrinter(frame.schema, names=names, time="ts")
     pattern = column_named(PATTERN)
     relevant = [(number, plan.relevant(printer) if plan.dropping else F.lit(True)) for number, plan in plans.items()]
-    letters = [(number, plan.letter(printer).cast("int")) for number, plan in plans.items()]
+    letters = [(number, plan.letter(printer, plan.compiled.predicates.conditions).cast("int")) for number, plan in plans.items()]
     frame = frame.where(one_of(pattern, relevant))
-    frame, _ = first._without_nulls(frame, column_named(names["ts"]))
+    frame = first.without_nulls(frame, observed=None)
     columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}
     columns |= {name: column_named(name) for name in names.values()}
     keys = [PATTERN, *first.key_columns()]

@@ -47,6 +47,16 @@ class Arrived:
         """Rows of each segment."""
         return np.diff(self.cuts, append=self.rows if self.order is None else len(self.order))
 
+    @property
+    def positions(self) -> Array:
+        """The position of each row of the batch in its partition (int64; -1: it has none)."""
+        places: Array = np.arange(self.rows if self.order is None else len(self.order)) + np.repeat(self.before, self.lengths)
+        if self.order is None:
+            return places
+        positions: Array = np.full(self.rows, -1, np.int64)
+        positions[self.order] = places
+        return positions
+
 
 class Partitions:
     """Slots of keys, given in the order of first appearance; those of forgotten keys are given again.
@@ -102,7 +112,7 @@ class Partitions:
         return self._known.take(pa.array(self._row_of[slots]))
 
     def forget(self, slots: Array) -> None:
-        """Free these slots: their keys start again, at position 0, when they come again."""
+        """Free these slots: their keys start again, at position 0, when they come again. For partitions with keys."""
         for row, slot in zip(_exact_rows(self.table(slots)), slots.tolist(), strict=True):
             del self._slots[row]
             self._free.append(slot)

@@ -256,7 +256,7 @@ def steps_of(lateness: object, compiled: Compiled) -> int:
     if isinstance(lateness, int) and not isinstance(lateness, bool):
         steps = lateness
     else:
-        nanoseconds = _nanoseconds(lateness)
+        nanoseconds = nanoseconds_of(lateness)
         if schema.unit is None:
             raise InputError(f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number")
         steps = -(-nanoseconds // schema.unit)
@@ -269,7 +269,8 @@ def steps_of(lateness: object, compiled: Compiled) -> int:
     return steps
 
 
-def _nanoseconds(lateness: object) -> int:
+def nanoseconds_of(lateness: object) -> int:
+    """A timedelta or a text such as "10s" in nanoseconds; raises InputError for what is no duration."""
     if isinstance(lateness, dt.timedelta):
         return (lateness // dt.timedelta(microseconds=1)) * NANOSECONDS["us"]
     if isinstance(lateness, str):

@@ -21,16 +21,26 @@ from cepheid.engine.measures import attributes_of
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text, spark_type
+from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
-from cepheid.spark.worker import INDEX, LETTER, TIME, Task, pack_schema, recognize, stored_type
+from cepheid.spark.worker import INDEX, LETTER, SLICE, TIME, Task, pack_schema, recognize, stored_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from cepheid.engine.planner import Compiled
+    from cepheid.logical.plan import Expression
     from cepheid.query import Query
     from cepheid.spark.recognition import Options
     from cepheid.spark.source import Source
+
+PLACE = "$place"
+"""Where an event stands in the input: copies of events that come in any order come in one and the same."""
+
+SHUFFLE_TASKS, DEFAULT_TASKS = "spark.sql.shuffle.partitions", 200
+"""Where the session says how many tasks a shuffle has, and Spark's own number where it says none."""
 
 INT_BITS = 31
 """Letters of so many bits travel as Spark's int, longer ones as long."""
@@ -45,6 +55,7 @@ class Plan:
     source: Source
     compiled: Compiled
     case_sensitive: bool
+    tasks: int = 1
 
     @classmethod
     def of(cls, query: Query, options: Options, frame: DataFrame) -> Plan:
@@ -52,7 +63,7 @@ class Plan:
         source = source_of(frame, query.tree, type=options.type, time=options.time)
         compiled = query.compiled(source.schema)
         case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-        plan = cls(query, options, source, compiled, case_sensitive)
+        plan = cls(query, options, source, compiled, case_sensitive, options.buckets or shuffle_tasks(frame.sparkSession))
         plan.check()
         return plan
 
@@ -75,6 +86,10 @@ class Plan:
             raise NotSupportedError(
                 "positions=True asks for positions in the whole stream, and its events are spread over the keys of the query's equalities",
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
+            )
+        if self.compiled.absences:
+            raise NotSupportedError(
+                "NOT FOLLOWED BY is not supported on Spark yet", help="q.run(..) evaluates it, for events that fit on one machine"
             )
         if self.compiled.consume is Consumption.ANY:
             raise NotSupportedError(
@@ -122,6 +137,18 @@ class Plan:
         return program.droppable and not positions_matter and 0 not in program.relevant_masks
 
     @property
+    def one_task(self) -> str | None:
+        """Why one task reads all events; None where keys or slices of time spread them."""
+        if self.compiled.keys:
+            return None
+        return refusal(self.compiled, positions=self.options.positions, tasks=self.tasks)
+
+    @property
+    def sliced(self) -> bool:
+        """Whether slices of time stand in for keys."""
+        return not self.compiled.keys and self.one_task is None
+
+    @property
     def null_keys(self) -> str:
         """What happens to NULL keys; keys from equalities of the query match nothing when they are NULL."""
         return "drop" if self.compiled.derived else self.options.null_keys
@@ -155,20 +182,20 @@ class Plan:
 
     def task(self) -> Task:
         """What the tasks have to know."""
-        keys = tuple(self.key_columns())
         return Task(
             text=self.query.text,
             args=tuple(self.query.args.items()),
             schema=pack_schema(self.source.schema),
             fingerprint=self.compiled.program.fingerprint,
-            keys=keys,
+            keys=self.key_names,
             key_names=self.compiled.keys,
             payload=tuple((name, self.payload_column(name)) for name in self.needed()),
             shown=(*self.shown, INDEX) if self.options.positions else self.shown,
-            ties=None if self.options.any_order else tuple(self.tie_columns()),
+            ties=None if self.options.any_order else self.tie_names,
             tie_names=self.options.order,
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
+            sliced=self.sliced,
         )
 
     def needed(self) -> tuple[str, ...]:
@@ -181,34 +208,41 @@ class Plan:
         """The column of the prepared frame that holds an attribute: for a key the one that was normalized, so that nothing travels twice."""
         return f"k{self.compiled.keys.index(name)}" if name in self.compiled.layout.keys else self.source.names[name]
 
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The columns of `key_columns`."""
+        return tuple(f"k{index}" for index in range(len(self.compiled.keys)))
+
     def key_columns(self) -> dict[str, Column]:
         """The key, as values that are equal exactly where the keys are: no NaN, no -0.0, no collation."""
-        columns = {}
-        for index, name in enumerate(self.compiled.keys):
-            comparable = self._comparable(name)
-            columns[f"k{index}"] = column_named(self.source.names[name]) if comparable is None else comparable
-        return columns
+        return {column: self._comparable(name) for column, name in zip(self.key_names, self.compiled.keys, strict=True)}
 
-    def _comparable(self, name: str) -> Column | None:
-        """An attribute as values that Spark compares as the language does, None where the attribute's own are."""
+    def is_comparable(self, name: str) -> bool:
+        """Whether Spark compares an attribute's values as the language does."""
+        kind = self.source.fields[name]
+        return is_binary_text(kind) and not isinstance(kind, spark_types.FloatType | spark_types.DoubleType)
+
+    def _comparable(self, name: str) -> Column:
+        """An attribute as values that Spark compares as the language does."""
         kind, column = self.source.fields[name], column_named(self.source.names[name])
         if isinstance(kind, spark_types.FloatType | spark_types.DoubleType):
             return F.when(~F.isnan(column), column + F.lit(0.0).cast(kind))
-        return None if is_binary_text(kind) else binary_text(column, kind)
+        return binary_text(column, kind)
+
+    @property
+    def tie_names(self) -> tuple[str, ...]:
+        """The columns of `tie_columns`: of a name of its own where it differs from the attribute, which may be shown too."""
+        ranks = () if self.source.rank is None else (self.source.rank,)
+        names = (self.source.names[name] if self.is_comparable(name) else f"o{index}" for index, name in enumerate(self.options.order))
+        return (*ranks, *names)
 
     def tie_columns(self) -> dict[str, Column]:
         """What orders events of one key and time."""
-        columns = {} if self.source.rank is None else {self.source.rank: column_named(self.source.rank)}
-        for index, name in enumerate(self.options.order):
-            column = self.source.names[name]
-            comparable = self._comparable(name)
-            # Under a name of its own where it differs from the attribute, which may be shown too.
-            columns[column if comparable is None else f"o{index}"] = column_named(column) if comparable is None else comparable
-        return columns
+        ranks = [] if self.source.rank is None else [column_named(self.source.rank)]
+        return dict(zip(self.tie_names, [*ranks, *map(self._comparable, self.options.order)], strict=True))
 
-    def letter(self, printer: ColumnPrinter) -> Column:
-        """The letter: bit i is predicate i."""
-        conditions = self.compiled.predicates.conditions
+    def letter(self, printer: ColumnPrinter, conditions: Sequence[Expression]) -> Column:
+        """A letter: bit i is predicate i."""
         wide = len(conditions) > INT_BITS
         letter = F.lit(0).cast("long") if wide else F.lit(0)
         for index, condition in enumerate(conditions):
@@ -227,43 +261,51 @@ class Plan:
         # A pattern that nothing can match has no cubes.
         return functools.reduce(operator.or_, cubes) if cubes else F.lit(False)
 
-    def prepared(self) -> tuple[DataFrame, Observation | None]:
-        """The events as they travel: keys, time, letter, tie-breakers, payload; without those that can change nothing."""
-        source, frame = self.source, self.source.frame
-        time = column_named(source.names[self.compiled.layout.time or ""])
-        printer = ColumnPrinter(frame.schema, names=source.names, time=self.compiled.layout.time)
-        if self.dropping:
-            kept = self.relevant(printer)
-            frame = frame.where(kept | time.isNull() if self.options.null_time == "error" else kept)
-        frame, observation = self._without_nulls(frame, time)
-        columns = self.key_columns()
-        columns[TIME] = time
-        columns[LETTER] = self.letter(printer)
-        columns |= self.tie_columns()
-        for name in self.needed():
-            column = self.payload_column(name)
-            columns.setdefault(column, column_named(column))
-        return frame.select(*(column.alias(name) for name, column in columns.items())), observation
+    @property
+    def time(self) -> Column:
+        """Event time."""
+        return column_named(self.source.names[self.compiled.layout.time or ""])
 
-    def _without_nulls(self, frame: DataFrame, time: Column) -> tuple[DataFrame, Observation | None]:
+    def printer(self) -> ColumnPrinter:
+        """Prints the predicates as columns of the source."""
+        return ColumnPrinter(self.source.frame.schema, names=self.source.names, time=self.compiled.layout.time)
+
+    def kept(self) -> DataFrame:
+        """The source's events, without those that can change nothing."""
+        frame = self.source.frame
+        if not self.dropping:
+            return frame
+        kept = self.relevant(self.printer())
+        return frame.where(kept | self.time.isNull() if self.options.null_time == "error" else kept)
+
+    def prepared(self) -> tuple[DataFrame, Observation | None]:
+        """The events as they travel, and where those are counted that are dropped."""
+        observation = Observation() if self._null_columns() else None
+        return prepare([self], observed=observation), observation
+
+    def without_nulls(self, frame: DataFrame, *, observed: Observation | str | None) -> DataFrame:
         """The events that have a key and a time, where the others are dropped, and counted on the way.
 
         Where the key comes from equalities, a NULL in it is no dropped event: it is one that no match can have.
         """
-        counted: dict[str, Column] = {}
-        if self.null_keys == "drop" and self.compiled.keys:
-            null = functools.reduce(operator.or_, (column.isNull() for column in self.key_columns().values()))
-            if self.compiled.derived:
-                frame = frame.where(~null)
-            elif any(self._nullable(name) for name in self.compiled.keys):
-                counted["null_keys"] = null
+        nulls = self._null_columns()
+        if nulls and observed is not None:
+            frame = frame.observe(observed, *(F.count(F.when(null, 1)).alias(name) for name, null in nulls.items()))
+        if self.compiled.derived:
+            nulls["derived"] = self._null_key()
+        return frame.where(~functools.reduce(operator.or_, nulls.values())) if nulls else frame
+
+    def _null_columns(self) -> dict[str, Column]:
+        """What is dropped and counted: by the name of its count, where it is so."""
+        nulls: dict[str, Column] = {}
+        if self.null_keys == "drop" and not self.compiled.derived and any(self._nullable(name) for name in self.compiled.keys):
+            nulls["null_keys"] = self._null_key()
         if self.options.null_time == "drop" and self._nullable(self.compiled.layout.time or ""):
-            counted["null_times"] = time.isNull()
-        if not counted:
-            return frame, None
-        observation = Observation()
-        frame = frame.observe(observation, *(F.count(F.when(null, 1)).alias(name) for name, null in counted.items()))
-        return frame.where(~functools.reduce(operator.or_, counted.values())), observation
+            nulls["null_times"] = self.time.isNull()
+        return nulls
+
+    def _null_key(self) -> Column:
+        return functools.reduce(operator.or_, (column.isNull() for column in self.key_columns().values()))
 
     def _nullable(self, name: str) -> bool:
         """Whether an attribute may be NULL (or NaN, which is)."""
@@ -271,14 +313,21 @@ class Plan:
         return field.nullable or isinstance(field.dataType, spark_types.FloatType | spark_types.DoubleType)
 
     def distributed(self, frame: DataFrame) -> DataFrame:
-        """Every key in one task, its events in order."""
+        """Every key, or slice of time, in one task, its events in order."""
         keys = list(self.key_columns())
+        ties = [column_named(name).asc_nulls_last() for name in self.tie_columns()]
         if keys:
             numbers: list[Any] = [] if self.options.buckets is None else [self.options.buckets]
             frame = frame.repartition(*numbers, *map(column_named, keys))
+        elif self.sliced:
+            assert self.compiled.window is not None
+            if self.options.any_order:
+                frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
+                ties.append(column_named(PLACE))
+            table = slices(self.kept().select(self.time.alias(TIME)), self.compiled.window, self.tasks)
+            frame, keys = sliced(frame, table, self.tasks), [SLICE]
         else:
             frame = frame.repartition(1)
-        ties = [column_named(name).asc_nulls_last() for name in self.tie_columns()]
         return frame.sortWithinPartitions(*map(column_named, [*keys, TIME]), *ties)
 
     # ---------------------------------------------------------------------------------------------------------------- what is said
@@ -286,17 +335,13 @@ class Plan:
     def describe(self) -> str:
         """The plan as text."""
         compiled, options = self.compiled, self.options
-        if compiled.keys:
-            where = "one key in one task: PARTITION BY " + ", ".join(compiled.keys) + (" (from equalities)" if compiled.derived else "")
-        else:
-            where = "one task reads all events: the query has no PARTITION BY"
         dropped = "events that can change nothing, before the shuffle" if self.dropping else f"none ({self._why_all()})"
         ties = [*(["the stream's place in FROM"] if self.source.rank else []), *(f"`{name}`" for name in options.order)]
         rest = "then in any order, so that the answer may differ between runs" if options.any_order else "what is equal then is an error"
         guarantee = compiled.guarantee
         lines = {
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
-            "tasks": where,
+            "tasks": self._where(),
             "left out": dropped,
             "letters": f"{len(compiled.program.predicates)} predicates, by Spark's columns",
             "order": ", ".join(["time", *ties, rest]),
@@ -307,6 +352,19 @@ class Plan:
         }
         width = max(map(len, lines))
         return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+
+    def _where(self) -> str:
+        """Which task reads what."""
+        compiled = self.compiled
+        if compiled.keys:
+            return "one key in one task: PARTITION BY " + ", ".join(compiled.keys) + (" (from equalities)" if compiled.derived else "")
+        if self.one_task is not None:
+            return f"one task reads all events: the query has no PARTITION BY, and {self.one_task}"
+        count = slice_count(self.tasks)
+        return (
+            f"up to {count} slices of time in {self.tasks} tasks, each with the events of one window before it; cut at the quantiles of time,"
+            f" by a pass of its own over the events that are not left out, when the result is asked for"
+        )
 
     def _columns(self) -> str:
         """The output in one line: a variable's events all have the same attributes."""
@@ -324,5 +382,47 @@ class Plan:
             return "the window counts every event"
         return "the pattern looks at the very next event" if not self.compiled.program.droppable else "every event may matter"
 
+
+def shuffle_tasks(session: SparkSession) -> int:
+    """How many tasks a shuffle has in the session."""
+    said = str(session.conf.get(SHUFFLE_TASKS, ""))
+    return int(said) if said.isdecimal() and int(said) > 0 else DEFAULT_TASKS
+
+
+# ------------------------------------------------------------------------------------------------------------------- what travels
+
+
+def letter_columns(plans: Sequence[Plan]) -> dict[str, list[Expression]]:
+    """Names of the letter columns, and the predicates that are their bits: those of all queries, each once."""
+    pool = list(dict.fromkeys(condition for plan in plans for condition in plan.compiled.predicates.conditions))
+    parts = [pool[start : start + LETTER_BITS] for start in range(0, max(len(pool), 1), LETTER_BITS)]
+    return {f"{LETTER}{number or ''}": part for number, part in enumerate(parts)}
+
+
+def prepare(plans: Sequence[Plan], *, observed: Observation | str | None, more: Mapping[str, Column] | None = None) -> DataFrame:
+    """The events of queries over one source as they travel: keys, time, letters, tie-breakers, payload; without those that can change nothing.
+
+    more: further columns. observed: where the events are counted that are dropped for a NULL.
+    """
+    first = plans[0]
+    frame = first.source.frame
+    printer = ColumnPrinter(frame.schema, names=first.source.names, time=first.compiled.layout.time)
+    if all(plan.dropping for plan in plans):
+        kept = functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans])
+        frame = frame.where(kept | first.time.isNull() if first.options.null_time == "error" else kept)
+    frame = first.without_nulls(frame, observed=observed)
+    columns = {**(more or {}), **first.key_columns(), TIME: first.time}
+    columns |= {name: first.letter(printer, conditions) for name, conditions in letter_columns(plans).items()}
+    columns |= first.tie_columns()
+    for plan in plans:
+        for name in plan.needed():
+            column = plan.payload_column(name)
+            columns.setdefault(column, column_named(column))
+    travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
+    return travelling
+
+
+LETTER_BITS = 64
+"""Predicates of one letter column."""
 
 LONG_SIGN = 63

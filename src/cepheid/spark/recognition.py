@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cepheid.errors import InputError, NotSupportedError, check_choice
+from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.batch import Plan
 
@@ -29,6 +29,7 @@ class Options:
 
     type: str | Column | None
     time: str
+    lateness: object
     order: tuple[str, ...]
     any_order: bool
     null_keys: str
@@ -74,25 +75,24 @@ def on(
     if buckets is not None and buckets < 1:
         raise InputError(f"buckets={buckets} is not a number of tasks", help="give a number from 1 on, or leave it out")
     tie_breakers = given[:-1] if any_order else given
-    options = Options(type, time, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets)
-    return Recognition(query, options, lateness=lateness)
+    options = Options(type, time, lateness, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets)
+    return Recognition(query, options)
 
 
 class Recognition:
     """What `on` gives: call it with a DataFrame, or hand it to `DataFrame.transform`."""
 
-    def __init__(self, query: Query, options: Options, *, lateness: object = None) -> None:
+    def __init__(self, query: Query, options: Options) -> None:
         self.query = query
         self.options = options
-        self.lateness = lateness
         self._observation: Observation | None = None
 
     def __call__(self, frame: DataFrame) -> DataFrame:
         """The matches in a DataFrame of events, lazily."""
         if frame.isStreaming:
-            raise NotSupportedError(
-                "q.on reads batch DataFrames; this one is streaming", help="use it in foreachBatch, on one micro-batch at a time"
-            )
+            from cepheid.spark.stream import StreamPlan
+
+            return StreamPlan.of([self.query], None, self.options, frame).run()
         plan = Plan.of(self.query, self.options, frame)
         matches, self._observation = plan.run()
         return matches

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
+from cepheid.engine.running import Chunk
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
 from cepheid.language.syntax import Consumption
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cepheid.engine.planner import Compiled
-    from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
 
 TIME, LETTER, INDEX = "$time", "$letter", "$index"
 """Columns that `batch` adds to what a task reads, and the position that it shows in events when asked."""
+
+SLICE, OWN = "$slice", "$own"
+"""Columns that `slices` adds: the number of the event's slice of time, and whether the event is in it, and not only in its overlap."""
 
 MARKS_PER_BATCH = 1 << 16
 """Events in one batch that goes back to Spark: Arrow's 32-bit offsets and Spark's memory want small ones."""
@@ -50,6 +53,8 @@ class Task:
     driver's program; letters mean the same here and there. keys: input columns of the key, by position of PARTITION BY. payload: (attribute,
     input column), the events' attributes that the output needs. shown: what the events of the output have, in order. ties: input columns that
     order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
+    sliced: whether the events come in slices of time, of which each gives the matches that end in it (`slices`), in place of keys. option:
+    how one is given, for messages.
     """
 
     text: str
@@ -64,6 +69,8 @@ class Task:
     tie_names: tuple[str, ...]
     index: bool
     time_name: str
+    sliced: bool = False
+    option: str = "q.on(.., {}={})"
 
 
 def pack_schema(schema: EventSchema) -> tuple[Any, ...]:
@@ -132,6 +139,7 @@ class Run:
 
     def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema) -> None:
         self.task = task
+        self.keys = (SLICE,) if task.sliced else task.keys
         self.evaluation = compiled.evaluation()
         self.window = compiled.window
         self.count_window = compiled.count_window
@@ -157,13 +165,17 @@ class Run:
         continued = not changed[0]
         if continued:
             cuts = np.concatenate([np.zeros(1, np.int64), cuts])
-        chunks: list[Chunk] = []
-        letters = raw(batch.column(LETTER))
-        self.evaluation.feed(letters.view(f"u{letters.itemsize}"), times, cuts=cuts, continued=continued, sink=chunks.append)
-        base = self.base if continued else 0
         # The position of row i in its partition is i - origins[its segment].
         origins = cuts.copy()
-        origins[0] -= base
+        origins[0] -= self.base if continued else 0
+        chunks: list[Chunk] = []
+        own = self._own(batch)
+
+        def sink(chunk: Chunk) -> None:
+            chunks.append(chunk if own is None else ending_in(chunk, own, origins))
+
+        letters = raw(batch.column(LETTER))
+        self.evaluation.feed(letters.view(f"u{letters.itemsize}"), times, cuts=cuts, continued=continued, sink=sink)
         events = self._events(batch, origins, cuts)
         for chunk in chunks:
             yield from self._output(chunk, batch, events, origins)
@@ -179,7 +191,7 @@ class Run:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             raise InputError(
                 f"an event{self._of_key(batch, row)} has no time: `{self.task.time_name}` is NULL",
-                help='leave these events out before, or say q.on(.., null_time="drop")',
+                help="leave these events out before, or say " + self.task.option.format("null_time", '"drop"'),
             )
         times: Array = raw(plain(column)).astype(np.int64, copy=False)
         return times
@@ -188,17 +200,23 @@ class Run:
         """For each row whether its key differs from the row before it (the batch before, for the first): bool."""
         changed = np.zeros(batch.num_rows, np.bool_)
         changed[0] = self.last is None
-        for name in self.task.keys:
+        for name in self.keys:
             column = batch.column(name)
             changed[1:] |= different(column)
             if self.last is not None:
                 changed[0] |= not same_value(self.last.column(name), column.slice(0, 1))
         return changed
 
+    def _own(self, batch: pa.RecordBatch) -> Array | None:
+        """For each row whether it is in its slice, and not only in the overlap (bool); None without slices."""
+        own: Array | None = batch.column(OWN).to_numpy(zero_copy_only=False) if self.task.sliced else None
+        return own
+
     def _check_ties(self, batch: pa.RecordBatch, times: Array, changed: Array) -> None:
-        """Raise InputError for neighbours of one key with the same time and the same tie-breakers."""
+        """Raise InputError for neighbours of one key with the same time and the same tie-breakers; each slice of time looks at its own."""
         assert self.task.ties is not None
-        tied = ~changed
+        own = self._own(batch)
+        tied = ~changed if own is None else own & ~changed
         tied[1:] &= times[1:] == times[:-1]
         tied[0] = tied[0] and self.last is not None and same_value(self.last.column(TIME), batch.column(TIME).slice(0, 1))
         if not tied.any():
@@ -214,8 +232,8 @@ class Run:
             raise InputError(
                 f"two events{self._of_key(batch, row)} have the same time {time}{how}, and nothing says which comes first",
                 help=(
-                    "name the columns that decide: q.on(.., order=[..])",
-                    'or say that any order will do: q.on(.., order="any")',
+                    "name the columns that decide: " + self.task.option.format("order", "[..]"),
+                    "or say that any order will do: " + self.task.option.format("order", '"any"'),
                 ),
             )
 
@@ -299,6 +317,18 @@ class Run:
         arrays = [struct.field(self.layout.events.get_field_index(name)) for name in self.task.shown]
         inner = pa.StructArray.from_arrays(arrays, fields=fields)
         return pa.chunked_array([pa.ListArray.from_arrays(lists.offsets, inner)])
+
+
+def ending_in(chunk: Chunk, rows: Array, origins: Array) -> Chunk:
+    """The matches whose last event is in one of the rows: bool per row of the batch; origins: row of position 0, per segment."""
+    lengths = np.diff(chunk.offsets)
+    given = rows[chunk.positions[chunk.offsets[1:] - 1] + origins[chunk.segments]]
+    if given.all():
+        return chunk
+    marks = np.repeat(given, lengths)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[given])])
+    counts = None if chunk.counts is None else chunk.counts[given]
+    return Chunk(offsets, chunk.positions[marks], chunk.labels[marks], chunk.segments[given], counts)
 
 
 class Kept:

@@ -1,0 +1,120 @@
+"""What a stream's events travel in: on the way to their state one row per bucket and task, on the way out one row per decided time.
+
+Comes in: the prepared batches of a task (`pack`), and the blobs of matches (`unpack`). Goes out: blobs of events, and arrays of matches. Row by row
+between Spark and Python costs more than recognition does; blobs cost next to nothing. Imports no Spark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.running import SHRINK_FROM
+from cepheid.engine.state import table_bytes
+from cepheid.engine.values import raw
+from cepheid.errors import InputError
+from cepheid.spark.worker import TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Array = np.ndarray[Any, Any]
+
+BUCKET, BLOB = "bucket", "blob"
+"""Columns of the packed rows: the bucket of the key, and its events."""
+
+PACK_ROWS = SHRINK_FROM >> 2
+"""Events that a task collects before it hands its blobs on: what it holds in memory."""
+
+
+def pack(time_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls: one row per bucket, with its events of these batches.
+
+    time_name: the attribute, for the error about a NULL in it (InputError). Linear.
+    """
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        _check_times(batch.column(TIME), time_name)
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= PACK_ROWS:
+            yield _packed(held)
+            held, rows = [], 0
+    if held:
+        yield _packed(held)
+
+
+def _check_times(times: pa.Array, name: str) -> None:
+    if times.null_count:
+        raise InputError(
+            f"{times.null_count} events of a micro-batch have no time: `{name}` is NULL",
+            help='leave these events out before, or say q.on(.., null_time="drop"), which counts them',
+        )
+
+
+def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    events = pa.Table.from_batches(batches).combine_chunks()
+    buckets = raw(events[BUCKET].chunk(0))
+    events = events.drop_columns([BUCKET])
+    order = np.argsort(buckets, kind="stable")
+    found, starts = np.unique(buckets[order], return_index=True)
+    if len(found) > 1:
+        events = events.take(pa.array(order))
+    stops = [*starts[1:].tolist(), len(buckets)]
+    blobs = [table_bytes(events.slice(start, stop - start)) for start, stop in zip(starts.tolist(), stops, strict=True)]
+    return pa.record_batch([pa.array(found, pa.int32()), pa.array(blobs, pa.binary())], names=[BUCKET, BLOB])
+
+
+def by_time(rows: pa.Table, times: Array, *, most: int) -> Iterator[tuple[int, bytes]]:
+    """(decided time, blob) of rows whose times ascend: one per time, of at most `most` rows."""
+    if not rows.num_rows:
+        return
+    starts = [0, *(np.flatnonzero(np.diff(times)) + 1).tolist()]
+    batch = rows.combine_chunks().to_batches()[0]
+    for start, stop in zip(starts, [*starts[1:], len(times)], strict=True):
+        for first in range(start, stop, most):
+            yield int(times[start]), batch.slice(first, min(most, stop - first)).serialize().to_pybytes()
+
+
+def unpack(schema: pa.Schema, blobs: pa.Array) -> pa.Array:
+    """The matches of each blob: an array of lists of structs with these columns."""
+    batches = [pa.ipc.read_record_batch(blob.as_buffer(), schema) for blob in blobs]
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum([batch.num_rows for batch in batches], dtype=np.int32)])
+    table = pa.Table.from_batches(batches, schema=schema).combine_chunks()
+    columns = [one_chunk(column) for column in table.columns]
+    structs = pa.StructArray.from_arrays(columns, fields=list(schema)) if columns else pa.nulls(int(offsets[-1]), pa.struct([]))
+    return pa.ListArray.from_arrays(pa.array(offsets), structs)
+
+
+def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with all columns of the output: NULL in those that theirs has not."""
+    names = set(rows.column_names)
+    columns: Sequence[Any] = [rows[field.name] if field.name in names else pa.nulls(rows.num_rows, field.type) for field in schema]
+    return pa.table(columns, schema=schema)
+
+
+def merged(parts: Sequence[tuple[pa.Table, Array]], schema: pa.Schema) -> tuple[pa.Table, Array]:
+    """Rows of several queries in the order of their times (int64), those of one time in the order of the queries."""
+    rows = pa.concat_tables([schema.empty_table(), *(aligned(table, schema) for table, _ in parts)])
+    times: Array = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
+    if len(parts) > 1 or (np.diff(times) < 0).any():
+        order = np.argsort(times, kind="stable")
+        rows, times = rows.take(pa.array(order)), times[order]
+    return rows, times
+
+
+def micros(column: pa.ChunkedArray) -> Array:
+    """Timestamps as microseconds (int64)."""
+    return raw(one_chunk(column).cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()))
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

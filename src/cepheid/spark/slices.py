@@ -1,0 +1,157 @@
+"""A query without keys over many tasks: time is cut into slices, and each slice is read like a key.
+
+Comes in: a DataFrame of prepared events, a window over the whole pattern. Goes out: the events with the number of their slice. A slice gives
+the matches that END in it. These begin at most the window earlier, so it also receives the events back to its start minus the window, its
+overlap. Cuts are on time: events of one time are in one slice. Where the cuts are decides how long tasks take and never what comes out:
+they come from the quantiles of the data, by an aggregate that runs with the result, and are broadcast to a join on the events' times.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+from pyspark.sql import types as spark_types
+
+from cepheid.engine.values import plain, raw
+from cepheid.language.syntax import Consumption
+from cepheid.logical.plan import Absence, Pattern
+from cepheid.spark.columns import column_named
+from cepheid.spark.worker import OWN, SLICE, TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from cepheid.engine.planner import Compiled
+
+Array = np.ndarray[Any, Any]
+
+SLICES_PER_TASK = 4
+"""Slices for each task of the shuffle: busy times are then spread over the tasks."""
+
+MOST_SLICES = 256
+"""More slices than this only where there are more tasks: each event is compared with each slice, which takes some nanoseconds."""
+
+LEAST_EVENTS = 10_000
+"""Events that a slice has at least, its overlap not counted."""
+
+EVENTS_PER_OVERLAP = 2
+"""A slice has at least so many times the events of its overlap: what is read twice is bounded, whatever the window."""
+
+RANKS_PER_SLICE = 20
+"""How exact the quantiles are: one in so many of a slice's events may be on the other side of its cut."""
+
+START, OPENS, LAST = "$start", "$opens", "$last"
+"""Columns of the table of slices: where a slice starts, where its overlap starts, and its last time."""
+
+
+def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
+    """Why one task has to read all events of a query without keys; None where slices of time give the same matches."""
+    if tasks == 1:
+        return "the shuffle has one task"
+    if _has_absence(compiled.plan.pattern):
+        return "NOT FOLLOWED BY looks at events after a match"
+    if compiled.window is None:
+        return "without WITHIN a time a match may begin anywhere"
+    if compiled.count_window is not None:
+        return "the window counts every event"
+    if compiled.consume is not Consumption.NONE:
+        return "CONSUME BY needs to know of every match before"
+    if compiled.program.trackers:
+        return "a nested strategy compares matches of the whole stream"
+    return "positions=True counts every event" if positions else None
+
+
+def _has_absence(pattern: Pattern) -> bool:
+    return isinstance(pattern, Absence) or any(map(_has_absence, pattern.children()))
+
+
+def slice_count(tasks: int) -> int:
+    """How many slices there are at most for so many tasks."""
+    return max(tasks, min(SLICES_PER_TASK * tasks, MOST_SLICES))
+
+
+# --------------------------------------------------------------------------------------------------------------------- where to cut
+
+
+def cuts_of(points: Array, count: int, window: int, *, least: int = LEAST_EVENTS) -> Array:
+    """The times (int64, ascending) at which a slice ends and the next one starts; none where slices would not pay.
+
+    points: times, n quantiles at equal distances that begin with the least time. count: how many events there are. window, least: in steps
+    of time; events of a slice. A cut is a point; no slice is empty, or has less than `least` events (as far as the points tell) or less than
+    EVENTS_PER_OVERLAP times those of its overlap. O(n log n).
+    """
+    size = len(points)
+    first = np.searchsorted(points, points)  # of equal points the first: that many parts lie before the time
+    opening = [max(int(point) - window, int(points[0])) for point in points.tolist()]
+    overlap = first - np.searchsorted(points, np.array(opening, np.int64))
+    needed = np.maximum(EVENTS_PER_OVERLAP * overlap, -(-least * size // max(count, 1)))
+    cuts: list[int] = []
+    start = 0
+    for place in np.unique(first)[1:].tolist():
+        if place - start >= needed[start] and size - place >= needed[place]:
+            cuts.append(place)
+            start = place
+    return points[cuts].astype(np.int64)
+
+
+def slice_table(cuts: Array, window: int, kind: pa.DataType) -> pa.Table:
+    """The slices between cuts: SLICE (int32), and START, OPENS and LAST as times of type `kind`; the first is open below, the last above."""
+    bits = kind.bit_width
+    lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
+    starts = [lowest, *cuts.tolist()]
+    opens = [max(start - window, lowest) for start in starts]
+    lasts = [*(start - 1 for start in starts[1:]), highest]
+    stored = pa.int64() if bits == 64 else pa.int32() if bits == 32 else kind
+    times = [pa.array(values, pa.int64()).cast(stored).cast(kind) for values in (starts, opens, lasts)]
+    return pa.table([pa.array(range(len(starts)), pa.int32()), *times], [SLICE, START, OPENS, LAST])
+
+
+QUANTILES, COUNT = "$quantiles", "$count"
+
+
+def cut(window: int, least: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls with the one row of the aggregate (QUANTILES, COUNT): gives the `slice_table`."""
+    for batch in batches:
+        quantiles = batch.column(QUANTILES)
+        for row in range(batch.num_rows):
+            # NULL: there are no events.
+            points = quantiles.slice(row, 1).flatten()
+            times = raw(plain(points)).astype(np.int64)
+            cuts = cuts_of(times, batch.column(COUNT)[row].as_py(), window, least=least) if len(times) else times
+            yield from slice_table(cuts, window, points.type).to_batches()
+
+
+# -------------------------------------------------------------------------------------------------------------------------- in Spark
+
+
+def slices(times: DataFrame, window: int, tasks: int) -> DataFrame:
+    """The table of slices, lazily, by one pass over `times`, which has the one column TIME."""
+    count = slice_count(tasks)
+    places = [number / count for number in range(count)]
+    kind = times.schema[TIME].dataType
+    time = column_named(TIME)
+    row = times.agg(F.percentile_approx(time, places, RANKS_PER_SLICE * count).alias(QUANTILES), F.count(time).alias(COUNT))
+    columns = [(SLICE, spark_types.IntegerType()), (START, kind), (OPENS, kind), (LAST, kind)]
+    fields = [spark_types.StructField(name, field) for name, field in columns]
+    return row.mapInArrow(functools.partial(cut, window, LEAST_EVENTS), spark_types.StructType(fields))
+
+
+def sliced(events: DataFrame, table: DataFrame, tasks: int) -> DataFrame:
+    """The events, each once for every slice that it is in or in whose overlap it is, a slice in one task; adds SLICE and OWN.
+
+    events: with the column TIME; those without a time go to the first slice, where the task finds them. table: of `slices`.
+    """
+    time = column_named(TIME)
+    inside = time.between(column_named(OPENS), column_named(LAST))
+    if events.schema[TIME].nullable:
+        inside = inside | (time.isNull() & (column_named(SLICE) == 0))
+    joined = events.join(F.broadcast(table), inside).select(
+        *map(column_named, events.columns), column_named(SLICE), (time >= column_named(START)).alias(OWN)
+    )
+    return joined.repartitionById(tasks, column_named(SLICE))

@@ -1,0 +1,266 @@
+"""The state of one bucket of a stream: events that wait for the watermark, and the run state of each query over the bucket's keys.
+
+Comes in: blobs of events and a watermark. Goes out: matches with the time they are decided at, counts, and the state as bytes. The engine is that
+of the embedded `Recognizer`: a `ReorderBuffer`, `Partitions`, and a `QueryState` per query. Imports no Spark.
+
+Watermarks are Spark's: when the watermark is W, no event at or before W counts any more, so that all up to W is known and decided. What came too
+late is counted, and given back when asked; what waits is in no match yet. Whatever order the events of one W came in, the answer is the same, but
+for events of one key that agree in time and tie-breakers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine import state
+from cepheid.engine.order import NEVER, ReorderBuffer
+from cepheid.engine.partitions import Partitions
+from cepheid.engine.query_state import QueryState
+from cepheid.engine.values import raw
+from cepheid.errors import LimitError
+from cepheid.spark.packing import aligned, by_time, merged, micros, one_chunk
+from cepheid.spark.rows import View
+from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, compiled_here
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cepheid.engine.matches import Matches
+    from cepheid.engine.planner import Compiled
+
+Array = np.ndarray[Any, Any]
+
+MICROS = 1000
+"""Microseconds of a millisecond: Spark's watermark counts these, its timestamps those."""
+
+LETTER_BITS = 64
+"""Bits of a letter column."""
+
+STATE_LIMIT = 1 << 30
+"""Most bytes of a bucket's state: Spark keeps it as one value, and cannot hold 2**31 bytes in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What the stateful part of a stream has to know, in plain values: it travels in a closure.
+
+    tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for each
+    of its predicates the number of the bit in them (64 per column). queries: their names, None for a single one. late: whether late events are
+    given back; they have the columns of `columns`. output: serialized Arrow schema of a row. schema: serialized Arrow schema of what travels.
+    """
+
+    tasks: tuple[Mapping[str, Any], ...]
+    letters: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+    queries: tuple[str, ...] | None
+    late: tuple[tuple[str, str], ...] | None
+    output: bytes
+    schema: bytes
+
+
+@dataclass(slots=True)
+class Step:
+    """What one visit of a bucket gives.
+
+    rows: (decided time in microseconds, blob of rows). late: blob of the late events' rows, None if they are not asked for, or none came.
+    counts: see `COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked at again, None: never.
+    """
+
+    rows: list[tuple[int, bytes]] = field(default_factory=list)
+    late: bytes | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    deadline: int | None = None
+
+
+COUNTS = ("events", "late", "matches", "waiting", "keys", "state_bytes")
+"""What a visit counts: events that came, of these too late; matches given; then what is there after it: events that wait for the watermark, keys
+with state, bytes of the state."""
+
+
+class Bucket:
+    """The run state of all queries of a `Unit` over the keys of one bucket."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.tasks = [Task(**task) for task in unit.tasks]
+        self.compiled: list[Compiled] = [compiled_here(task) for task in unit.tasks]
+        self.schema = _schema(unit.schema)
+        self.output = _schema(unit.output)
+        first = self.tasks[0]
+        self.forgets = not any(task.index for task in self.tasks)
+        self.order = ReorderBuffer(self.schema, None, ties=first.ties or ())
+        keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
+        # NULL keys that are to be dropped are dropped before they come here.
+        self.partitions = Partitions(first.key_names, keys, null_keys="group")
+        self.views = [View.of(task, compiled, self.schema) for task, compiled in zip(self.tasks, self.compiled, strict=True)]
+        self.states = [
+            QueryState(compiled, self.partitions, layout=view.layout, measures=view.measures)
+            for compiled, view in zip(self.compiled, self.views, strict=True)
+        ]
+        self.events = 0
+        self.latest = NEVER
+        self.timers: list[int] = []
+        self.empty = True  # nothing is left to remember
+
+    # ------------------------------------------------------------------------------------------------------------------- running
+
+    def step(self, tables: Sequence[pa.Table], watermark: int) -> Step:
+        """Take events, and decide what the watermark (milliseconds) allows. O(events log events), and the kernels' time."""
+        now = watermark * MICROS + 1  # the least time of an event that may still come
+        self.order.watermark = max(self.order.watermark, now)
+        for table in tables:
+            self.order.hold(table.cast(self.schema), micros(table[TIME]))
+        found = self._recognize(*self.order.release())
+        late = self.order.take_late()
+        rows, times = merged([self._rows(*each) for each in found], self.output)
+        step = Step(list(by_time(rows, times, most=MARKS_PER_BATCH)))
+        if self.unit.late is not None and late.num_rows:
+            step.late = self._late(late)
+        self._expire(now)
+        step.counts = {
+            "events": sum(table.num_rows for table in tables),
+            "late": late.num_rows,
+            "matches": rows.num_rows,
+            "waiting": len(self.order.times),
+            "keys": len(self.partitions),
+        }
+        step.deadline = self._deadline()
+        return step
+
+    def _recognize(self, events: pa.Table, times: Array) -> list[tuple[int, Matches]]:
+        """(number of the query, its matches) in events that are in order."""
+        if not events.num_rows:
+            return []
+        named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
+        keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
+        arrived = self.partitions.arrive(keys)
+        found = []
+        for number, (task, query_state) in enumerate(zip(self.tasks, self.states, strict=True)):
+            shown = [events[column] for _, column in task.payload]
+            if task.index:
+                shown.append(pa.chunked_array([pa.array(arrived.positions)]))
+            matches = query_state.feed(
+                self._letters(events, number),
+                times,
+                pa.Table.from_arrays(shown, schema=query_state.layout.events),
+                arrived,
+                first=self.events,
+            )
+            if len(matches):
+                found.append((number, matches))
+        self.events += events.num_rows
+        self.latest = max(self.latest, int(times[-1]))
+        return found
+
+    def _letters(self, events: pa.Table, number: int) -> Array:
+        """The letters of a query: its predicates' bits among those of all queries."""
+        columns, places = self.unit.letters[number]
+        pooled = [raw(one_chunk(events[column])) for column in columns]
+        pooled = [letters.view(f"u{letters.itemsize}") for letters in pooled]
+        if len(pooled) == 1 and places == tuple(range(len(places))):
+            return pooled[0]
+        letters: Array = np.zeros(events.num_rows, np.uint64)
+        for bit, place in enumerate(places):
+            letters |= (pooled[place // LETTER_BITS] >> np.uint64(place % LETTER_BITS) & np.uint64(1)).astype(np.uint64) << np.uint64(bit)
+        return letters
+
+    def _rows(self, number: int, matches: Matches) -> tuple[pa.Table, Array]:
+        """The rows of a query's matches, and when they are decided."""
+        rows = self.views[number].rows(matches)
+        times = micros(rows["end_time"])
+        if self.unit.queries is not None:
+            name = pa.array([self.unit.queries[number]]).take(pa.array(np.zeros(rows.num_rows, np.int32)))
+            rows = rows.add_column(0, "query", name)
+        return rows.append_column("decided_time", rows["end_time"]), times
+
+    def _late(self, late: pa.Table) -> bytes:
+        names = dict(self.unit.late or ())
+        kind = self.output.field("late").type
+        columns = [one_chunk(late[names[field.name]]) for field in kind]
+        structs = pa.StructArray.from_arrays(columns, fields=list(kind))
+        return bytes(aligned(pa.table([structs], names=["late"]), self.output).to_batches()[0].serialize().to_pybytes())
+
+    # ---------------------------------------------------------------------------------------------------------------- giving back
+
+    def _expire(self, now: int) -> None:
+        """Forget the keys in which nothing can go on in any query, and the events that no match can show."""
+        idle = self.partitions.live
+        for query_state in self.states:
+            idle = np.intersect1d(idle, query_state.expire(now))
+            query_state.compact(now, at_once=True)
+        self.empty = self.forgets and len(idle) == len(self.partitions) and not len(self.order.times)
+        if self.forgets and self.partitions.keys and len(idle):
+            for query_state in self.states:
+                query_state.release(idle)
+            self.partitions.forget(idle)
+
+    def _deadline(self) -> int | None:
+        """The least watermark at which an event is decided, or (if none waits) at which every key is idle; milliseconds."""
+        if len(self.order.times):
+            return -(-int(self.order.times.min()) // MICROS)
+        windows = [compiled.window for compiled in self.compiled]
+        if not len(self.partitions) or None in windows:
+            return None
+        return -(-(self.latest + max(window or 0 for window in windows)) // MICROS) + 1
+
+    # ---------------------------------------------------------------------------------------------------------------- state as bytes
+
+    def dump(self) -> bytes:
+        """The state; raises LimitError past STATE_LIMIT. O(live state)."""
+        keys, seen = self.partitions.dump()
+        numbers = {"events": self.events, "latest": self.latest, "watermark": self.order.watermark, "timers": self.timers}
+        sections = {
+            "bucket": json.dumps(numbers).encode(),
+            "keys": state.table_bytes(keys),
+            "seen": seen.astype("<i8").tobytes(),
+            "pending": state.table_bytes(self.order.pending),
+        }
+        for number, query_state in enumerate(self.states):
+            evaluation, payload = query_state.dump()
+            sections |= {f"{number}/{name}": content for name, content in evaluation.items()}
+            sections[f"{number}/payload"] = state.table_bytes(payload)
+        data = state.pack(sections, fingerprint=self._fingerprint())
+        if len(data) > STATE_LIMIT:
+            raise LimitError(
+                f"the state of one bucket has {len(data)} bytes, and the limit is {STATE_LIMIT} (STATE_LIMIT)",
+                help=(
+                    "spread the keys over more buckets: q.on(.., buckets=..), in a new checkpoint",
+                    "or give a smaller window, or a smaller lateness, so that less has to be kept",
+                ),
+            )
+        return data
+
+    def load(self, data: bytes) -> Bucket:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError for the state of other queries, schemas or formats, and damaged bytes."""
+        sections = state.unpack(data, fingerprint=self._fingerprint())
+        with state.reading():
+            numbers = json.loads(sections["bucket"])
+            self.events, self.latest = int(numbers["events"]), int(numbers["latest"])
+            self.timers = [int(timer) for timer in numbers["timers"]]
+            self.partitions.load(state.table_of(sections["keys"]), np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64))
+            self.order.watermark = int(numbers["watermark"])
+            self.order.pending = state.table_of(sections["pending"]).cast(self.schema)
+            self.order.times = micros(self.order.pending[TIME])
+            for number, query_state in enumerate(self.states):
+                prefix = f"{number}/"
+                own = {name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)}
+                query_state.load(own, state.table_of(own["payload"]))
+        return self
+
+    def _fingerprint(self) -> bytes:
+        unit = self.unit
+        digest = hashlib.sha256(unit.schema)
+        for compiled, task in zip(self.compiled, self.tasks, strict=True):
+            digest.update(compiled.fingerprint)
+            digest.update(repr((task.keys, task.key_names, task.payload, task.ties, task.index)).encode())
+        digest.update(repr((unit.queries, unit.letters)).encode())
+        return digest.digest()
+
+
+def _schema(serialized: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(serialized))

@@ -1,0 +1,300 @@
+"""Queries over a streaming DataFrame: what runs where.
+
+    events -> letters, as columns -> mapInArrow(pack) -> groupBy(bucket).transformWithState(one binary value) -> explode(unpack)
+
+Comes in: queries, options and a streaming DataFrame. Goes out: a DataFrame of matches, in append mode, with the column `decided_time` as its event
+time. Spark has no stateful operator over Arrow batches, and row by row costs more than recognition: so the events of many keys travel as one blob
+(`packing`), the keys of a bucket live in one state value (`stateful`), and matches leave as blobs, one per decided time, which a column
+expression takes apart: that, and nothing after it in Python, keeps the watermark for stateful operators below.
+
+Everything that can be wrong is found when `q.on` is applied, before the stream starts; what only the data or the checkpoint can tell stops the
+stream with an error that `translation.translated` gives its class back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import functools
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from cepheid.errors import InputError, NotSupportedError, SchemaError, SetupError
+from cepheid.spark.batch import Plan, letter_columns, prepare
+from cepheid.spark.columns import arrow_type
+from cepheid.spark.packing import BLOB, BUCKET, pack, unpack
+from cepheid.spark.stateful import COUNTS, Bucket, Unit
+from cepheid.spark.worker import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+    from cepheid.query import Query
+    from cepheid.spark.recognition import Options
+
+WATERMARK = "spark.watermarkDelayMs"
+"""The metadata of a column that withWatermark was called on: the delay in milliseconds."""
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+BUCKETS_PER_PARTITION = 4
+"""Buckets of keys for each shuffle partition, unless buckets= says otherwise: enough to spread evenly, few enough to be large."""
+
+DECIDED = "decided_time"
+"""The event time of the output."""
+
+OBSERVED = "cepheid"
+"""The name under which a stream's counts are observed."""
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """Queries over one streaming DataFrame: everything decided, nothing run.
+
+    plans: one per query, over the same source; names: theirs, None for a single query without a column `query`.
+    """
+
+    plans: tuple[Plan, ...]
+    names: tuple[str, ...] | None
+    options: Options
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], names: Sequence[str] | None, options: Options, frame: DataFrame) -> StreamPlan:
+        """Bind and compile the queries for the frame; raises before anything runs."""
+        check_session(frame)
+        plans = [Plan.of(query, options, frame) for query in queries]
+        first = with_watermark(plans[0], options)
+        plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=first.source.frame)) for plan in plans]
+        return cls(tuple(plans), None if names is None else tuple(names), options)
+
+    @property
+    def first(self) -> Plan:
+        """The plan that stands for all where they agree: source, keys, ties."""
+        return self.plans[0]
+
+    # ---------------------------------------------------------------------------------------------------------------- what is run
+
+    def run(self) -> DataFrame:
+        """The DataFrame of matches."""
+        prepared = self.prepared()
+        packed = prepared.mapInArrow(functools.partial(pack, self.first.compiled.layout.time or ""), f"`{BUCKET}` int, {BLOB} binary")
+        rows = packed.groupBy(BUCKET).transformWithState(
+            Recognize(dataclasses.asdict(self.unit(prepared))), STEP, "append", "EventTime", eventTimeColumnName=DECIDED
+        )
+        counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS))
+        matches = F.explode(self._unpacked(BLOB))
+        shown = counted.where(F.col(BLOB).isNotNull()).select(DECIDED, matches.alias("match"))
+        return shown.select(*(self._output_column(field.name) for field in self.output()))
+
+    def _unpacked(self, blob: str) -> Column:
+        """The matches of a blob: an array of structs."""
+        schema = self.arrow_output()
+
+        def matches(blobs: pa.Array) -> pa.Array:
+            return unpack(schema, blobs)
+
+        decorate = arrow_udf(spark_types.ArrayType(self.output(decided=False)))  # type: ignore[call-overload]  # as in `columns`
+        return cast("Column", decorate(matches)(blob))
+
+    def _output_column(self, name: str) -> Column:
+        return F.col(DECIDED) if name == DECIDED else F.col("match").getField(name).alias(name)
+
+    def prepared(self) -> DataFrame:
+        """The events as they travel, with their buckets."""
+        return prepare(self.plans, observed=f"{OBSERVED}.dropped", more={BUCKET: self._bucket(list(self.first.key_columns().values()))})
+
+    def _bucket(self, keys: list[Column]) -> Column:
+        """The bucket of a key: a hash that never changes, for it decides where the state of a key is."""
+        return F.pmod(F.hash(*keys), F.lit(self.buckets)) if keys else F.lit(0)
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets of keys."""
+        if not self.first.compiled.keys:
+            return 1
+        if self.options.buckets is not None:
+            return self.options.buckets
+        partitions = self.first.source.frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200")
+        return BUCKETS_PER_PARTITION * int(partitions or 200)
+
+    def unit(self, prepared: DataFrame) -> Unit:
+        """What the stateful part has to know."""
+        columns = letter_columns(self.plans)
+        place = {condition: number for number, condition in enumerate(itertools.chain(*columns.values()))}
+        letters = tuple(columns)
+        travels = pa.schema([(field.name, arrow_type(field.dataType)) for field in prepared.schema if field.name != BUCKET])
+        return Unit(
+            tasks=tuple({name: getattr(plan.task(), name) for name in Task.__slots__} for plan in self.plans),
+            letters=tuple((letters, tuple(place[each] for each in plan.compiled.predicates.conditions)) for plan in self.plans),
+            queries=self.names,
+            late=None,
+            output=self.arrow_output().serialize().to_pybytes(),
+            schema=travels.serialize().to_pybytes(),
+        )
+
+    # ---------------------------------------------------------------------------------------------------------------- what comes out
+
+    def output(self, *, decided: bool = True) -> spark_types.StructType:
+        """The columns of the output, in Spark's types."""
+        fields: dict[str, spark_types.StructField] = {}
+        if self.names is not None:
+            fields["query"] = spark_types.StructField("query", spark_types.StringType())
+        for plan in self.plans:
+            for field in plan.output():
+                other = fields.setdefault(field.name, field)
+                if other.dataType != field.dataType:
+                    raise SchemaError(
+                        f"`{field.name}` is {other.dataType.simpleString()} in one query and {field.dataType.simpleString()} in another",
+                        help=f"give it another name in one of them: `AS {field.name}_`",
+                    )
+        names = list(fields)
+        if decided:
+            place = names.index("end_time") + 1
+            names.insert(place, DECIDED)
+            fields[DECIDED] = spark_types.StructField(DECIDED, spark_types.TimestampType())
+        return spark_types.StructType([fields[name] for name in names])
+
+    def arrow_output(self) -> pa.Schema:
+        """The columns of the output without `decided_time`, in Arrow's types."""
+        return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in self.output(decided=False)])
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the operator
+
+STEP = spark_types.StructType(
+    [
+        spark_types.StructField(DECIDED, spark_types.TimestampType()),
+        spark_types.StructField(BLOB, spark_types.BinaryType()),
+        *(spark_types.StructField(name, spark_types.LongType()) for name in COUNTS),
+    ]
+)
+"""What the stateful operator gives: rows with a blob of matches, and one row with the counts of each visit."""
+
+STATE = spark_types.StructType([spark_types.StructField("bytes", spark_types.BinaryType())])
+
+
+class Recognize(StatefulProcessor):
+    """The stateful operator: one value of bytes per bucket, and a timer for when it is to be looked at again."""
+
+    def __init__(self, unit: dict[str, Any]) -> None:
+        self.unit = unit
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called once per task, and on the driver."""
+        self.handle = handle
+        self.state = handle.getValueState("bucket", STATE)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
+        """The events of a micro-batch."""
+        from cepheid.engine.state import table_of
+
+        yield from self._step([table_of(row[BLOB]) for row in rows], timerValues, None)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
+        """The watermark has come to where something is decided, or all is idle."""
+        yield from self._step([], timerValues, expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
+        bucket = Bucket(Unit(**self.unit))
+        stored = self.state.get()
+        if stored is not None:
+            bucket.load(bytes(stored[0]))
+        watermark = timers.getCurrentWatermarkInMs()
+        step = bucket.step(tables, watermark)
+        self._set_timer(bucket, step.deadline, watermark, expired)
+        if bucket.empty:
+            self.state.clear()
+            size = 0
+        else:
+            data = bucket.dump()
+            size = len(data)
+            self.state.update((data,))
+        for decided, blob in step.rows:
+            yield Row(**{DECIDED: EPOCH + dt.timedelta(microseconds=decided), BLOB: blob, **NO_COUNTS})
+        # Never at or below the watermark: such a row would be an error.
+        yield Row(**{DECIDED: EPOCH + dt.timedelta(milliseconds=watermark + 1), BLOB: None, **step.counts, "state_bytes": size})
+
+    def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
+        """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""
+        for timer in bucket.timers:
+            if timer <= watermark and timer != expired:
+                self.handle.deleteTimer(timer)
+        bucket.timers = [timer for timer in bucket.timers if timer > watermark]
+        # Spark fires a timer once the watermark is past it.
+        wanted = None if deadline is None else max(deadline - 1, watermark + 1)
+        if wanted is not None and not any(timer <= wanted for timer in bucket.timers):
+            self.handle.registerTimer(wanted)
+            bucket.timers.append(wanted)
+
+
+EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
+NO_COUNTS = dict.fromkeys(COUNTS)
+
+
+# ------------------------------------------------------------------------------------------------------------------------ what it needs
+
+
+def check_session(frame: DataFrame) -> None:
+    """Raise SetupError for a session that cannot keep the state of a stream: another state store than RocksDB, no protobuf."""
+    provider = frame.sparkSession.conf.get(PROVIDER, "")
+    if provider != ROCKSDB:
+        raise SetupError(
+            "a stream's state needs RocksDB, and this session's state store is another one",
+            help=f'before the stream starts: spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+        )
+    try:
+        import google.protobuf  # noqa: F401 - Spark says only that a worker crashed
+    except ImportError:
+        raise SetupError("Spark's stateful operators need protobuf, which is not installed", help="pip install 'cepheid[spark]'") from None
+
+
+def with_watermark(plan: Plan, options: Options) -> Plan:
+    """The plan over a frame with a watermark on the event time: the frame's own, or `lateness`."""
+    name = plan.source.names[plan.compiled.layout.time or ""]
+    field = plan.source.frame.schema[name]
+    if not isinstance(field.dataType, spark_types.TimestampType):
+        raise SchemaError(
+            f"a stream's event time is a timestamp, and `{name}` is {field.dataType.simpleString()}",
+            help=f"cast it before: df.withColumn({name!r}, F.timestamp_micros({name!r})), or .cast('timestamp')",
+        )
+    own = (field.metadata or {}).get(WATERMARK)
+    if own is not None:
+        if options.lateness is not None and milliseconds(options.lateness) != own:
+            raise InputError(
+                f"lateness={options.lateness!r} differs from the watermark that `{name}` has: {own} ms", help="leave lateness= out"
+            )
+        return plan
+    if options.lateness is None:
+        raise InputError(
+            "a stream needs to know how late an event may come",
+            help=('say q.on(.., lateness="10 minutes")', f"or call df.withWatermark({name!r}, ..) before"),
+        )
+    frame = plan.source.frame.withWatermark(name, f"{milliseconds(options.lateness)} milliseconds")
+    return dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame))
+
+
+def milliseconds(lateness: object) -> int:
+    """A lateness as Spark's watermark has it; raises InputError for what is no duration, or is negative."""
+    from cepheid.engine.recognizer import nanoseconds_of
+
+    if isinstance(lateness, int):
+        raise NotSupportedError(f"lateness={lateness!r} has no unit", help='write it like "10s", or as a timedelta')
+    amount = nanoseconds_of(lateness)
+    if amount < 0:
+        raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")
+    return -(-amount // 1_000_000)
