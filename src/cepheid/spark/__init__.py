@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cepheid.spark.recognition import Recognition, on
+    from cepheid.spark.replays import replay
     from cepheid.spark.session import find_java, local_session
     from cepheid.spark.source import merge
     from cepheid.spark.translation import translated
 
-__all__ = ["Recognition", "find_java", "local_session", "merge", "on", "translated"]
+__all__ = ["Recognition", "find_java", "local_session", "merge", "on", "replay", "translated"]
 
 _HOMES = {
     "Recognition": "recognition",
@@ -25,6 +26,7 @@ _HOMES = {
     "find_java": "session",
     "local_session": "session",
     "merge": "source",
+    "replay": "replays",
 }
 
 
