@@ -6,6 +6,7 @@ immutable, and knows nothing of the events it was run on.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -197,16 +198,8 @@ class Query:
                 raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
             return self._by_definition(source, until=complete, sort=sort, null_keys=null_keys, order=order)
         compiled = self.compiled(source.schema)
-        lazily = isinstance(source.events, pa.RecordBatchReader) and not compiled.absences
-        if lazily and not sort and not order and sample is None:
-            recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine)
-            parts, done = [], 0
-            for piece in source.events:
-                parts.append(recognizer.push(piece))
-                done += piece.num_rows
-                if progress is not None:
-                    progress(done, 0)
-            return concatenate(compiled.layout, parts, null_keys=recognizer.null_keys)
+        if isinstance(source.events, pa.RecordBatchReader) and not sort and not order and sample is None:
+            return _read(Recognizer(compiled, null_keys=null_keys, variant=engine), source.events, until=complete, progress=progress)
         options: dict[str, Any] = {"sort": sort, "order": order, "null_keys": null_keys, "until": complete}
         return batch.run(compiled, _whole(source), **options, sample=sample, variant=engine, progress=progress)
 
@@ -254,6 +247,9 @@ class Query:
         positions: bool = False,
         columns: Sequence[str] | None = None,
         buckets: int | None = None,
+        late: bool = False,
+        until: object = None,
+        since: object = None,
     ) -> Recognition:
         """A function from a Spark DataFrame of events to one of matches, for `DataFrame.transform`.
 
@@ -272,6 +268,9 @@ class Query:
             positions=positions,
             columns=columns,
             buckets=buckets,
+            late=late,
+            until=until,
+            since=since,
         )
 
     # ---------------------------------------------------------------------------------------------------------------- showing
@@ -315,6 +314,26 @@ def _from_text(text: str, args: Mapping[str, object]) -> Query:
 def _whole(source: Source) -> pa.Table:
     events = source.events
     return events.read_all() if isinstance(events, pa.RecordBatchReader) else events
+
+
+def _read(
+    recognizer: Recognizer, events: pa.RecordBatchReader, *, until: int | str | None, progress: Callable[[int, int], None] | None
+) -> Matches:
+    """The matches in a reader's events, which are not kept; until: as for `batch.run`."""
+    parts, done = [], 0
+    for piece in events:
+        parts.append(recognizer.push(piece))
+        done += piece.num_rows
+        if progress is not None:
+            progress(done, 0)
+    layout = recognizer.compiled.layout
+    complete = recognizer.latest if until is None else until
+    if isinstance(complete, int):
+        parts.append(recognizer.advance(complete + 1))
+    waiting = recognizer.undecided()
+    if complete == batch.END:
+        parts, waiting = [*parts, waiting], Matches.none(layout)
+    return dataclasses.replace(concatenate(layout, parts, null_keys=recognizer.null_keys), waiting=waiting)
 
 
 def _check_sample(sample: object) -> None:

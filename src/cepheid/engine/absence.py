@@ -10,20 +10,29 @@ What p does is not changed by it: consumption, strategies and LIMIT see all matc
 
 from __future__ import annotations
 
+import struct
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.keys import group
 from cepheid.engine.order import NEVER
+from cepheid.engine.partitions import Arrived
+from cepheid.engine.payload import decoded
 from cepheid.engine.trackers import Tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cepheid.automata import Program
-    from cepheid.engine.running import Running
+    from cepheid.engine.partitions import Partitions
+    from cepheid.engine.planner import Compiled
+    from cepheid.engine.running import Chunk, Running
 
 Array = np.ndarray[Any, Any]
 
@@ -57,7 +66,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Events that end matches, in the order of their times within each partition.
+    """Events that end matches, in any order.
 
     owners: numbers of their partitions. positions: int64; of triggers of p their own, of matches of n the greatest start. times: of the events.
     """
@@ -73,9 +82,22 @@ class Ends:
         """Some of them: by number, or by a mask."""
         return Ends(self.owners[chosen], self.positions[chosen], self.times[chosen])
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns."""
+        return int(self.owners.nbytes + self.positions.nbytes + self.times.nbytes)
+
+    @classmethod
+    def none(cls) -> Ends:
+        """None at all."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing)
+
     @classmethod
     def joined(cls, parts: Sequence[Ends]) -> Ends:
-        """Several, one after the other."""
+        """Several, one after the other; a single one without a copy."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
@@ -112,3 +134,224 @@ def undecided(times: Array, until: int, duration: int) -> Array:
         return np.ones(len(times), np.bool_)
     waiting: Array = times > until - duration
     return waiting
+
+
+# ------------------------------------------------------------------------------------------------------------------------- streams
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Events in stream order that wait until their deadline has passed.
+
+    letters: uint64, of p. times, slots: of each. shown: bool, which of them a match may show. events: those.
+    """
+
+    letters: Array
+    times: Array
+    slots: Array
+    shown: Array
+    events: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def cut(self, count: int) -> tuple[Held, Held]:
+        """The first so many, and the others."""
+        shown = int(np.count_nonzero(self.shown[:count]))
+        return self._part(slice(count), self.events.slice(0, shown)), self._part(slice(count, None), self.events.slice(shown))
+
+    def _part(self, rows: slice, events: pa.Table) -> Held:
+        return Held(self.letters[rows], self.times[rows], self.slots[rows], self.shown[rows], events)
+
+    @classmethod
+    def none(cls, schema: pa.Schema) -> Held:
+        """No events of a schema."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing.astype(np.uint64), nothing, nothing.astype(np.int32), nothing.astype(np.bool_), schema.empty_table())
+
+    @classmethod
+    def joined(cls, parts: Sequence[Held]) -> Held:
+        """Several, one after the other; at least one."""
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("letters", "times", "slots", "shown")}
+        return cls(**columns, events=pa.concat_tables([part.events for part in parts]))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is held."""
+        return int(self.events.nbytes) + sum(int(column.nbytes) for column in (self.letters, self.times, self.slots, self.shown))
+
+
+class AbsenceState:
+    """What the absences of a query have to know of a stream: matches of n as they complete, and the events of p until their deadlines have passed.
+
+    The pattern reads its events as late as its matches can be decided, so that its own state is what it is without an absence. partitions: the slots
+    and positions, of the events that arrive. schema: of the events that matches show. Memory: the events of the last d, the window of n, and the
+    ends of n's matches in the last d.
+    """
+
+    def __init__(self, compiled: Compiled, partitions: Partitions, schema: pa.Schema, *, variant: str | None = None) -> None:
+        self.absences = compiled.absences
+        self.partitions = partitions
+        self.variant = variant
+        self.delay = longest(self.absences)
+        self._compiled = compiled
+        self._runs = [absence.evaluation(variant=variant) for absence in self.absences]
+        self._completed = [Ends.none() for _ in self.absences]
+        self._empty = Held.none(schema)
+        self._held: deque[Held] = deque()
+        self._released = 0
+        self._before: Array = np.zeros(0, np.int64)  # per slot, the events released
+
+    def read(self, letters: Array, negated: Sequence[Array], times: Array, events: pa.Table, arrived: Arrived) -> None:
+        """Take a batch: letters of p, and for each absence those of n. Linear."""
+        grouped = slice(None) if arrived.order is None else arrived.order
+        for number, (run, own) in enumerate(zip(self._runs, negated, strict=True)):
+            chunks: list[Chunk] = []
+            run.feed(own[grouped], times[grouped], cuts=arrived.cuts, slots=arrived.slots, sink=chunks.append)
+            self._completed[number] = Ends.joined(
+                [self._completed[number], *(_ends(chunk, chunk.starts, times, arrived) for chunk in chunks)]
+            )
+        slots: Array = np.full(arrived.rows, -1, np.int32)
+        slots[grouped] = np.repeat(arrived.slots, arrived.lengths)
+        rows = np.flatnonzero(slots >= 0)
+        if len(rows):
+            own = letters[rows].astype(np.uint64)
+            shown = np.zeros(len(rows), np.bool_)
+            for mask in self._compiled.program.relevant_masks:
+                shown |= own & np.uint64(mask) == np.uint64(mask)
+            kept = events.select(self._empty.events.schema.names).take(pa.array(rows[shown]))
+            self._held.append(Held(own, times[rows], slots[rows], shown, decoded(kept)))
+
+    def release(self, now: int | None) -> Held:
+        """The events whose deadline has passed if no event before `now` comes any more; None: all. O(events released)."""
+        ready = [self._empty]
+        while self._held:
+            part = self._held.popleft()
+            first, rest = part.cut(len(part) if now is None else _before(part.times, now - self.delay))
+            ready.append(first)
+            if len(rest):
+                self._held.appendleft(rest)
+                break
+        return Held.joined(ready) if len(ready) > 1 else self._empty
+
+    def arrive(self, ready: Held) -> tuple[Arrived, int]:
+        """The released events by partition, and the place of the first of them among all that were released; counts them."""
+        before, rows, place = self._fitted(), len(ready), self._released
+        self._released += rows
+        if self.partitions.keys:
+            groups = group(ready.slots, self.partitions.slots)
+            slots = ready.slots[groups.order[groups.cuts]]
+            arrived = Arrived.of(groups, slots, before, rows=rows, interleaved=self._compiled.interleaved)
+        else:
+            arrived = Arrived(None, np.zeros(1, np.int64), np.zeros(1, np.int32), before[:1].copy(), rows)
+        np.add.at(before, arrived.slots, arrived.lengths)
+        return arrived, place
+
+    def given(self, found: Chunk, times: Array, arrived: Arrived) -> Chunk:
+        """The matches of released events that no n vetoes; times: of these events."""
+        if not len(found):
+            return found
+        first = found.triggers
+        triggers = _ends(found, found.ends, times, arrived).take(first)
+        veto = np.zeros(len(triggers), np.bool_)
+        for absence, completed in zip(self.absences, self._completed, strict=True):
+            veto |= vetoed(triggers, completed, absence.duration)
+        return found.take(np.flatnonzero(np.repeat(~veto, np.diff(first, append=len(found))))) if veto.any() else found
+
+    def forget(self, now: int) -> None:
+        """Drop the matches of n that can veto nothing, for all that waits or comes is later, once `now` has been released."""
+        for number, completed in enumerate(self._completed):
+            alive = undecided(completed.times, now - 1, self.delay)
+            self._completed[number] = completed if alive.all() else completed.take(alive)
+
+    def _fitted(self) -> Array:
+        missing = self.partitions.slots - len(self._before)
+        if missing > 0:
+            self._before = np.append(self._before, np.zeros(max(missing, len(self._before)), np.int64))
+        return self._before
+
+    # ---------------------------------------------------------------------------------------------------------------- giving back
+
+    @property
+    def deadline(self) -> int | None:
+        """When the first of the events that wait is decided: once an event after this time has come; None: none waits."""
+        return int(self._held[0].times[0]) + self.delay if self._held else None
+
+    def expire(self, now: int) -> Array:
+        """Give back the memory of partitions in which no n can go on at `now` or later; returns the slots where nothing waits either (int64)."""
+        waiting = [part.slots for part in self._held]
+        idle = np.setdiff1d(np.arange(self.partitions.slots), np.unique(np.concatenate(waiting)) if waiting else ())
+        for number, run in enumerate(self._runs):
+            run.ensure_slots(self.partitions.slots)
+            idle = np.intersect1d(idle, run.expire(now))
+            if run.wasteful:
+                self._runs[number] = self.absences[number].evaluation(variant=self.variant)
+                self._runs[number].load(run.dump())
+        return idle
+
+    def release_slots(self, slots: Array) -> None:
+        """Forget the partitions in these idle slots."""
+        self._fitted()[slots] = 0
+        for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
+            run.release(slots)
+            self._completed[number] = completed.take(~np.isin(completed.owners, slots))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the run state."""
+        held = sum(part.nbytes for part in self._held) + sum(completed.nbytes for completed in self._completed)
+        return held + int(self._before.nbytes) + sum(run.memory_usage() for run in self._runs)
+
+    # ---------------------------------------------------------------------------------------------------------------- snapshots
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state as named sections."""
+        held = Held.joined([self._empty, *self._held])
+        sections = {
+            "held": np.stack([held.letters.view(np.int64), held.times, held.slots, held.shown]).astype("<i8").tobytes(),
+            "held_events": state.table_bytes(held.events),
+            "released": struct.pack("<q", self._released),
+        }
+        for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
+            sections |= {f"absence{number}/{name}": content for name, content in run.dump().items()}
+            sections[f"absence{number}"] = np.stack([completed.owners, completed.positions, completed.times]).astype("<i8").tobytes()
+        return sections
+
+    def load(self, sections: Mapping[str, bytes]) -> None:
+        """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit."""
+        letters, times, slots, shown = _columns(sections["held"], 4)
+        events = state.table_of(sections["held_events"])
+        held = Held(letters.view(np.uint64), times, slots.astype(np.int32), shown.astype(np.bool_), events)
+        wanted, bits = self._empty.events.schema, len(self._compiled.program.predicates)
+        right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
+        right = right and not (held.letters >> np.uint64(bits)).any() and not (np.diff(times) < 0).any()
+        completed = [Ends(*_columns(sections[f"absence{number}"], 3)) for number in range(len(self.absences))]
+        right = right and not any((ends.positions < 0).any() for ends in completed)
+        live = self.partitions.live
+        if not right or not all(np.isin(part, live).all() for part in (slots, *(ends.owners for ends in completed))):
+            raise ValueError("its events that wait do not fit together")
+        seen = self.partitions.seen[: self.partitions.slots]
+        waiting = np.bincount(slots, minlength=len(seen))
+        if (waiting > seen).any():
+            raise ValueError("more events wait than have come")
+        for number, run in enumerate(self._runs):
+            prefix = f"absence{number}/"
+            run.load({name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)})
+        self._completed = completed
+        self._held = deque([held] if len(held) else [])
+        self._before = seen - waiting
+        (self._released,) = struct.unpack("<q", sections["released"])
+
+
+def _ends(found: Chunk, positions: Array, times: Array, arrived: Arrived) -> Ends:
+    """The events of a batch that end some matches, with these positions."""
+    return Ends(arrived.slots[found.segments], positions, times[arrived.rows_of(found.segments, found.ends)])
+
+
+def _before(times: Array, bound: int) -> int:
+    """How many of some ascending times are before a bound, which need not be an int64."""
+    return len(times) if bound > ALWAYS else int(np.searchsorted(times, bound)) if bound > NEVER else 0
+
+
+def _columns(section: bytes, count: int) -> tuple[Array, ...]:
+    return tuple(np.frombuffer(section, "<i8").reshape(count, -1).astype(np.int64))

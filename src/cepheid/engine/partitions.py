@@ -18,6 +18,8 @@ from cepheid.engine.payload import decoded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cepheid.engine.keys import Groups
+
 Array = np.ndarray[Any, Any]
 
 MANY_CHUNKS = 64
@@ -41,6 +43,21 @@ class Arrived:
     slots: Array
     before: Array
     rows: int
+
+    @classmethod
+    def of(cls, groups: Groups, slots: Array, seen: Array, *, rows: int, interleaved: bool) -> Arrived:
+        """The rows of a batch whose groups are the partitions in these slots; seen: per slot, events before the batch."""
+        order, cuts = groups.order, groups.cuts
+        if interleaved:
+            order, cuts, partitions = groups.interleaved()
+            slots = slots[partitions]
+        lengths = np.diff(cuts, append=len(order))
+        return cls(order, cuts, slots, seen[slots] + _earlier(slots, lengths) - cuts, rows)
+
+    def rows_of(self, segments: Array, positions: Array) -> Array:
+        """The rows of the batch at some positions, given the segments that they are in (int64)."""
+        places = positions - self.before[segments]
+        return places if self.order is None else self.order[places]
 
     @property
     def lengths(self) -> Array:
@@ -97,15 +114,9 @@ class Partitions:
         groups = group(codes, count)
         self.null_keys += groups.null_keys
         distinct = events.select(list(self.keys)).take(pa.array(groups.order[groups.cuts]))
-        slots = self._slots_of(distinct)
-        order, cuts = groups.order, groups.cuts
-        if interleaved:
-            order, cuts, partitions = groups.interleaved()
-            slots = slots[partitions]
-        lengths = np.diff(cuts, append=len(order))
-        before = self.seen[slots] + _earlier(slots, lengths) - cuts
-        np.add.at(self.seen, slots, lengths)
-        return Arrived(order, cuts, slots, before, events.num_rows)
+        arrived = Arrived.of(groups, self._slots_of(distinct), self.seen, rows=events.num_rows, interleaved=interleaved)
+        np.add.at(self.seen, arrived.slots, arrived.lengths)
+        return arrived
 
     def table(self, slots: Array) -> pa.Table:
         """The keys in these slots, one row each."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from cepheid.automata import Program, construct, end_program, program_of, span_program, strategy_program
 from cepheid.automata.supports import SupportProgram
 from cepheid.automata.waiting import WaitingAutomaton
-from cepheid.engine.absence import Absence
+from cepheid.engine.absence import Absence, longest
 from cepheid.engine.counted import Counted
 from cepheid.engine.counts import COUNT_FIELDS
 from cepheid.engine.domination import explore
@@ -98,6 +98,21 @@ class Compiled:
     def keys(self) -> tuple[str, ...]:
         """The attributes that partition the stream, written or derived."""
         return self.rewritten.partition_by
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether partitions are to be fed in stream order: a trigger in one consumes the events of all."""
+        return self.consume is Consumption.ANY and bool(self.keys)
+
+    @property
+    def delay(self) -> int:
+        """How long after the event that ends it a match is decided: the longest of its absences, 0 without any."""
+        return longest(self.absences)
+
+    @property
+    def horizon(self) -> int | None:
+        """How long after its time an event can matter, in steps of the time column; None without a window: for ever."""
+        return None if self.window is None else self.window + self.delay
 
     @property
     def droppable(self) -> bool:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.absence import AbsenceState
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
+from cepheid.engine.order import NEVER
 from cepheid.engine.payload import Payload, decoded
 from cepheid.engine.running import collect
-from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cepheid.engine.matches import Layout
     from cepheid.engine.partitions import Arrived, Partitions
@@ -46,8 +47,6 @@ class QueryState:
         measures: tuple[Measure, ...] | None = None,
         variant: str | None = None,
     ) -> None:
-        if compiled.absences:
-            raise NotSupportedError("NOT FOLLOWED BY is not supported on streams yet", help="q.run(..) evaluates it on tables")
         self.compiled = compiled
         self.partitions = partitions
         self.layout = layout or compiled.layout
@@ -55,6 +54,7 @@ class QueryState:
         self.variant = variant
         self.evaluation = compiled.evaluation(variant=variant)
         self.payload = Payload(self.layout.events)
+        self.absences = AbsenceState(compiled, partitions, self.layout.events, variant=variant) if compiled.absences else None
         # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
         # says it again.
         self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(compiled.consume, np.zeros(0, np.int64))
@@ -62,13 +62,55 @@ class QueryState:
     @property
     def interleaved(self) -> bool:
         """Whether partitions are to be fed in stream order."""
-        return self.compiled.consume is Consumption.ANY and bool(self.compiled.keys)
+        return self.compiled.interleaved
 
-    def feed(self, letters: Array, times: Array, events: pa.Table, arrived: Arrived, *, first: int) -> Matches:
-        """The matches that end in a batch, in the order of the events that end them.
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        events: pa.Table,
+        arrived: Arrived,
+        *,
+        first: int,
+        negated: Sequence[Array] = (),
+        now: int = NEVER,
+    ) -> Matches:
+        """The matches that are decided in a batch, in the order of the events that end them: those that end in it, without absences.
 
-        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream.
+        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream. With absences:
+        negated: the letters of each; now: the least time that a later event may have.
         """
+        if self.absences is None:
+            return self._run(letters, times, events, arrived, first)
+        self.absences.read(letters, negated, times, events, arrived)
+        return self.advance(now)
+
+    def advance(self, now: int) -> Matches:
+        """No event before `now` will come: the matches that this decides, which without absences are none."""
+        if self.absences is None:
+            return Matches.none(self.layout)
+        matches = self._decided(self.absences, now)
+        self.absences.forget(now)
+        return matches
+
+    def undecided(self) -> Matches:
+        """The matches that wait, and that nothing has vetoed yet: what would be given if nothing came any more. O(state); nothing changes."""
+        if self.absences is None:
+            return Matches.none(self.layout)
+        copy = QueryState(self.compiled, self.partitions, layout=self.layout, measures=self.measures, variant=self.variant)
+        copy.load(*self.dump())
+        assert copy.absences is not None
+        return copy._decided(copy.absences, None)
+
+    def _decided(self, absences: AbsenceState, now: int | None) -> Matches:
+        ready = absences.release(now)
+        if not len(ready):
+            return Matches.none(self.layout)
+        arrived, first = absences.arrive(ready)
+        return self._run(ready.letters, ready.times, ready.events, arrived, first, places=np.cumsum(ready.shown) - 1)
+
+    def _run(self, letters: Array, times: Array, events: pa.Table, arrived: Arrived, first: int, *, places: Array | None = None) -> Matches:
+        """The matches that end in a batch and that nothing vetoes; places: of its rows in `events`, None: one by one."""
         order, cuts, slots, before = arrived.order, arrived.cuts, arrived.slots, arrived.before
         chunks: list[Chunk] = []
         grouped = slice(None) if order is None else order
@@ -76,9 +118,10 @@ class QueryState:
         marked = np.flatnonzero(self.evaluation.marked)
         rows = marked if order is None else order[marked]
         segments = np.searchsorted(cuts, marked, "right") - 1
-        kept = decoded(events.select(self.layout.events.names).take(pa.array(rows)))
+        kept = decoded(events.select(self.layout.events.names).take(pa.array(rows if places is None else places[rows])))
         self.payload.append(kept, slots[segments], marked + before[segments], rows + first, times[rows])
-        matches = self._matches(collect(chunks), arrived)
+        found = collect(chunks)
+        matches = self._matches(found if self.absences is None else self.absences.given(found, times, arrived), arrived)
         return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
 
     def _matches(self, found: Chunk, arrived: Arrived) -> Matches:
@@ -100,25 +143,26 @@ class QueryState:
         matches = Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys, counts=found.counts)
         if order is None or len(slots) == 1:
             return matches
-        ends = order[positions[offsets[1:] - 1] - arrived.before[segments]]
-        return matches.take(np.argsort(ends, kind="stable"))
+        return matches.take(np.argsort(arrived.rows_of(segments, found.ends), kind="stable"))
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
 
     def expire(self, now: int) -> Array:
         """Give back the memory of partitions in which nothing can go on at `now` or later; returns their slots (int64)."""
         self.evaluation.ensure_slots(self.partitions.slots)
-        idle = self.evaluation.expire(now)
+        idle = self.evaluation.expire(now - self.compiled.delay)
         if self.evaluation.wasteful:
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
             fresh = self.compiled.evaluation(variant=self.variant)
             fresh.load(self.evaluation.dump())
             self.evaluation = fresh
-        return idle
+        return idle if self.absences is None else np.intersect1d(idle, self.absences.expire(now))
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these idle slots."""
         self.evaluation.release(slots)
+        if self.absences is not None:
+            self.absences.release_slots(slots)
         if isinstance(self._consumed, np.ndarray):
             self._fitted(self._consumed)[slots] = -1
         gone = np.isin(self.payload.slots, slots)
@@ -132,7 +176,7 @@ class QueryState:
             self.partitions.seen,
             window=compiled.window,
             count_window=compiled.count_window,
-            now=now,
+            now=now - self.compiled.delay,
             consumed=self._fitted(consumed) if isinstance(consumed, np.ndarray) else consumed,
             at_once=at_once,
         )
@@ -146,8 +190,8 @@ class QueryState:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the kernel's arrays and of the marked events."""
-        return self.evaluation.memory_usage() + self.payload.nbytes
+        """Bytes of the kernel's arrays, of the marked events, and of what waits for absences."""
+        return self.evaluation.memory_usage() + self.payload.nbytes + (0 if self.absences is None else self.absences.nbytes)
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
@@ -155,7 +199,8 @@ class QueryState:
         """The live state: sections of bytes, and the marked events."""
         payload = self.payload
         places = np.stack([payload.slots.astype("<i8"), payload.positions, payload.places, payload.times])
-        return {**self.evaluation.dump(), "payload_places": places.astype("<i8").tobytes()}, payload.events
+        absences = {} if self.absences is None else self.absences.dump()
+        return {**self.evaluation.dump(), **absences, "payload_places": places.astype("<i8").tobytes()}, payload.events
 
     def load(self, sections: Mapping[str, bytes], events: pa.Table) -> None:
         """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit."""
@@ -165,4 +210,6 @@ class QueryState:
         if not right or not bool(np.isin(slots, self.partitions.live).all()):
             raise ValueError("its events do not fit together")
         self.evaluation.load(sections)
+        if self.absences is not None:
+            self.absences.load(sections)
         self.payload.append(events, slots.astype(np.int32), *numbers)

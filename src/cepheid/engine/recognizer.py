@@ -68,10 +68,15 @@ class Recognizer:
         """Events dropped for a NULL in their key; where the key comes from equalities, such an event is one that matches nothing."""
         return 0 if self.compiled.derived else self._partitions.null_keys
 
+    @property
+    def latest(self) -> int | None:
+        """The greatest time so far of the events that were read and of `advance_time`, in steps of the time column; None before the first."""
+        return None if self._latest == NEVER else self._latest
+
     # ------------------------------------------------------------------------------------------------------------------- running
 
     def push(self, events: object) -> Matches:
-        """The matches that end in these events, in the order of the events that end them.
+        """The matches that end in these events, in the order of the events that end them; with NOT FOLLOWED BY those that they decide.
 
         events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema. A batch that raises SchemaError or
         InputError (NULL times; without lateness also times that descend) changes nothing. Whatever else ends it early (a LimitError, Ctrl-C)
@@ -94,19 +99,23 @@ class Recognizer:
             return self._feed(table, times)
 
     def advance_time(self, time: object) -> Matches:
-        """Say that no event before `time` will come: gives the matches among the events that this releases.
+        """Say that no event before `time` will come: gives the matches among the events that this releases, and those that it decides.
 
         time: a datetime, date or int as the time column has them. Later events before `time` are late, or (without lateness) an error.
         """
-        now = time_number(time, self.compiled.schema)
+        return self.advance(time_number(time, self.compiled.schema))
+
+    def advance(self, now: int) -> Matches:
+        """As `advance_time`, in steps of the time column."""
         with self._changing():
-            matches = self._feed(*self._order.advance(now)) if self._order is not None else self._nothing()
+            events, times = self._order.advance(now) if self._order is not None else (self.schema.empty_table(), np.zeros(0, np.int64))
             self._latest = max(self._latest, now)
+            matches = self._feed(events, times)
             self._expire()
         return matches
 
     def flush(self) -> Matches:
-        """Read the events that are held back for lateness, and give their matches."""
+        """Read the events that are held back for lateness, and give the matches that are decided by them; an absence needs time to pass."""
         with self._changing():
             return self._nothing() if self._order is None else self._feed(*self._order.flush())
 
@@ -124,6 +133,14 @@ class Recognizer:
                 "this recognizer was interrupted while it read events, and its state is incomplete",
                 help="`restore` its last snapshot, or start again with a new one",
             )
+
+    def undecided(self) -> Matches:
+        """The matches that wait for the time of a NOT FOLLOWED BY to pass, none of which is vetoed so far. O(state); nothing changes.
+
+        What an event before them or `advance_time` decides, `push` gives; events that are held back for lateness are not seen here.
+        """
+        self._check_intact()
+        return self._state.undecided()
 
     @property
     def late(self) -> pa.Table:
@@ -160,20 +177,26 @@ class Recognizer:
 
     def _feed(self, events: pa.Table, times: Array) -> Matches:
         if not events.num_rows:
-            return self._nothing()
+            return self._state.advance(self._now)
         arrived = self._partitions.arrive(events, interleaved=self._state.interleaved)
-        matches = self._state.feed(self.compiled.predicates.letters(events), times, events, arrived, first=self._events)
-        self._events += events.num_rows
+        letters, *negated = (alphabet.letters(events) for alphabet in self.compiled.alphabets)
         self._latest = max(self._latest, int(times[-1]))
+        matches = self._state.feed(letters, times, events, arrived, first=self._events, negated=negated, now=self._now)
+        self._events += events.num_rows
         self._pushes += 1
         if self._pushes % IDLE_CHECK == 0:
             self._expire()
         self._state.compact(self._latest)
         return matches
 
+    @property
+    def _now(self) -> int:
+        """The least time that an event may still have."""
+        return self._latest if self._order is None else self._order.watermark
+
     def _expire(self) -> None:
         """Give back the memory of partitions in which nothing is open any more."""
-        if self.compiled.window is None or self._latest == NEVER:
+        if (self.compiled.window is None and not self.compiled.absences) or self._latest == NEVER:
             return
         self._state.expire(self._latest)
         self._state.compact(self._latest, at_once=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cepheid.engine.matches import Matches
+    from cepheid.engine.recognizer import Recognizer
     from cepheid.query import Query
     from cepheid.testing.generators import Fragment
 
@@ -58,13 +59,14 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query, its events and the answer of each trigger. seed, number: what made it."""
+    """A query, its events and the answer of each trigger. seed, number: what made it. undecided: what absences leave open, as `expected`."""
 
     seed: int
     number: int
     query: Query
     events: pa.Table
     expected: dict[Trigger, Answer]
+    undecided: dict[Trigger, Answer] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"CEPHEID_SEED={self.seed} case {self.number}\n{self.query.text}\n{self.events.to_pylist()}"
@@ -90,28 +92,38 @@ def draw(fragment: Fragment, *, count: int, seed: int, longest: int = 12) -> lis
         events = generators.table(rows, timed=timed)
         query = cepheid.query(text)
         try:
-            expected = by_definition(query, events)
+            expected, undecided = answers(query, events)
         except LimitError:  # too many matches for the definition: as the generator says, take the next
             continue
-        found.append(Case(seed, number, query, events, expected))
+        found.append(Case(seed, number, query, events, expected, undecided))
     return found
 
 
 def by_definition(query: Query, events: pa.Table) -> dict[Trigger, Answer]:
     """The answer of each trigger by `cepheid.testing.reference`; raises LimitError past `MAX_MATCHES`."""
+    return answers(query, events)[0]
+
+
+def answers(
+    query: Query, events: pa.Table, *, until: int | Literal["end"] | None = None
+) -> tuple[dict[Trigger, Answer], dict[Trigger, Answer]]:
+    """By the definition, the answer of each trigger whose matches are given, and of each that is not decided at `until`; as `by_definition`."""
     plan = query.bound(schema_of(events.schema))
     times = events["ts"].cast("int64").to_pylist()
     given = [reference.Event(row["type"], time, row) for row, time in zip(events.to_pylist(), times, strict=True)]
-    answers: dict[Trigger, Answer] = {}
-    for partition in reference.run(plan, given, max_matches=MAX_MATCHES).partitions:
-        for group in partition.groups:
-            if plan.count:
-                counted = Row(partition.key, group.end, group.end, (("count", (group.count,)),))
-                answers[partition.key, group.end] = Answer(frozenset({counted}), 1)
-                continue
-            rows = (Row(partition.key, m.start, m.end, tuple((v, p) for v, p in m.mapping if p)) for m in group.candidates)
-            answers[partition.key, group.end] = Answer(frozenset(rows), group.choose)
-    return answers
+    partitions = reference.run(plan, given, until=until, max_matches=MAX_MATCHES).partitions
+
+    def of(groups: Callable[[reference.Partition], tuple[reference.Group, ...]]) -> dict[Trigger, Answer]:
+        return {(each.key, group.end): _answer(each.key, group, counted=plan.count) for each in partitions for group in groups(each)}
+
+    return of(lambda partition: partition.groups), of(lambda partition: partition.undecided)
+
+
+def _answer(key: tuple[Any, ...], group: reference.Group, *, counted: bool) -> Answer:
+    if counted:
+        return Answer(frozenset({Row(key, group.end, group.end, (("count", (group.count,)),))}), 1)
+    rows = (Row(key, m.start, m.end, tuple((v, p) for v, p in m.mapping if p)) for m in group.candidates)
+    return Answer(frozenset(rows), group.choose)
 
 
 def rows_of(matches: Matches) -> list[Row]:
@@ -121,13 +133,16 @@ def rows_of(matches: Matches) -> list[Row]:
     return [Row(tuple(m.keys.values()), m.start, m.end, tuple(sorted((v, p) for v, p in m.variables.items() if p))) for m in matches]
 
 
-def check(case: Case, found: list[Row]) -> None:
-    """Every match is one by the definition, none comes twice, and each trigger gives as many as it is to; raises AssertionError."""
+def check(case: Case, found: list[Row], expected: dict[Trigger, Answer] | None = None) -> None:
+    """Every match is one by the definition, none comes twice, and each trigger gives as many as it is to; raises AssertionError.
+
+    expected: the answers, if not those of the case.
+    """
     assert len(found) == len(set(found)), f"duplicates\n{case}"
     by_trigger: dict[Trigger, set[Row]] = {}
     for row in found:
         by_trigger.setdefault((row.key, row.end), set()).add(row)
-    for trigger, (candidates, choose) in case.expected.items():
+    for trigger, (candidates, choose) in (case.expected if expected is None else expected).items():
         chosen = by_trigger.pop(trigger, set())
         assert chosen <= candidates, f"not matches at {trigger}: {chosen - candidates}, but {candidates}\n{case}"
         assert len(chosen) == choose, f"{len(chosen)} of {choose} at {trigger}; missing {candidates - chosen}\n{case}"
@@ -159,7 +174,13 @@ def pushed(case: Case, engine: str | None) -> list[Row]:
     """The events in random pieces, some of them empty, to one recognizer."""
     recognizer = case.query.recognizer(case.events.schema, engine=engine)
     found = [row for piece in pieces(case.random("pushed"), case.events) for row in rows_of(recognizer.push(piece))]
-    return found + rows_of(recognizer.flush())
+    return found + finished(recognizer)
+
+
+def finished(recognizer: Recognizer) -> list[Row]:
+    """What is still to come once the events have come that are up to the greatest time."""
+    held = rows_of(recognizer.flush())
+    return held + ([] if recognizer.latest is None else rows_of(recognizer.advance(recognizer.latest + 1)))
 
 
 def restored(case: Case, engine: str | None) -> list[Row]:
@@ -170,7 +191,7 @@ def restored(case: Case, engine: str | None) -> list[Row]:
         recognizer = case.query.recognizer(case.events.schema, engine=engine, snapshot=snapshot)
         found += rows_of(recognizer.push(piece))
         snapshot = recognizer.snapshot()
-    return found
+    return found + finished(case.query.recognizer(case.events.schema, engine=engine, snapshot=snapshot))
 
 
 def late(case: Case, engine: str | None) -> list[Row]:
@@ -189,7 +210,7 @@ def late(case: Case, engine: str | None) -> list[Row]:
         found += rows_of(recognizer.push(piece))
         if rng.random() < 0.3:
             recognizer.restore(recognizer.snapshot())
-    return found + rows_of(recognizer.flush())
+    return found + finished(recognizer)
 
 
 def pieces(rng: random.Random, table: pa.Table) -> Iterator[pa.Table]:

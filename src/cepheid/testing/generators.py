@@ -2,7 +2,8 @@
 
 Queries are made as TEXT, so that parser and binder take part, and are well-formed by construction: the generator knows which variables a
 pattern shows and which an enclosing pattern binds. Sizes are such that the reference answers in milliseconds; a `LimitError` of the
-reference is rare and means: take the next seed. `Fragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED` and `WIDE` are in use.
+reference is rare and means: take the next seed. `Fragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED`,
+`ABSENT` and `WIDE` are in use.
 
 The streams fit the queries: types A to C and X (which no query names), times with ties, attributes with NULL, and NaN.
 `queries` and `streams` are the same as Hypothesis strategies, which shrink.
@@ -51,8 +52,8 @@ class Fragment:
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
     may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. previous: prev.
-    partition, consume, limit, count: how often a query has that clause, from 0 to 1. unit: of durations in the text ("" for a numeric time
-    column, else for example "s").
+    absence, partition, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
+    durations in the text ("" for a numeric time column, else for example "s").
     """
 
     operators: tuple[tuple[str, int], ...]
@@ -65,7 +66,7 @@ class Fragment:
     outer: bool = True
     correlated: bool = False
     previous: bool = False
-    absence: bool = False
+    absence: float = 0.0
     partition: float = 0.25
     consume: float = 0.0
     limit: float = 0.15
@@ -118,6 +119,17 @@ NESTED = Fragment(
 )
 """What the automaton engine runs, with strategies at any level."""
 
+ABSENT = Fragment(
+    operators=(*ENGINE.operators, ("select", 1)),
+    depth=2,
+    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "both"),
+    absence=0.7,
+    consume=0.2,
+    count=0.1,
+)
+"""What the automaton engine runs, with up to three things that must not follow."""
+
 WIDE = Fragment(
     operators=(
         *ENGINE.operators,
@@ -134,7 +146,7 @@ WIDE = Fragment(
     correlated=True,
     previous=True,
     consume=0.2,
-    absence=True,
+    absence=0.1,
 )
 """What the reference covers."""
 
@@ -157,6 +169,9 @@ class Piece:
 
 
 NONE: frozenset[str] = frozenset()
+
+ABSENCES = 3
+"""Most NOT FOLLOWED BY of one query."""
 
 
 class QueryGenerator:
@@ -190,9 +205,7 @@ class QueryGenerator:
         where = pattern.text
         if random.random() < 0.2:
             where += f" FILTER {self._condition(pattern.shows, NONE)}"
-        if fragment.absence and random.random() < 0.1:
-            negated = self.pattern(1, NONE)
-            where += f" NOT FOLLOWED BY {negated.item} FOR {self._duration(4)}"
+        where += self._absences(pattern)
         window = random.choice(fragment.windows)
         if window in {"time", "both"}:
             where += f" WITHIN {self._duration(12)}"
@@ -201,6 +214,23 @@ class QueryGenerator:
         if window == "interval":
             where += f" WITHIN {self._interval()}"
         return where
+
+    def _absences(self, pattern: Piece) -> str:
+        """Some NOT FOLLOWED BY, with a condition or a window behind them now and then."""
+        random, fragment = self.random, self.fragment
+        text = ""
+        for _ in range(ABSENCES):
+            if random.random() >= fragment.absence:
+                break
+            negated = self.pattern(1, NONE).item
+            if random.random() < 0.2:
+                negated = f"({negated} WITHIN {random.choice([self._duration(4), f'{random.randint(1, 3)} EVENTS'])})"
+            text += f" NOT FOLLOWED BY {negated} FOR {self._duration(4)}"
+            if random.random() < 0.1:
+                text += f" FILTER {self._condition(pattern.shows, NONE)}"
+            if random.random() < 0.1:
+                text += f" WITHIN {self._duration(12)}"
+        return text
 
     def _targets(self, pattern: Piece) -> str:
         names = sorted(pattern.shows - {"ANY"})
