@@ -12,6 +12,8 @@ import pytest
 
 import cepheid
 from cepheid.engine.keys import key_table
+from cepheid.errors import LimitError, SnapshotError
+from cepheid.spark import stateful
 from cepheid.spark.packing import BLOB, BUCKET, pack, unpack
 from cepheid.spark.stateful import Bucket, Unit
 from cepheid.spark.worker import LETTER, TIME, Task, pack_schema
@@ -87,7 +89,8 @@ def travelling(queries, table):
     names = [f"{LETTER}{number or ''}" for number in range(width)]
     columns |= dict(zip(names, map(pa.array, bits.view(np.int64)), strict=True))
     events = pa.table(columns)
-    places = [(tuple(names), tuple(pool.index(condition) for condition in each.predicates.conditions)) for each in compiled]
+    alone = len(queries) == 1 and width == 1
+    places = [(tuple(names), None if alone else tuple(map(pool.index, each.predicates.conditions))) for each in compiled]
     for place in range(len(compiled[0].keys)):
         events = events.filter(pc.is_valid(events[f"k{place}"]))
     return events, tuple(places)
@@ -98,7 +101,7 @@ def unit_of(queries, table, *, index=False, late=None):
     tasks = [task_of(query, index=index) for query in queries]
     output = output_of(queries, tasks)
     names = None if len(queries) == 1 else tuple(f"q{number}" for number in range(len(queries)))
-    unit = Unit(tuple(tasks), letters, names, late, output.serialize().to_pybytes(), events.schema.serialize().to_pybytes())
+    unit = Unit(tuple(tasks), letters, ("row",), names, late, output.serialize().to_pybytes(), events.schema.serialize().to_pybytes())
     return unit, events, output
 
 
@@ -153,14 +156,9 @@ def streamed(unit, events, output, chance, *, count=1, lateness=3000, restart=0.
 
 
 def shown(row):
-    """A row as a value, with events by their numbers; a number that differs in its sign of zero or is NaN is one."""
-    return repr(
-        {
-            name: [tuple(event.values()) for event in value] if isinstance(value, list) else value
-            for name, value in row.items()
-            if value is not None
-        }
-    )
+    """A row as a value, with events by their numbers, without the columns of other queries."""
+    values = {name: [tuple(event.values()) for event in value] if isinstance(value, list) else value for name, value in row.items()}
+    return repr(sorted((name, value) for name, value in values.items() if value is not None))
 
 
 def expected(query, table):
@@ -199,3 +197,119 @@ def test_a_stream_gives_what_the_table_gives(fragment, cases, seed):
             assert not [state for _, state in states.values() if state is not None], (query.text, "state of idle keys")
         matched += bool(found)
     assert matched > cases // 20
+
+
+def test_several_queries_share_a_bucket(cases, seed):
+    """Queries with the same keys over one stream: each gives what it gives alone."""
+    matched = 0
+    for number in range(max(cases // 10, 10)):
+        chance = random.Random(f"{seed}/several/{number}")
+        kept = {}
+        while len(kept) < 4:
+            query, table, _ = random_case(f"{seed}/several/{number}/{chance.random()}", FRAGMENTS["any pattern"])
+            keys = query.compiled(query.schema(TIMED)).keys
+            if keys == (("k",) if number % 2 else ()) and not query.compiled(query.schema(TIMED)).layout.measures:
+                kept[f"q{len(kept)}"] = query
+        queries = list(kept.values())
+        wanted = {name: expected(query, table) for name, query in kept.items()}
+        if sum(map(len, wanted.values())) > 5 * MOST_MATCHES:
+            continue
+        unit, events, output = unit_of(queries, table)
+        found, _ = streamed(unit, events, output, chance, count=2)
+        for name, rows in wanted.items():
+            mine = [{column: value for column, value in row.items() if column != "query"} for row in found if row["query"] == name]
+            assert sorted(map(shown, mine)) == sorted(map(shown, rows)), (seed, number, kept[name].text)
+        matched += bool(found)
+    assert matched > 5
+
+
+def heat(window="10 seconds", extra=""):
+    return cepheid.query(f"SELECT * WHERE A AS x ; B AS y PARTITION BY k{extra} WITHIN {window}")
+
+
+def events_of(text, *, key=1):
+    """`A1 B2`: types and seconds."""
+    rows = [(word[0], int(word[1:])) for word in text.split()]
+    columns = {"type": [kind for kind, _ in rows], "ts": [START + second * SECOND for _, second in rows], "k": [key] * len(rows)}
+    whole = {name: columns.get(name, [None] * len(rows)) for name in TIMED.names} | {"row": list(range(len(rows)))}
+    return pa.table(whole, schema=TIMED)
+
+
+def seconds(watermark):
+    return START // 1000 + watermark * 1000
+
+
+def test_what_waits_and_when_it_is_looked_at_again():
+    query = heat()
+    unit, events, _ = unit_of([query], events_of("A1 B2 A9"))
+    bucket = Bucket(unit)
+    step = bucket.step([events], 0)
+    assert step.rows == []
+    assert step.counts == {"events": 3, "late": 0, "matches": 0, "waiting": 3, "keys": 0}
+    assert step.deadline == seconds(1)
+    step = bucket.step([], seconds(2))
+    assert [decided for decided, _ in step.rows] == [START + 2 * SECOND]
+    assert step.counts["matches"] == 1
+    assert step.deadline == seconds(9)
+    step = bucket.step([], seconds(9))
+    assert not step.rows
+    assert not bucket.empty
+    assert step.deadline == seconds(19) + 1
+    step = bucket.step([], step.deadline)
+    assert bucket.empty
+    assert step.deadline is None
+    assert step.counts["keys"] == 0
+
+
+def test_events_at_the_watermark_are_late_and_given_back():
+    query = heat()
+    columns = [(name, name) for name in TIMED.names if name != "k"] + [("k", "k0")]
+    unit, events, output = unit_of([query], events_of("A5 B6 A7 B8"))
+    late = pa.struct([TIMED.field(name) for name, _ in columns])
+    output = output.append(pa.field("late", late))
+    unit = dataclasses.replace(unit, late=tuple(columns), output=output.serialize().to_pybytes())
+    step = Bucket(unit).step([events], seconds(6))
+    assert step.counts["late"] == 2
+    rows = unpack(output, pa.array([step.late], pa.binary())).to_pylist()[0]
+    assert [row["late"]["row"] for row in rows] == [0, 1]
+    assert all(row["x"] is None and row["k"] is None for row in rows)
+
+
+def test_idle_keys_are_forgotten_and_start_again():
+    query = heat()
+    many = pa.concat_tables([events_of("A1", key=key) for key in range(1000)])
+    unit, events, output = unit_of([query], many)
+    bucket = Bucket(unit)
+    bucket.step([events], 0)
+    bucket.step([], seconds(1))
+    assert len(bucket.partitions) == 1000
+    full = len(bucket.dump())
+    bucket.step([], seconds(12))
+    assert len(bucket.partitions) == 0
+    assert bucket.empty
+    assert len(bucket.dump()) < full / 20
+    again, _ = travelling([query], pa.concat_tables([events_of("A20 B21", key=key) for key in range(500, 510)]))
+    rows = bucket.step([again.cast(events.schema)], seconds(13)).rows
+    rows += bucket.step([], seconds(30)).rows
+    assert sum(len(unpack(output, pa.array([blob], pa.binary()))[0]) for _, blob in rows) == 10
+
+
+def test_state_of_another_query_is_refused():
+    unit, events, _ = unit_of([heat()], events_of("A1 B2"))
+    bucket = Bucket(unit)
+    bucket.step([events], 0)
+    data = bucket.dump()
+    other, _, _ = unit_of([heat("11 seconds")], events_of("A1 B2"))
+    with pytest.raises(SnapshotError, match="another query"):
+        Bucket(other).load(data)
+    with pytest.raises(SnapshotError, match="damaged"):
+        Bucket(unit).load(data[:-9] + b"123456789")
+
+
+def test_too_large_a_state_is_an_error(monkeypatch):
+    unit, events, _ = unit_of([heat()], events_of("A1 B2"))
+    bucket = Bucket(unit)
+    bucket.step([events], 0)
+    monkeypatch.setattr(stateful, "STATE_LIMIT", 100)
+    with pytest.raises(LimitError, match=r"the limit is 100 \(STATE_LIMIT\)"):
+        bucket.dump()

@@ -23,7 +23,7 @@ from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
-from cepheid.spark.worker import INDEX, LETTER, SLICE, TIME, Task, pack_schema, recognize, stored_type
+from cepheid.spark.worker import INDEX, LETTER, LETTER_BITS, SLICE, TIME, Task, pack_schema, recognize, stored_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -176,7 +176,7 @@ class Plan:
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches, and where the dropped events are counted."""
         prepared, observation = self.prepared()
-        task = {name: getattr(self.task(), name) for name in Task.__slots__}
+        task = {name: getattr(self.task(), name) for name in Task.__slots__} | {"sliced": self.sliced}
         matches = self.distributed(prepared).mapInArrow(functools.partial(recognize, task), self.output())
         return matches, observation
 
@@ -195,7 +195,6 @@ class Plan:
             tie_names=self.options.order,
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
-            sliced=self.sliced,
         )
 
     def needed(self) -> tuple[str, ...]:
@@ -270,17 +269,9 @@ class Plan:
         """Prints the predicates as columns of the source."""
         return ColumnPrinter(self.source.frame.schema, names=self.source.names, time=self.compiled.layout.time)
 
-    def kept(self) -> DataFrame:
-        """The source's events, without those that can change nothing."""
-        frame = self.source.frame
-        if not self.dropping:
-            return frame
-        kept = self.relevant(self.printer())
-        return frame.where(kept | self.time.isNull() if self.options.null_time == "error" else kept)
-
     def prepared(self) -> tuple[DataFrame, Observation | None]:
         """The events as they travel, and where those are counted that are dropped."""
-        observation = Observation() if self._null_columns() else None
+        observation = Observation() if self.drops_nulls else None
         return prepare([self], observed=observation), observation
 
     def without_nulls(self, frame: DataFrame, *, observed: Observation | str | None) -> DataFrame:
@@ -294,6 +285,11 @@ class Plan:
         if self.compiled.derived:
             nulls["derived"] = self._null_key()
         return frame.where(~functools.reduce(operator.or_, nulls.values())) if nulls else frame
+
+    @property
+    def drops_nulls(self) -> bool:
+        """Whether events may be dropped for a NULL, and are counted."""
+        return bool(self._null_columns())
 
     def _null_columns(self) -> dict[str, Column]:
         """What is dropped and counted: by the name of its count, where it is so."""
@@ -324,7 +320,7 @@ class Plan:
             if self.options.any_order:
                 frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
                 ties.append(column_named(PLACE))
-            table = slices(self.kept().select(self.time.alias(TIME)), self.compiled.window, self.tasks)
+            table = slices(kept([self]).select(self.time.alias(TIME)), self.compiled.window, self.tasks)
             frame, keys = sliced(frame, table, self.tasks), [SLICE]
         else:
             frame = frame.repartition(1)
@@ -399,18 +395,25 @@ def letter_columns(plans: Sequence[Plan]) -> dict[str, list[Expression]]:
     return {f"{LETTER}{number or ''}": part for number, part in enumerate(parts)}
 
 
+def kept(plans: Sequence[Plan]) -> DataFrame:
+    """The events of the source of several queries, without those that can change nothing in any of them."""
+    first = plans[0]
+    frame = first.source.frame
+    if not all(plan.dropping for plan in plans):
+        return frame
+    printer = first.printer()
+    relevant = functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans])
+    return frame.where(relevant | first.time.isNull() if first.options.null_time == "error" else relevant)
+
+
 def prepare(plans: Sequence[Plan], *, observed: Observation | str | None, more: Mapping[str, Column] | None = None) -> DataFrame:
     """The events of queries over one source as they travel: keys, time, letters, tie-breakers, payload; without those that can change nothing.
 
     more: further columns. observed: where the events are counted that are dropped for a NULL.
     """
     first = plans[0]
-    frame = first.source.frame
-    printer = ColumnPrinter(frame.schema, names=first.source.names, time=first.compiled.layout.time)
-    if all(plan.dropping for plan in plans):
-        kept = functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans])
-        frame = frame.where(kept | first.time.isNull() if first.options.null_time == "error" else kept)
-    frame = first.without_nulls(frame, observed=observed)
+    printer = first.printer()
+    frame = first.without_nulls(kept(plans), observed=observed)
     columns = {**(more or {}), **first.key_columns(), TIME: first.time}
     columns |= {name: first.letter(printer, conditions) for name, conditions in letter_columns(plans).items()}
     columns |= first.tie_columns()
@@ -421,8 +424,5 @@ def prepare(plans: Sequence[Plan], *, observed: Observation | str | None, more: 
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
     return travelling
 
-
-LETTER_BITS = 64
-"""Predicates of one letter column."""
 
 LONG_SIGN = 63

@@ -15,7 +15,7 @@ from cepheid.engine.running import SHRINK_FROM
 from cepheid.engine.state import table_bytes
 from cepheid.engine.values import raw
 from cepheid.errors import InputError
-from cepheid.spark.worker import TIME
+from cepheid.spark.worker import TIME, aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,13 +89,6 @@ def unpack(schema: pa.Schema, blobs: pa.Array) -> pa.Array:
     columns = [one_chunk(column) for column in table.columns]
     structs = pa.StructArray.from_arrays(columns, fields=list(schema)) if columns else pa.nulls(int(offsets[-1]), pa.struct([]))
     return pa.ListArray.from_arrays(pa.array(offsets), structs)
-
-
-def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with all columns of the output: NULL in those that theirs has not."""
-    names = set(rows.column_names)
-    columns: Sequence[Any] = [rows[field.name] if field.name in names else pa.nulls(rows.num_rows, field.type) for field in schema]
-    return pa.table(columns, schema=schema)
 
 
 def merged(parts: Sequence[tuple[pa.Table, Array]], schema: pa.Schema) -> tuple[pa.Table, Array]:

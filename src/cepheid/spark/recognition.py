@@ -1,23 +1,23 @@
 """`q.on(..)`: a query as a function from a DataFrame of events to a DataFrame of matches, batch or streaming.
 
-Comes in: a `Query` and options. Goes out: a `Recognition`, for `DataFrame.transform`; what it does with a frame is decided in `batch.Plan`.
+Comes in: a `Query` and options. Goes out: a `Recognition`, for `DataFrame.transform`; what it does with a frame is decided in `batch` and `stream`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
-from cepheid.spark.batch import Plan
+from cepheid.spark.several import Several
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import Column, DataFrame, Observation
 
     from cepheid.query import Query
+    from cepheid.spark.stream import StreamPlan
 
 ANY_ORDER = "any"
 """`order="any"`: events of one key, time and tie-breakers come in any order."""
@@ -37,10 +37,13 @@ class Options:
     positions: bool
     columns: tuple[str, ...] | None
     buckets: int | None
+    late: bool
+    until: object
+    since: object
 
 
 def on(
-    query: Query,
+    query: Query | Sequence[Query] | Mapping[str, Query],
     *,
     type: str | Column | None = None,  # noqa: A002 - public word
     time: str = DEFAULT_TIME,
@@ -51,15 +54,24 @@ def on(
     positions: bool = False,
     columns: Sequence[str] | None = None,
     buckets: int | None = None,
+    late: bool = False,
+    until: object = None,
+    since: object = None,
 ) -> Recognition:
-    """A function for `DataFrame.transform` that gives one row per match of the query.
+    """A function for `DataFrame.transform` that gives one row per match of the query, from a batch or a streaming DataFrame.
 
-    type: the column of the event type, or a Column that computes it (default: `type`, or the stream's name, as in `Query.run`). time: the
-    column of event time (timestamp, date or integer). order: columns that decide between events of one key and time; "any" (alone or last):
-    what is equal then comes in any order, otherwise it is an error. lateness: for streams; a DataFrame is sorted. null_keys: "drop" events with
-    a NULL in their PARTITION BY key, or "group" them. null_time: "error" or "drop". positions: also give each match its `start` and `end`
-    and each event its `$index`, counted in the key's events; then nothing is left out before the shuffle. columns: the attributes that the
-    events of the output have (default: all). buckets: the number of tasks of the shuffle (default: Spark's).
+    query: a query; or several, over the same events and keys, which then share the scan, the predicates, the shuffle and the state: a list ("q1",
+    "q2", ..) or {name: query}; the output has the name in the column `query`, and the columns of all. type: the column of the event type, or a
+    Column that computes it (default: `type`, or the stream's name, as in `Query.run`). time: the column of event time (timestamp, date or
+    integer). order: columns that decide between events of one key and time; "any" (alone or last): what is equal then comes in any order,
+    otherwise it is an error (on a stream: in the order of arrival). lateness: for streams: how late an event may come, as a text ("10 minutes")
+    or timedelta, where the time column has no watermark yet. null_keys: "drop" events with a NULL in their PARTITION BY key, or "group" them.
+    null_time: "error" or "drop". positions: also give each match its `start` and `end` and each event its `$index`, counted in the key's events;
+    then nothing is left out before the shuffle. columns: the attributes that the events of the output have (default: all). buckets: the number of
+    tasks of the shuffle (default: Spark's); on a stream the number of state values that the keys are spread over (default: 4 per shuffle
+    partition). late: for streams: also give the events that came too late (see `split`). until: for a DataFrame: events after this time are not
+    read, and all up to it are known; "end": nothing will follow. since: for a stream that goes on where a DataFrame's `until` ended: gives what
+    is decided after this time; feed it the events from this time minus the window on.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures;
     the same as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values; the
@@ -75,31 +87,49 @@ def on(
     if buckets is not None and buckets < 1:
         raise InputError(f"buckets={buckets} is not a number of tasks", help="give a number from 1 on, or leave it out")
     tie_breakers = given[:-1] if any_order else given
-    options = Options(type, time, lateness, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets)
-    return Recognition(query, options)
+    options = Options(type, time, lateness, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets, late, until, since)
+    return Recognition(*named(query), options)
+
+
+def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Query, ...], tuple[str, ...] | None]:
+    """Queries and their names, None for a single one; raises InputError for none."""
+    if isinstance(query, Mapping):
+        queries, names = tuple(query.values()), tuple(query)
+    elif isinstance(query, Sequence):
+        queries, names = tuple(query), tuple(f"q{number}" for number in range(1, len(query) + 1))
+    else:
+        return (query,), None
+    if not queries:
+        raise InputError("there is no query", help="give at least one")
+    return queries, names
 
 
 class Recognition:
     """What `on` gives: call it with a DataFrame, or hand it to `DataFrame.transform`."""
 
-    def __init__(self, query: Query, options: Options) -> None:
-        self.query = query
+    def __init__(self, queries: tuple[Query, ...], names: tuple[str, ...] | None, options: Options) -> None:
+        self.queries = queries
+        self.names = names
         self.options = options
         self._observation: Observation | None = None
 
     def __call__(self, frame: DataFrame) -> DataFrame:
         """The matches in a DataFrame of events, lazily."""
         if frame.isStreaming:
-            from cepheid.spark.stream import StreamPlan
-
-            return StreamPlan.of([self.query], None, self.options, frame).run()
-        plan = Plan.of(self.query, self.options, frame)
-        matches, self._observation = plan.run()
+            return self._stream(frame).run()
+        matches, self._observation = Several.of(self.queries, self.names, self.options, frame).run()
         return matches
+
+    def _stream(self, frame: DataFrame) -> StreamPlan:
+        from cepheid.spark.stream import StreamPlan
+
+        return StreamPlan(Several.of(self.queries, self.names, self.options, frame))
 
     def explain(self, frame: DataFrame) -> str:
         """What runs where for a DataFrame, as text; runs nothing."""
-        return Plan.of(self.query, self.options, frame).describe()
+        if frame.isStreaming:
+            return self._stream(frame).describe()
+        return Several.of(self.queries, self.names, self.options, frame).describe()
 
     def counts(self) -> dict[str, int]:
         """After an action on the last result: how many events were dropped for a NULL key (`null_keys`) or a NULL time (`null_times`).
@@ -109,4 +139,5 @@ class Recognition:
         return {} if self._observation is None else dict(self._observation.get)
 
     def __repr__(self) -> str:
-        return f"{self.query!r}.on({self.options!r})"
+        queries = repr(self.queries[0]) if self.names is None else repr(dict(zip(self.names, self.queries, strict=True)))
+        return f"cepheid.spark.on({queries}, {self.options!r})"

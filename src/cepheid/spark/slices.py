@@ -9,6 +9,7 @@ they come from the quantiles of the data, by an aggregate that runs with the res
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.values import plain, raw
 from cepheid.language.syntax import Consumption
-from cepheid.logical.plan import Absence, Pattern
 from cepheid.spark.columns import column_named
 from cepheid.spark.worker import OWN, SLICE, TIME
 
@@ -43,6 +43,9 @@ LEAST_EVENTS = 10_000
 EVENTS_PER_OVERLAP = 2
 """A slice has at least so many times the events of its overlap: what is read twice is bounded, whatever the window."""
 
+SAMPLED = 0.02
+"""The share of events that the quantiles are made of, by chance: 200 of the LEAST_EVENTS."""
+
 RANKS_PER_SLICE = 20
 """How exact the quantiles are: one in so many of a slice's events may be on the other side of its cut."""
 
@@ -54,7 +57,7 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
     """Why one task has to read all events of a query without keys; None where slices of time give the same matches."""
     if tasks == 1:
         return "the shuffle has one task"
-    if _has_absence(compiled.plan.pattern):
+    if compiled.absences:
         return "NOT FOLLOWED BY looks at events after a match"
     if compiled.window is None:
         return "without WITHIN a time a match may begin anywhere"
@@ -65,10 +68,6 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
     if compiled.program.trackers:
         return "a nested strategy compares matches of the whole stream"
     return "positions=True counts every event" if positions else None
-
-
-def _has_absence(pattern: Pattern) -> bool:
-    return isinstance(pattern, Absence) or any(map(_has_absence, pattern.children()))
 
 
 def slice_count(tasks: int) -> int:
@@ -82,8 +81,8 @@ def slice_count(tasks: int) -> int:
 def cuts_of(points: Array, count: int, window: int, *, least: int = LEAST_EVENTS) -> Array:
     """The times (int64, ascending) at which a slice ends and the next one starts; none where slices would not pay.
 
-    points: times, n quantiles at equal distances that begin with the least time. count: how many events there are. window, least: in steps
-    of time; events of a slice. A cut is a point; no slice is empty, or has less than `least` events (as far as the points tell) or less than
+    points: times, n quantiles at equal distances that begin with the least time. count: how many events these are of. window, least: in
+    steps of time; events of a slice. A cut is a point; no slice is empty, or has less than `least` events (as far as the points tell) or less than
     EVENTS_PER_OVERLAP times those of its overlap. O(n log n).
     """
     size = len(points)
@@ -136,10 +135,11 @@ def slices(times: DataFrame, window: int, tasks: int) -> DataFrame:
     places = [number / count for number in range(count)]
     kind = times.schema[TIME].dataType
     time = column_named(TIME)
-    row = times.agg(F.percentile_approx(time, places, RANKS_PER_SLICE * count).alias(QUANTILES), F.count(time).alias(COUNT))
+    sample = times.sample(fraction=SAMPLED, seed=0) if SAMPLED < 1 else times
+    row = sample.agg(F.percentile_approx(time, places, RANKS_PER_SLICE * count).alias(QUANTILES), F.count(time).alias(COUNT))
     columns = [(SLICE, spark_types.IntegerType()), (START, kind), (OPENS, kind), (LAST, kind)]
     fields = [spark_types.StructField(name, field) for name, field in columns]
-    return row.mapInArrow(functools.partial(cut, window, LEAST_EVENTS), spark_types.StructType(fields))
+    return row.mapInArrow(functools.partial(cut, window, math.ceil(LEAST_EVENTS * SAMPLED)), spark_types.StructType(fields))
 
 
 def sliced(events: DataFrame, table: DataFrame, tasks: int) -> DataFrame:

@@ -22,11 +22,10 @@ from cepheid.engine import state
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
-from cepheid.engine.values import raw
 from cepheid.errors import LimitError
-from cepheid.spark.packing import aligned, by_time, merged, micros, one_chunk
+from cepheid.spark.packing import by_time, merged, micros, one_chunk
 from cepheid.spark.rows import View
-from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, compiled_here
+from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,9 +38,6 @@ Array = np.ndarray[Any, Any]
 MICROS = 1000
 """Microseconds of a millisecond: Spark's watermark counts these, its timestamps those."""
 
-LETTER_BITS = 64
-"""Bits of a letter column."""
-
 STATE_LIMIT = 1 << 30
 """Most bytes of a bucket's state: Spark keeps it as one value, and cannot hold 2**31 bytes in one."""
 
@@ -50,13 +46,15 @@ STATE_LIMIT = 1 << 30
 class Unit:
     """What the stateful part of a stream has to know, in plain values: it travels in a closure.
 
-    tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for each
-    of its predicates the number of the bit in them (64 per column). queries: their names, None for a single one. late: whether late events are
-    given back; they have the columns of `columns`. output: serialized Arrow schema of a row. schema: serialized Arrow schema of what travels.
+    tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for
+    each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
+    None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
+    schema: serialized Arrow schema of what travels.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
-    letters: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+    letters: tuple[tuple[tuple[str, ...], tuple[int, ...] | None], ...]
+    ties: tuple[str, ...]
     queries: tuple[str, ...] | None
     late: tuple[tuple[str, str], ...] | None
     output: bytes
@@ -93,7 +91,7 @@ class Bucket:
         self.output = _schema(unit.output)
         first = self.tasks[0]
         self.forgets = not any(task.index for task in self.tasks)
-        self.order = ReorderBuffer(self.schema, None, ties=first.ties or ())
+        self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
         keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
         # NULL keys that are to be dropped are dropped before they come here.
         self.partitions = Partitions(first.key_names, keys, null_keys="group")
@@ -160,14 +158,7 @@ class Bucket:
     def _letters(self, events: pa.Table, number: int) -> Array:
         """The letters of a query: its predicates' bits among those of all queries."""
         columns, places = self.unit.letters[number]
-        pooled = [raw(one_chunk(events[column])) for column in columns]
-        pooled = [letters.view(f"u{letters.itemsize}") for letters in pooled]
-        if len(pooled) == 1 and places == tuple(range(len(places))):
-            return pooled[0]
-        letters: Array = np.zeros(events.num_rows, np.uint64)
-        for bit, place in enumerate(places):
-            letters |= (pooled[place // LETTER_BITS] >> np.uint64(place % LETTER_BITS) & np.uint64(1)).astype(np.uint64) << np.uint64(bit)
-        return letters
+        return own_letters([one_chunk(events[column]) for column in columns], places)
 
     def _rows(self, number: int, matches: Matches) -> tuple[pa.Table, Array]:
         """The rows of a query's matches, and when they are decided."""
@@ -257,8 +248,8 @@ class Bucket:
         digest = hashlib.sha256(unit.schema)
         for compiled, task in zip(self.compiled, self.tasks, strict=True):
             digest.update(compiled.fingerprint)
-            digest.update(repr((task.keys, task.key_names, task.payload, task.ties, task.index)).encode())
-        digest.update(repr((unit.queries, unit.letters)).encode())
+            digest.update(repr((task.keys, task.key_names, task.payload, task.index)).encode())
+        digest.update(repr((unit.queries, unit.letters, unit.ties)).encode())
         return digest.digest()
 
 

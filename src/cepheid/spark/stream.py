@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,21 +26,22 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from cepheid.engine.explain import evaluation_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError, SetupError
-from cepheid.spark.batch import Plan, letter_columns, prepare
+from cepheid.spark.batch import Plan, prepare
 from cepheid.spark.columns import arrow_type
 from cepheid.spark.packing import BLOB, BUCKET, pack, unpack
 from cepheid.spark.stateful import COUNTS, Bucket, Unit
 from cepheid.spark.worker import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-    from cepheid.query import Query
     from cepheid.spark.recognition import Options
+    from cepheid.spark.several import Several
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata of a column that withWatermark was called on: the delay in milliseconds."""
@@ -55,6 +55,9 @@ BUCKETS_PER_PARTITION = 4
 DECIDED = "decided_time"
 """The event time of the output."""
 
+LATE = "late"
+"""The column of an event that came too late, where these are asked for."""
+
 OBSERVED = "cepheid"
 """The name under which a stream's counts are observed."""
 
@@ -63,26 +66,28 @@ OBSERVED = "cepheid"
 class StreamPlan:
     """Queries over one streaming DataFrame: everything decided, nothing run.
 
-    plans: one per query, over the same source; names: theirs, None for a single query without a column `query`.
+    several: the queries' plans, over a source with a watermark.
     """
 
-    plans: tuple[Plan, ...]
-    names: tuple[str, ...] | None
-    options: Options
+    several: Several
 
-    @classmethod
-    def of(cls, queries: Sequence[Query], names: Sequence[str] | None, options: Options, frame: DataFrame) -> StreamPlan:
-        """Bind and compile the queries for the frame; raises before anything runs."""
-        check_session(frame)
-        plans = [Plan.of(query, options, frame) for query in queries]
-        first = with_watermark(plans[0], options)
-        plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=first.source.frame)) for plan in plans]
-        return cls(tuple(plans), None if names is None else tuple(names), options)
+    def __post_init__(self) -> None:
+        """Check the session, and give the event time its watermark."""
+        first = self.several.first
+        check_session(first.source.frame)
+        frame = with_watermark(first)
+        plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame)) for plan in self.several.plans]
+        object.__setattr__(self, "several", dataclasses.replace(self.several, plans=tuple(plans)))
 
     @property
     def first(self) -> Plan:
-        """The plan that stands for all where they agree: source, keys, ties."""
-        return self.plans[0]
+        """The plan that stands for all where they agree."""
+        return self.several.first
+
+    @property
+    def options(self) -> Options:
+        """The options of `on`."""
+        return self.first.options
 
     # ---------------------------------------------------------------------------------------------------------------- what is run
 
@@ -113,7 +118,9 @@ class StreamPlan:
 
     def prepared(self) -> DataFrame:
         """The events as they travel, with their buckets."""
-        return prepare(self.plans, observed=f"{OBSERVED}.dropped", more={BUCKET: self._bucket(list(self.first.key_columns().values()))})
+        return prepare(
+            self.several.plans, observed=f"{OBSERVED}.dropped", more={BUCKET: self._bucket(list(self.first.key_columns().values()))}
+        )
 
     def _bucket(self, keys: list[Column]) -> Column:
         """The bucket of a key: a hash that never changes, for it decides where the state of a key is."""
@@ -131,15 +138,13 @@ class StreamPlan:
 
     def unit(self, prepared: DataFrame) -> Unit:
         """What the stateful part has to know."""
-        columns = letter_columns(self.plans)
-        place = {condition: number for number, condition in enumerate(itertools.chain(*columns.values()))}
-        letters = tuple(columns)
         travels = pa.schema([(field.name, arrow_type(field.dataType)) for field in prepared.schema if field.name != BUCKET])
         return Unit(
-            tasks=tuple({name: getattr(plan.task(), name) for name in Task.__slots__} for plan in self.plans),
-            letters=tuple((letters, tuple(place[each] for each in plan.compiled.predicates.conditions)) for plan in self.plans),
-            queries=self.names,
-            late=None,
+            tasks=tuple({name: getattr(plan.task(), name) for name in Task.__slots__} for plan in self.several.plans),
+            letters=self.several.letters,
+            ties=tuple(self.first.tie_columns()),
+            queries=self.several.names,
+            late=tuple((name, self.first.payload_column(name)) for name in self.first.attributes) if self.options.late else None,
             output=self.arrow_output().serialize().to_pybytes(),
             schema=travels.serialize().to_pybytes(),
         )
@@ -148,27 +153,56 @@ class StreamPlan:
 
     def output(self, *, decided: bool = True) -> spark_types.StructType:
         """The columns of the output, in Spark's types."""
-        fields: dict[str, spark_types.StructField] = {}
-        if self.names is not None:
-            fields["query"] = spark_types.StructField("query", spark_types.StringType())
-        for plan in self.plans:
-            for field in plan.output():
-                other = fields.setdefault(field.name, field)
-                if other.dataType != field.dataType:
-                    raise SchemaError(
-                        f"`{field.name}` is {other.dataType.simpleString()} in one query and {field.dataType.simpleString()} in another",
-                        help=f"give it another name in one of them: `AS {field.name}_`",
-                    )
-        names = list(fields)
+        fields = list(self.several.output())
         if decided:
-            place = names.index("end_time") + 1
-            names.insert(place, DECIDED)
-            fields[DECIDED] = spark_types.StructField(DECIDED, spark_types.TimestampType())
-        return spark_types.StructType([fields[name] for name in names])
+            place = [field.name for field in fields].index("end_time") + 1
+            fields.insert(place, spark_types.StructField(DECIDED, spark_types.TimestampType()))
+        if self.options.late:
+            event = [spark_types.StructField(name, self.first.source.fields[name]) for name in self.first.attributes]
+            fields.append(spark_types.StructField(LATE, spark_types.StructType(event)))
+        return spark_types.StructType(fields)
 
     def arrow_output(self) -> pa.Schema:
         """The columns of the output without `decided_time`, in Arrow's types."""
         return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in self.output(decided=False)])
+
+    # ---------------------------------------------------------------------------------------------------------------- what is said
+
+    def describe(self) -> str:
+        """The plan as text."""
+        compiled, options = self.first.compiled, self.options
+        watermark = self.first.source.frame.schema[self.first.source.names[compiled.layout.time or ""]].metadata.get(WATERMARK)
+        ties = [*(["the stream's place in FROM"] if self.first.source.rank else []), *(f"`{name}`" for name in options.order)]
+        keys = ", ".join(compiled.keys)
+        lines = {
+            "queries": "one"
+            if self.several.names is None
+            else f"{len(self.several.plans)}, which share scan, predicates, shuffle and state",
+            "state": f"one value in RocksDB for each of {self.buckets} buckets of {keys}"
+            if keys
+            else "one value in RocksDB: there are no keys",
+            "tasks": "buckets spread over the shuffle partitions" if keys else "one runs the automaton; predicates and packing run in all",
+            "order": ", ".join(["time", *ties, "then the order of arrival"])
+            + ("" if ties else ": a restart may read events of one key and time in another order; order= names what decides"),
+            "late": f"events at or before the watermark (greatest time of the micro-batches before - {watermark} ms) are counted"
+            + (" and given back" if options.late else ", late=True gives them back"),
+            "decided": "a match is given when the watermark has passed its end, with that as its event time (decided_time)",
+            "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
+        }
+        width = max(map(len, lines))
+        own = "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+        return "\n\n".join([own, *(f"{plan.query.text.strip()}\n{evaluation_text(plan.compiled)}" for plan in self.several.plans)])
+
+
+def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The matches and the late events of what `on(.., late=True)` gave, as two DataFrames.
+
+    Meant for the batches of `foreachBatch`, where both come from one micro-batch. Raises SchemaError for a frame without late events.
+    """
+    if LATE not in frame.columns:
+        raise SchemaError("this DataFrame has no late events", help="ask for them: q.on(.., late=True)")
+    late = F.col(LATE)
+    return frame.where(late.isNull()).drop(LATE), frame.where(late.isNotNull()).select(f"{LATE}.*")
 
 
 # ------------------------------------------------------------------------------------------------------------------------ the operator
@@ -227,7 +261,8 @@ class Recognize(StatefulProcessor):
         for decided, blob in step.rows:
             yield Row(**{DECIDED: EPOCH + dt.timedelta(microseconds=decided), BLOB: blob, **NO_COUNTS})
         # Never at or below the watermark: such a row would be an error.
-        yield Row(**{DECIDED: EPOCH + dt.timedelta(milliseconds=watermark + 1), BLOB: None, **step.counts, "state_bytes": size})
+        now = EPOCH + dt.timedelta(milliseconds=watermark + 1)
+        yield Row(**{DECIDED: now, BLOB: step.late, **step.counts, "state_bytes": size})
 
     def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
         """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""
@@ -263,10 +298,12 @@ def check_session(frame: DataFrame) -> None:
         raise SetupError("Spark's stateful operators need protobuf, which is not installed", help="pip install 'cepheid[spark]'") from None
 
 
-def with_watermark(plan: Plan, options: Options) -> Plan:
-    """The plan over a frame with a watermark on the event time: the frame's own, or `lateness`."""
-    name = plan.source.names[plan.compiled.layout.time or ""]
-    field = plan.source.frame.schema[name]
+def with_watermark(plan: Plan) -> DataFrame:
+    """The events with a watermark on their time: the frame's own, or `lateness`."""
+    lateness = plan.options.lateness
+    name = plan.compiled.layout.time or ""
+    column = plan.source.names[name]
+    field = plan.source.frame.schema[column]
     if not isinstance(field.dataType, spark_types.TimestampType):
         raise SchemaError(
             f"a stream's event time is a timestamp, and `{name}` is {field.dataType.simpleString()}",
@@ -274,18 +311,15 @@ def with_watermark(plan: Plan, options: Options) -> Plan:
         )
     own = (field.metadata or {}).get(WATERMARK)
     if own is not None:
-        if options.lateness is not None and milliseconds(options.lateness) != own:
-            raise InputError(
-                f"lateness={options.lateness!r} differs from the watermark that `{name}` has: {own} ms", help="leave lateness= out"
-            )
-        return plan
-    if options.lateness is None:
+        if lateness is not None and milliseconds(lateness) != own:
+            raise InputError(f"lateness={lateness!r} differs from the watermark that `{name}` has: {own} ms", help="leave lateness= out")
+        return plan.source.frame
+    if lateness is None:
         raise InputError(
             "a stream needs to know how late an event may come",
             help=('say q.on(.., lateness="10 minutes")', f"or call df.withWatermark({name!r}, ..) before"),
         )
-    frame = plan.source.frame.withWatermark(name, f"{milliseconds(options.lateness)} milliseconds")
-    return dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame))
+    return plan.source.frame.withWatermark(column, f"{milliseconds(lateness)} milliseconds")
 
 
 def milliseconds(lateness: object) -> int:

@@ -26,7 +26,7 @@ from cepheid.query import query
 from cepheid.schema import EventSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cepheid.engine.planner import Compiled
 
@@ -37,6 +37,9 @@ TIME, LETTER, INDEX = "$time", "$letter", "$index"
 
 SLICE, OWN = "$slice", "$own"
 """Columns that `slices` adds: the number of the event's slice of time, and whether the event is in it, and not only in its overlap."""
+
+LETTER_BITS = 64
+"""Predicates of one letter column."""
 
 MARKS_PER_BATCH = 1 << 16
 """Events in one batch that goes back to Spark: Arrow's 32-bit offsets and Spark's memory want small ones."""
@@ -103,7 +106,7 @@ def _stored(measure: Measure) -> Measure:
 
 
 _COMPILED: dict[tuple[str, str, tuple[Any, ...]], Compiled] = {}
-COMPILED_QUERIES = 32
+COMPILED_QUERIES = 1024
 """Compiled queries that a worker process remembers."""
 
 
@@ -132,6 +135,54 @@ def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> Ite
         if run is None:
             run = Run(Task(**task), compiled_here(task), batch.schema)
         yield from run.read(batch)
+
+
+def recognize_several(
+    tasks: Sequence[Mapping[str, Any]],
+    letters: Sequence[tuple[Sequence[str], Sequence[int] | None]],
+    names: Sequence[str],
+    output: bytes,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The same for several queries over the same events: the rows of all, with the name of the query in front.
+
+    letters: for each query the columns that its letters come from, and the number of each predicate's bit in them. output: serialized Arrow schema
+    of a row. Raises as `recognize`.
+    """
+    schema = pa.ipc.read_schema(pa.py_buffer(output))
+    runs: list[Run] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        runs = runs or [Run(Task(**task), compiled_here(task), batch.schema) for task in tasks]
+        for run, (columns, places), name in zip(runs, letters, names, strict=True):
+            own = pa.array(own_letters([batch.column(column) for column in columns], places))
+            place = batch.schema.get_field_index(LETTER)
+            for rows in run.read(batch.set_column(place, LETTER, own)):
+                yield aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema)
+
+
+def own_letters(columns: Sequence[pa.Array], places: Sequence[int] | None) -> Array:
+    """The letters of one query from those of all: unsigned integers whose bit i is bit places[i] of the columns (LETTER_BITS each).
+
+    places: None where the one column has the letters.
+    """
+    pooled = [raw(column) for column in columns]
+    pooled = [letters.view(f"u{letters.itemsize}") for letters in pooled]
+    if places is None:
+        return pooled[0]
+    letters: Array = np.zeros(len(pooled[0]), np.uint64)
+    for bit, place in enumerate(places):
+        source = pooled[place // LETTER_BITS]
+        letters |= (source >> source.dtype.type(place % LETTER_BITS) & source.dtype.type(1)).astype(np.uint64) << np.uint64(bit)
+    return letters
+
+
+def aligned(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> Any:
+    """Rows with all columns of an output: NULL in those that theirs has not."""
+    names = set(rows.schema.names)
+    columns = [rows.column(field.name) if field.name in names else pa.nulls(rows.num_rows, field.type) for field in schema]
+    return type(rows).from_arrays(columns, schema=schema)
 
 
 class Run:

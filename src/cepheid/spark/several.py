@@ -1,0 +1,127 @@
+"""Several queries over one DataFrame: they share the scan, the predicates, the shuffle, and on a stream the state value.
+
+Comes in: queries with names, options, a DataFrame. Goes out: their plans, the columns of their common output, and the DataFrame of a batch. One query
+is the case of one, without the column `query`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Observation
+from pyspark.sql import types as spark_types
+
+from cepheid.errors import InputError, NotSupportedError, SchemaError, quoted
+from cepheid.spark.batch import Plan, letter_columns, prepare
+from cepheid.spark.columns import arrow_type
+from cepheid.spark.worker import Task, recognize_several
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from cepheid.query import Query
+    from cepheid.spark.recognition import Options
+
+QUERY = "query"
+"""The column of the output that has the name of the query."""
+
+Letters = tuple[tuple[str, ...], tuple[int, ...] | None]
+"""The letter columns, and for each predicate of a query the number of its bit in them; None: the column is the letter."""
+
+
+@dataclass(frozen=True)
+class Several:
+    """The plans of some queries over one source; names: theirs, None for a single query without the column `query`."""
+
+    plans: tuple[Plan, ...]
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], names: Sequence[str] | None, options: Options, frame: DataFrame) -> Several:
+        """Bind and compile the queries for the frame; raises InputError for queries that cannot share a shuffle, and as `Plan.of`."""
+        plans = tuple(Plan.of(query, options, frame) for query in queries)
+        first = plans[0]
+        for name, plan in zip(names or (), plans, strict=bool(names)):
+            if plan.compiled.keys != first.compiled.keys or plan.compiled.derived != first.compiled.derived:
+                raise InputError(
+                    f"the query `{name}` is partitioned by {quoted(plan.compiled.keys) or 'nothing'}, and `{(names or ('',))[0]}` by"
+                    f" {quoted(first.compiled.keys) or 'nothing'}: several queries share one shuffle",
+                    help="call cepheid.spark.on for each group of queries with the same PARTITION BY",
+                )
+            if plan.source.names != first.source.names or plan.source.rank != first.source.rank:
+                raise NotSupportedError(
+                    f"the query `{name}` reads other streams than `{(names or ('',))[0]}`",
+                    help="name the same streams in FROM, in the same order",
+                )
+        several = cls(plans, None if names is None else tuple(names))
+        several.output()
+        return several
+
+    @property
+    def first(self) -> Plan:
+        """The plan that stands for all where they agree: source, keys, ties, options."""
+        return self.plans[0]
+
+    @property
+    def letters(self) -> tuple[Letters, ...]:
+        """Where each query's letters come from."""
+        columns = letter_columns(self.plans)
+        place = {condition: number for number, condition in enumerate(itertools.chain(*columns.values()))}
+        if len(self.plans) == 1 and len(columns) == 1:
+            return ((tuple(columns), None),)
+        return tuple((tuple(columns), tuple(place[each] for each in plan.compiled.predicates.conditions)) for plan in self.plans)
+
+    # ---------------------------------------------------------------------------------------------------------------- what comes out
+
+    def output(self) -> spark_types.StructType:
+        """The columns of the output, in Spark's types: those of all queries; raises SchemaError where two mean different things by one name."""
+        fields: dict[str, spark_types.StructField] = {}
+        if self.names is not None:
+            fields[QUERY] = spark_types.StructField(QUERY, spark_types.StringType())
+        for plan in self.plans:
+            for field in plan.output():
+                name = field.name if plan.case_sensitive else field.name.lower()
+                other = fields.setdefault(name, field)
+                if (other.name, other.dataType) != (field.name, field.dataType):
+                    raise SchemaError(
+                        f"the output would have a column `{other.name}` ({other.dataType.simpleString()}) of one query and"
+                        f" `{field.name}` ({field.dataType.simpleString()}) of another",
+                        help=f"give it another name in one of them: `AS {field.name}_`",
+                    )
+        return spark_types.StructType(list(fields.values()))
+
+    # ---------------------------------------------------------------------------------------------------------------- what is run
+
+    def run(self) -> tuple[DataFrame, Observation | None]:
+        """The DataFrame of matches of a batch, and where the dropped events are counted."""
+        if self.names is None:
+            return self.first.run()
+        observation = Observation() if self.first.drops_nulls else None
+        prepared = prepare(self.plans, observed=observation)
+        lead = self._lead()
+        tasks = [dataclasses.replace(plan.task(), sliced=lead.sliced) for plan in self.plans]
+        packed = [{name: getattr(task, name) for name in Task.__slots__} for task in tasks]
+        output = self.output()
+        schema = pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in output]).serialize().to_pybytes()
+        work = functools.partial(recognize_several, packed, self.letters, self.names, schema)
+        return lead.distributed(prepared).mapInArrow(work, output), observation
+
+    def _lead(self) -> Plan:
+        """The plan by which events are distributed: slices must be long enough for the longest window, and right for every query."""
+        unsliced = [plan for plan in self.plans if not plan.sliced]
+        return unsliced[0] if unsliced else max(self.plans, key=lambda plan: plan.compiled.window or 0)
+
+    def describe(self) -> str:
+        """The plans as text."""
+        if self.names is None:
+            return self.first.describe()
+        predicates = sum(map(len, letter_columns(self.plans).values()))
+        shared = f"{len(self.plans)} queries share one scan, one shuffle and {predicates} predicates"
+        return "\n\n".join([shared, *(f"{name}\n{plan.describe()}" for name, plan in zip(self.names, self.plans, strict=True))])

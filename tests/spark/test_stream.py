@@ -1,0 +1,213 @@
+"""Queries over Spark streams: the same matches as over the table, whatever the order of arrival, the cuts and the restarts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+
+import cepheid
+from cepheid.errors import InputError, SchemaError, SetupError, SnapshotError
+from cepheid.spark import on, split, translated
+from cepheid.spark.stream import PROVIDER
+
+SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.timestamp("us", "UTC")), ("type", pa.string()), ("v", pa.int64())])
+DDL = "k int, ts timestamp, type string, v long"
+BASE = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+PAIRS = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 10 seconds")
+
+
+def table_of(rows):
+    """Events from (key, second, type, number)."""
+    keys, seconds, types, numbers = zip(*rows, strict=True) if rows else ((), (), (), ())
+    times = [None if second is None else BASE + dt.timedelta(seconds=second) for second in seconds]
+    return pa.table([keys, times, types, numbers], schema=SCHEMA)
+
+
+class Feed:
+    """A folder of files, one per micro-batch, and a checkpoint."""
+
+    def __init__(self, spark, folder):
+        self.spark, self.folder, self.count = spark, folder, 0
+        (folder / "in").mkdir()
+
+    def put(self, rows):
+        """One more micro-batch."""
+        path = self.folder / "in" / f"{self.count:05}.parquet"
+        pq.write_table(table_of(rows), path)
+        os.utime(path, (1_700_000_000 + self.count,) * 2)
+        self.count += 1
+
+    def close(self):
+        """Events that move the watermark over everything: once read, and once decided."""
+        self.put([(None, 1_000_000, "Z", -1)])
+        self.put([(None, 1_000_001, "Z", -2)])
+
+    def stream(self):
+        return self.spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(self.folder / "in"))
+
+    def run(self, frame, name="out"):
+        """Read what is there, from the checkpoint on; the progress of the micro-batches."""
+        writer = frame.writeStream.format("parquet").option("path", str(self.folder / name))
+        query = writer.option("checkpointLocation", str(self.folder / f"checkpoint-{name}")).trigger(availableNow=True).start()
+        with translated():
+            query.awaitTermination()
+        return query.recentProgress
+
+    def rows(self, name="out"):
+        return [row.asDict(recursive=True) for row in self.spark.read.parquet(str(self.folder / name)).collect()]
+
+
+@pytest.fixture
+def feed(spark, tmp_path):
+    return Feed(spark, tmp_path)
+
+
+def disordered(seed, *, keys=5, count=300, lateness=5):
+    """Events in their order, and in an order of arrival in which none is late."""
+    chance = random.Random(seed)
+    events = [(chance.randrange(keys), second, chance.choice("ABC"), second) for second in range(count)]
+    return events, sorted(events, key=lambda event: event[1] + chance.random() * lateness)
+
+
+def shown(rows):
+    return sorted((row["k"], *(tuple(event["v"] for event in row[name]) for name in ("x", "y"))) for row in rows)
+
+
+def test_the_matches_of_the_table(feed, seed):
+    """Disorder, cuts, restarts; below it two more stateful operators, which need the watermark."""
+    events, arrival = disordered(seed)
+    expected = PAIRS.run(table_of(events)).to_arrow(events=True).to_pylist()
+
+    def matches():
+        found = feed.stream().transform(PAIRS.on(lateness="6 seconds"))
+        assert found.columns == ["k", "start_time", "end_time", "decided_time", "x", "y"]
+        return found.dropDuplicatesWithinWatermark(["k", "start_time", "end_time"])
+
+    chance = random.Random(seed)
+    for start in range(0, len(arrival), 100):
+        feed.put(arrival[start : start + 100])
+        if chance.random() < 0.5:
+            feed.run(matches())
+    feed.close()
+    progress = feed.run(matches())
+    rows = feed.rows()
+    assert shown(rows) == shown(expected)
+    assert all(row["decided_time"] == row["end_time"] for row in rows)
+    assert progress[-2]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
+
+
+def test_window_counts_below(feed, seed):
+    """`decided_time` is an event time with a watermark: windows over it close."""
+    events, arrival = disordered(seed, count=100)
+    feed.put(arrival)
+    feed.close()
+    frame = feed.stream().transform(PAIRS.on(lateness="6 seconds"))
+    counts = frame.groupBy(F.window("decided_time", "20 seconds")).count().select("window.start", "count")
+    feed.run(counts)
+    expected = {}
+    for row in PAIRS.run(table_of(events)).to_arrow(events=True).to_pylist():
+        start = int((row["end_time"] - BASE).total_seconds()) // 20 * 20
+        expected[start] = expected.get(start, 0) + 1
+    found = {int((row["start"].replace(tzinfo=dt.UTC) - BASE).total_seconds()): row["count"] for row in feed.rows()}
+    assert found == expected
+
+
+def test_late_events_are_counted_and_given_back(feed):
+    feed.put([(1, 100, "A", 1), (1, 101, "B", 2), (None, 200, "Z", 0)])
+    feed.put([(1, 150, "A", 3), (1, 199, "A", 4), (1, 206, "B", 5)])
+    feed.close()
+    given = {"matches": [], "late": []}
+
+    def collect(batch, _number):
+        for name, frame in zip(given, split(batch), strict=True):
+            given[name] += [row.asDict(recursive=True) for row in frame.collect()]
+
+    frame = feed.stream().transform(PAIRS.on(lateness="6 seconds", late=True))
+    writer = frame.writeStream.foreachBatch(collect).option("checkpointLocation", str(feed.folder / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert shown(given["matches"]) == [(1, (1,), (2,)), (1, (4,), (5,))]
+    assert [row["v"] for row in given["late"]] == [3]
+    late = [progress["observedMetrics"]["cepheid"]["late"] for progress in query.recentProgress if "cepheid" in progress["observedMetrics"]]
+    assert sum(filter(None, late)) == 1
+
+
+def test_several_queries_share_one_stream(feed, seed):
+    queries = {
+        "pairs": PAIRS,
+        "count": cepheid.query("SELECT count(x) AS n WHERE A+ AS x ; C PARTITION BY k WITHIN 5 seconds"),
+        "next": cepheid.query("SELECT NXT * WHERE B AS y ; C AS z PARTITION BY k WITHIN 20 seconds"),
+    }
+    events, arrival = disordered(seed, count=120)
+    feed.put(arrival)
+    feed.close()
+    feed.run(feed.stream().transform(on(queries, lateness="6 seconds")))
+    rows = feed.rows()
+    batch = feed.spark.createDataFrame(table_of(events)).transform(on(queries)).collect()
+    for name, query in queries.items():
+        expected = query.run(table_of(events)).to_arrow(events=True).to_pylist()
+        for found in (rows, [row.asDict(recursive=True) for row in batch]):
+            mine = [row for row in found if row["query"] == name]
+            assert sorted(map(own_values, mine)) == sorted(map(own_values, expected)), name
+
+
+def own_values(row):
+    """A row without the columns that are not its query's own."""
+    values = {name: [event["v"] for event in value] if isinstance(value, list) else value for name, value in row.items()}
+    left = {name: value for name, value in values.items() if value is not None and name not in {"query", "decided_time"}}
+    return repr(sorted((name, value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value) for name, value in left.items()))
+
+
+def test_what_has_to_be_there_before_it_starts(feed):
+    stream = feed.stream()
+    with pytest.raises(InputError, match="how late an event may come"):
+        stream.transform(PAIRS.on())
+    with pytest.raises(InputError, match=r"differs from the watermark that .* has: 5000 ms"):
+        stream.withWatermark("ts", "5 seconds").transform(PAIRS.on(lateness="6 seconds"))
+    stream.withWatermark("ts", "5 seconds").transform(PAIRS.on(lateness="5 seconds"))
+    with pytest.raises(SchemaError, match="event time is a timestamp, and `ts` is timestamp_ntz"):
+        stream.withColumn("ts", F.col("ts").cast("timestamp_ntz")).transform(PAIRS.on(lateness="5 seconds"))
+    feed.spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    try:
+        with pytest.raises(SetupError, match="RocksDB"):
+            stream.transform(PAIRS.on(lateness="5 seconds"))
+    finally:
+        feed.spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+
+
+def test_another_query_on_an_old_checkpoint_fails_before_any_output(feed):
+    feed.put([(1, 1, "A", 1), (1, 2, "B", 2)])
+    feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
+    feed.close()
+    other = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 11 seconds")
+    with pytest.raises(SnapshotError, match="another query"):
+        feed.run(feed.stream().transform(other.on(lateness="6 seconds")))
+    assert feed.rows() == []
+    feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
+    assert shown(feed.rows()) == [(1, (1,), (2,))]
+
+
+def test_events_without_a_time_or_a_key(feed):
+    feed.put([(1, 1, "A", 1), (1, None, "B", 2), (None, 2, "B", 3), (1, 3, "B", 4)])
+    feed.close()
+    with pytest.raises(InputError, match="1 events of a micro-batch have no time: `ts` is NULL"):
+        feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")), "refused")
+    progress = feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds", null_time="drop")))
+    assert shown(feed.rows()) == [(1, (1,), (4,))]
+    dropped = [each["observedMetrics"]["cepheid.dropped"] for each in progress if "cepheid.dropped" in each["observedMetrics"]]
+    assert sum(row["null_keys"] for row in dropped) == 1
+    assert sum(row["null_times"] for row in dropped) == 1
+
+
+def test_the_plan_as_text(feed):
+    text = PAIRS.on(lateness="6 seconds").explain(feed.stream())
+    assert "one value in RocksDB for each of" in text
+    assert "then the order of arrival: a restart may read events of one key and time in another order" in text
+    assert "6000 ms" in text
+    assert "O(m) per event" in text
