@@ -87,10 +87,6 @@ class Plan:
                 "positions=True asks for positions in the whole stream, and its events are spread over the keys of the query's equalities",
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
             )
-        if self.compiled.absences:
-            raise NotSupportedError(
-                "NOT FOLLOWED BY is not supported on Spark yet", help="q.run(..) evaluates it, for events that fit on one machine"
-            )
         if self.compiled.consume is Consumption.ANY:
             raise NotSupportedError(
                 "CONSUME BY ANY lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",
@@ -132,9 +128,8 @@ class Plan:
     @property
     def dropping(self) -> bool:
         """Whether events that can change nothing are left out before the shuffle."""
-        program = self.compiled.program
-        positions_matter = self.options.positions or self.compiled.count_window is not None
-        return program.droppable and not positions_matter and 0 not in program.relevant_masks
+        every = any(0 in program.relevant_masks for program in self.compiled.programs)
+        return self.compiled.droppable and not self.options.positions and not every
 
     @property
     def one_task(self) -> str | None:
@@ -251,11 +246,11 @@ class Plan:
         return letter
 
     def relevant(self, printer: ColumnPrinter) -> Column:
-        """Where an event can change anything: the letter has all bits of one of the program's masks; sources understand this form."""
-        conditions = self.compiled.predicates.conditions
+        """Where an event can change anything: the letter has all bits of one of a program's masks; sources understand this form."""
         cubes = [
-            functools.reduce(operator.and_, [printer.condition(each) for bit, each in enumerate(conditions) if mask >> bit & 1])
-            for mask in self.compiled.program.relevant_masks
+            functools.reduce(operator.and_, [printer.condition(each) for bit, each in enumerate(alphabet.conditions) if mask >> bit & 1])
+            for program, alphabet in zip(self.compiled.programs, self.compiled.alphabets, strict=True)
+            for mask in program.relevant_masks
         ]
         # A pattern that nothing can match has no cubes.
         return functools.reduce(operator.or_, cubes) if cubes else F.lit(False)
@@ -390,7 +385,8 @@ def shuffle_tasks(session: SparkSession) -> int:
 
 def letter_columns(plans: Sequence[Plan]) -> dict[str, list[Expression]]:
     """Names of the letter columns, and the predicates that are their bits: those of all queries, each once."""
-    pool = list(dict.fromkeys(condition for plan in plans for condition in plan.compiled.predicates.conditions))
+    alphabets = [alphabet for plan in plans for alphabet in plan.compiled.alphabets]
+    pool = list(dict.fromkeys(condition for alphabet in alphabets for condition in alphabet.conditions))
     parts = [pool[start : start + LETTER_BITS] for start in range(0, max(len(pool), 1), LETTER_BITS)]
     return {f"{LETTER}{number or ''}": part for number, part in enumerate(parts)}
 

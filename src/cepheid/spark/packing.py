@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cepheid.engine.running import SHRINK_FROM
 from cepheid.engine.state import table_bytes
-from cepheid.engine.values import raw
+from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
 from cepheid.spark.worker import TIME, aligned
 
@@ -101,9 +101,10 @@ def merged(parts: Sequence[tuple[pa.Table, Array]], schema: pa.Schema) -> tuple[
     return rows, times
 
 
-def micros(column: pa.ChunkedArray) -> Array:
-    """Timestamps as microseconds (int64)."""
-    return raw(one_chunk(column).cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()))
+def steps(column: pa.ChunkedArray) -> Array:
+    """Times in steps of their column (int64): timestamps as Spark gives them in microseconds, dates in days, integers as they are."""
+    times: Array = raw(plain(one_chunk(column))).astype(np.int64, copy=False)
+    return times
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 QUERY = "query"
 """The column of the output that has the name of the query."""
 
-Letters = tuple[tuple[str, ...], tuple[int, ...] | None]
-"""The letter columns, and for each predicate of a query the number of its bit in them; None: the column is the letter."""
+Letters = tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None]
+"""The letter columns, and for each program of a query (`Compiled.programs`) the number of each predicate's bit in them; None: there is one program,
+and the column is its letter."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,10 @@ class Several:
         """Where each query's letters come from."""
         columns = letter_columns(self.plans)
         place = {condition: number for number, condition in enumerate(itertools.chain(*columns.values()))}
-        if len(self.plans) == 1 and len(columns) == 1:
+        if len(self.plans) == 1 and len(columns) == 1 and not self.first.compiled.absences:
             return ((tuple(columns), None),)
-        return tuple((tuple(columns), tuple(place[each] for each in plan.compiled.predicates.conditions)) for plan in self.plans)
+        alphabets = [[alphabet.conditions for alphabet in plan.compiled.alphabets] for plan in self.plans]
+        return tuple((tuple(columns), tuple(tuple(place[each] for each in own) for own in every)) for every in alphabets)
 
     # ---------------------------------------------------------------------------------------------------------------- what comes out
 

@@ -23,7 +23,7 @@ from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
 from cepheid.errors import LimitError
-from cepheid.spark.packing import by_time, merged, micros, one_chunk
+from cepheid.spark.packing import by_time, merged, one_chunk, steps
 from cepheid.spark.rows import View
 from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
 
@@ -53,7 +53,7 @@ class Unit:
     """
 
     tasks: tuple[Mapping[str, Any], ...]
-    letters: tuple[tuple[tuple[str, ...], tuple[int, ...] | None], ...]
+    letters: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None], ...]
     ties: tuple[str, ...]
     queries: tuple[str, ...] | None
     late: tuple[tuple[str, str], ...] | None
@@ -109,17 +109,13 @@ class Bucket:
 
     def step(self, tables: Sequence[pa.Table], watermark: int) -> Step:
         """Take events, and decide what the watermark (milliseconds) allows. O(events log events), and the kernels' time."""
-        now = watermark * MICROS + 1  # the least time of an event that may still come
-        self.order.watermark = max(self.order.watermark, now)
-        for table in tables:
-            self.order.hold(table.cast(self.schema), micros(table[TIME]))
-        found = self._recognize(*self.order.release())
-        late = self.order.take_late()
-        rows, times = merged([self._rows(*each) for each in found], self.output)
+        now = watermark * MICROS + 1
+        rows, times = self.read(tables, now)
         step = Step(list(by_time(rows, times, most=MARKS_PER_BATCH)))
+        late = self.order.take_late()
         if self.unit.late is not None and late.num_rows:
             step.late = self._late(late)
-        self._expire(now)
+        self.expire(now)
         step.counts = {
             "events": sum(table.num_rows for table in tables),
             "late": late.num_rows,
@@ -130,10 +126,20 @@ class Bucket:
         step.deadline = self._deadline()
         return step
 
-    def _recognize(self, events: pa.Table, times: Array) -> list[tuple[int, Matches]]:
-        """(number of the query, its matches) in events that are in order."""
-        if not events.num_rows:
-            return []
+    def read(self, tables: Sequence[pa.Table], now: int) -> tuple[pa.Table, Array]:
+        """Take events, in any order; the rows of the matches that are decided if no event before `now` comes any more, and when each was.
+
+        now, times (int64): in steps of the time column. The rows are in the order of these times.
+        """
+        self.order.watermark = max(self.order.watermark, now)
+        for table in tables:
+            self.order.hold(table.cast(self.schema), steps(table[TIME]))
+        events, times = self.order.release()
+        found = self._recognize(events, times, now) if len(times) else [state.advance(now) for state in self.states]
+        return merged([self._rows(number, matches) for number, matches in enumerate(found) if len(matches)], self.output)
+
+    def _recognize(self, events: pa.Table, times: Array, now: int) -> list[Matches]:
+        """The matches of each query that events in order decide."""
         named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
         keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
         arrived = self.partitions.arrive(keys)
@@ -142,32 +148,25 @@ class Bucket:
             shown = [events[column] for _, column in task.payload]
             if task.index:
                 shown.append(pa.chunked_array([pa.array(arrived.positions)]))
-            matches = query_state.feed(
-                self._letters(events, number),
-                times,
-                pa.Table.from_arrays(shown, schema=query_state.layout.events),
-                arrived,
-                first=self.events,
-            )
-            if len(matches):
-                found.append((number, matches))
+            table = pa.Table.from_arrays(shown, schema=query_state.layout.events)
+            letters, *negated = self._letters(events, number)
+            found.append(query_state.feed(letters, times, table, arrived, first=self.events, negated=negated, now=now))
         self.events += events.num_rows
         self.latest = max(self.latest, int(times[-1]))
         return found
 
-    def _letters(self, events: pa.Table, number: int) -> Array:
-        """The letters of a query: its predicates' bits among those of all queries."""
+    def _letters(self, events: pa.Table, number: int) -> list[Array]:
+        """The letters of a query's programs: its predicates' bits among those of all queries."""
         columns, places = self.unit.letters[number]
         return own_letters([one_chunk(events[column]) for column in columns], places)
 
     def _rows(self, number: int, matches: Matches) -> tuple[pa.Table, Array]:
         """The rows of a query's matches, and when they are decided."""
         rows = self.views[number].rows(matches)
-        times = micros(rows["end_time"])
+        times = steps(rows["end_time"]) + self.compiled[number].delay
         if self.unit.queries is not None:
-            name = pa.array([self.unit.queries[number]]).take(pa.array(np.zeros(rows.num_rows, np.int32)))
-            rows = rows.add_column(0, "query", name)
-        return rows.append_column("decided_time", rows["end_time"]), times
+            rows = rows.add_column(0, "query", pa.repeat(self.unit.queries[number], rows.num_rows))
+        return rows, times
 
     def _late(self, late: pa.Table) -> bytes:
         names = dict(self.unit.late or ())
@@ -178,7 +177,7 @@ class Bucket:
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
 
-    def _expire(self, now: int) -> None:
+    def expire(self, now: int) -> None:
         """Forget the keys in which nothing can go on in any query, and the events that no match can show."""
         idle = self.partitions.live
         for query_state in self.states:
@@ -191,13 +190,15 @@ class Bucket:
             self.partitions.forget(idle)
 
     def _deadline(self) -> int | None:
-        """The least watermark at which an event is decided, or (if none waits) at which every key is idle; milliseconds."""
-        if len(self.order.times):
-            return -(-int(self.order.times.min()) // MICROS)
-        windows = [compiled.window for compiled in self.compiled]
-        if not len(self.partitions) or None in windows:
+        """The least watermark (milliseconds) at which something is decided, or (if nothing waits) at which every key is idle."""
+        waiting = [int(self.order.times.min())] if len(self.order.times) else []
+        waiting += [state.absences.deadline for state in self.states if state.absences is not None and state.absences.deadline is not None]
+        if waiting:
+            return -(-min(waiting) // MICROS)
+        horizons = [compiled.horizon for compiled in self.compiled]
+        if not len(self.partitions) or None in horizons:
             return None
-        return -(-(self.latest + max(window or 0 for window in windows)) // MICROS) + 1
+        return -(-(self.latest + max(horizon or 0 for horizon in horizons)) // MICROS) + 1
 
     # ---------------------------------------------------------------------------------------------------------------- state as bytes
 
@@ -236,7 +237,7 @@ class Bucket:
             self.partitions.load(state.table_of(sections["keys"]), np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64))
             self.order.watermark = int(numbers["watermark"])
             self.order.pending = state.table_of(sections["pending"]).cast(self.schema)
-            self.order.times = micros(self.order.pending[TIME])
+            self.order.times = steps(self.order.pending[TIME])
             for number, query_state in enumerate(self.states):
                 prefix = f"{number}/"
                 own = {name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)}

@@ -139,14 +139,14 @@ def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> Ite
 
 def recognize_several(
     tasks: Sequence[Mapping[str, Any]],
-    letters: Sequence[tuple[Sequence[str], Sequence[int] | None]],
+    letters: Sequence[tuple[Sequence[str], Sequence[Sequence[int]] | None]],
     names: Sequence[str],
     output: bytes,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The same for several queries over the same events: the rows of all, with the name of the query in front.
 
-    letters: for each query the columns that its letters come from, and the number of each predicate's bit in them. output: serialized Arrow schema
+    letters: for each query the columns that its letters come from, and see `own_letters`. output: serialized Arrow schema
     of a row. Raises as `recognize`.
     """
     schema = pa.ipc.read_schema(pa.py_buffer(output))
@@ -156,21 +156,23 @@ def recognize_several(
             continue
         runs = runs or [Run(Task(**task), compiled_here(task), batch.schema) for task in tasks]
         for run, (columns, places), name in zip(runs, letters, names, strict=True):
-            own = pa.array(own_letters([batch.column(column) for column in columns], places))
+            own = pa.array(own_letters([batch.column(column) for column in columns], places)[0])
             place = batch.schema.get_field_index(LETTER)
             for rows in run.read(batch.set_column(place, LETTER, own)):
                 yield aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema)
 
 
-def own_letters(columns: Sequence[pa.Array], places: Sequence[int] | None) -> Array:
-    """The letters of one query from those of all: unsigned integers whose bit i is bit places[i] of the columns (LETTER_BITS each).
+def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None) -> list[Array]:
+    """The letters of a query's programs from those of all: for each, unsigned integers whose bit i is bit places[i] of the columns.
 
-    places: None where the one column has the letters.
+    columns: LETTER_BITS each. places: for each program; None where there is one, and the one column has its letters.
     """
     pooled = [raw(column) for column in columns]
     pooled = [letters.view(f"u{letters.itemsize}") for letters in pooled]
-    if places is None:
-        return pooled[0]
+    return [pooled[0]] if places is None else [_gathered(pooled, own) for own in places]
+
+
+def _gathered(pooled: Sequence[Array], places: Sequence[int]) -> Array:
     letters: Array = np.zeros(len(pooled[0]), np.uint64)
     for bit, place in enumerate(places):
         source = pooled[place // LETTER_BITS]
@@ -189,6 +191,7 @@ class Run:
     """One task's pass over its sorted events."""
 
     def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema) -> None:
+        assert not compiled.absences, "matches with absences are decided later than they end: `stateful` reads them"
         self.task = task
         self.keys = (SLICE,) if task.sliced else task.keys
         self.evaluation = compiled.evaluation()
