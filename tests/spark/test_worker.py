@@ -11,6 +11,7 @@ import pytest
 
 import cepheid
 from cepheid.spark import worker
+from cepheid.spark.rows import INDEX
 from cepheid.testing.generators import ENGINE, WAITING, random_query, random_stream, table
 
 KEY = pa.int64()
@@ -29,7 +30,7 @@ def task_of(query, schema, *, index=False, ties=("row",), shown=None):
         "keys": keys,
         "key_names": compiled.keys,
         "payload": tuple((name, named.get(name, name)) for name in dict.fromkeys([*shown, *compiled.layout.keys, "ts"])),
-        "shown": (*shown, worker.INDEX) if index else shown,
+        "shown": (*shown, INDEX) if index else shown,
         "ties": ties,
         "tie_names": ties or (),
         "index": index,

@@ -21,9 +21,10 @@ from cepheid.engine.measures import attributes_of
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text, spark_type
+from cepheid.spark.rows import INDEX, stored_type
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
-from cepheid.spark.worker import INDEX, LETTER, LETTER_BITS, SLICE, TIME, Task, pack_schema, recognize, stored_type
+from cepheid.spark.worker import LETTER, LETTER_BITS, SLICE, TIME, Task, pack_schema, recognize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cepheid.engine.measures import compute
 from cepheid.logical.plan import Apply, Measure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cepheid.engine.matches import Layout, Matches
     from cepheid.engine.planner import Compiled
-    from cepheid.spark.worker import Task
 
 INDEX = "$index"
 """The position of an event in its partition, shown in events when asked."""
@@ -49,14 +51,20 @@ class View:
     index: bool
 
     @classmethod
-    def of(cls, task: Task, compiled: Compiled, schema: pa.Schema) -> View:
-        """The view of a task; schema: of the columns that travelled."""
-        fields = [schema.field(column).with_name(name) for name, column in task.payload]
-        fields += [pa.field(INDEX, pa.int64())] if task.index else []
+    def of(
+        cls, compiled: Compiled, schema: pa.Schema, *, payload: Sequence[tuple[str, str]], shown: tuple[str, ...], index: bool, time: str
+    ) -> View:
+        """The view of a task (see `worker.Task`); schema: of the columns that travelled."""
+        fields = [schema.field(column).with_name(name) for name, column in payload]
+        fields += [pa.field(INDEX, pa.int64())] if index else []
         known = compiled.layout
         measures = tuple(field.with_type(stored_type(field.type)) for field in known.measures)
-        layout = dataclasses.replace(known, events=pa.schema(fields), time=task.time_name, measures=measures)
-        return cls(layout, tuple(map(_stored, compiled.plan.measures)), task.shown, task.index)
+        layout = dataclasses.replace(known, events=pa.schema(fields), time=time, measures=measures)
+        return cls(layout, tuple(map(_stored, compiled.plan.measures)), shown, index)
+
+    def measured(self, matches: Matches) -> Matches:
+        """The matches with their measures."""
+        return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
 
     def rows(self, matches: Matches) -> pa.Table:
         """One row per match."""

@@ -24,7 +24,6 @@ from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
 from cepheid.errors import LimitError
 from cepheid.spark.packing import by_time, merged, one_chunk, steps
-from cepheid.spark.rows import View
 from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Bucket:
         keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
         # NULL keys that are to be dropped are dropped before they come here.
         self.partitions = Partitions(first.key_names, keys, null_keys="group")
-        self.views = [View.of(task, compiled, self.schema) for task, compiled in zip(self.tasks, self.compiled, strict=True)]
+        self.views = [task.view(compiled, self.schema) for task, compiled in zip(self.tasks, self.compiled, strict=True)]
         self.states = [
             QueryState(compiled, self.partitions, layout=view.layout, measures=view.measures)
             for compiled, view in zip(self.compiled, self.views, strict=True)

@@ -7,7 +7,6 @@ key only the marked events are kept, and those of a window only while the window
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.matches import Matches
-from cepheid.engine.measures import compute
-from cepheid.engine.running import Chunk
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
 from cepheid.language.syntax import Consumption
-from cepheid.logical.plan import Apply, Measure
 from cepheid.query import query
 from cepheid.schema import EventSchema
+from cepheid.spark.rows import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cepheid.engine.planner import Compiled
+    from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
 
-TIME, LETTER, INDEX = "$time", "$letter", "$index"
+TIME, LETTER = "$time", "$letter"
 """Columns that `batch` adds to what a task reads, and the position that it shows in events when asked."""
 
 SLICE, OWN = "$slice", "$own"
@@ -75,6 +73,10 @@ class Task:
     sliced: bool = False
     option: str = "q.on(.., {}={})"
 
+    def view(self, compiled: Compiled, schema: pa.Schema) -> View:
+        """How it shows its matches; schema: of the columns that travelled."""
+        return View.of(compiled, schema, payload=self.payload, shown=self.shown, index=self.index, time=self.time_name)
+
 
 def pack_schema(schema: EventSchema) -> tuple[Any, ...]:
     """An event schema as plain values."""
@@ -89,20 +91,6 @@ def unpack_schema(packed: tuple[Any, ...]) -> EventSchema:
     arrow = pa.ipc.read_schema(pa.py_buffer(attributes))
     known = None if types is None else {name: frozenset(of) for name, of in types}
     return EventSchema(dict(zip(arrow.names, arrow.types, strict=True)), type_column, stream, known, time_column)
-
-
-def stored_type(kind: pa.DataType) -> pa.DataType:
-    """The type that Spark stores a computed value in: its timestamps and intervals count microseconds."""
-    if pa.types.is_duration(kind):
-        return pa.duration("us")
-    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
-
-
-def _stored(measure: Measure) -> Measure:
-    """A measure in its stored type; what that cannot hold is NULL."""
-    kind: pa.DataType = measure.expression.type  # type: ignore[attr-defined]  # every expression class has a type
-    target = stored_type(kind)
-    return measure if kind == target else Measure(measure.name, Apply("cast", (measure.expression,), target))
 
 
 _COMPILED: dict[tuple[str, str, tuple[Any, ...]], Compiled] = {}
@@ -193,28 +181,20 @@ class Run:
     def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema) -> None:
         assert not compiled.absences, "matches with absences are decided later than they end: `stateful` reads them"
         self.task = task
-        self.keys = (SLICE,) if task.sliced else task.keys
         self.evaluation = compiled.evaluation()
         self.window = compiled.window
         self.count_window = compiled.count_window
-        fields = [schema.field(column).with_name(name) for name, column in task.payload]
-        fields += [pa.field(INDEX, pa.int64())] if task.index else []
-        known = compiled.layout
-        self.measures = tuple(map(_stored, compiled.plan.measures))
-        measures = tuple(field.with_type(stored_type(field.type)) for field in known.measures)
-        self.layout = dataclasses.replace(known, events=pa.schema(fields), time=task.time_name, measures=measures)
+        self.view = task.view(compiled, schema)
+        self.layout = self.view.layout
+        self.incoming = Incoming(task, (SLICE,) if task.sliced else task.keys)
         self.kept = Kept(self.layout.events)
-        self.last: pa.RecordBatch | None = None
         self.base = 0
         self.consumes = compiled.consume is not Consumption.NONE
         self.fresh = 0  # least position of the open key that no match has used up
 
     def read(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The matches that end in a batch."""
-        times = self._times(batch)
-        changed = self._key_changes(batch)
-        if self.task.ties is not None:
-            self._check_ties(batch, times, changed)
+        times, changed = self.incoming.read(batch)
         cuts = np.flatnonzero(changed)
         continued = not changed[0]
         if continued:
@@ -223,7 +203,7 @@ class Run:
         origins = cuts.copy()
         origins[0] -= self.base if continued else 0
         chunks: list[Chunk] = []
-        own = self._own(batch)
+        own = own_rows(batch) if self.task.sliced else None
 
         def sink(chunk: Chunk) -> None:
             chunks.append(chunk if own is None else ending_in(chunk, own, origins))
@@ -235,65 +215,6 @@ class Run:
             yield from self._output(chunk, batch, events, origins)
         self._keep(events, times, origins, cuts, chunks, continued=continued)
         self.base = batch.num_rows - int(origins[-1])
-        self.last = batch.slice(batch.num_rows - 1)
-
-    # ------------------------------------------------------------------------------------------------------------------ what comes in
-
-    def _times(self, batch: pa.RecordBatch) -> Array:
-        column = batch.column(TIME)
-        if column.null_count:
-            row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
-            raise InputError(
-                f"an event{self._of_key(batch, row)} has no time: `{self.task.time_name}` is NULL",
-                help="leave these events out before, or say " + self.task.option.format("null_time", '"drop"'),
-            )
-        times: Array = raw(plain(column)).astype(np.int64, copy=False)
-        return times
-
-    def _key_changes(self, batch: pa.RecordBatch) -> Array:
-        """For each row whether its key differs from the row before it (the batch before, for the first): bool."""
-        changed = np.zeros(batch.num_rows, np.bool_)
-        changed[0] = self.last is None
-        for name in self.keys:
-            column = batch.column(name)
-            changed[1:] |= different(column)
-            if self.last is not None:
-                changed[0] |= not same_value(self.last.column(name), column.slice(0, 1))
-        return changed
-
-    def _own(self, batch: pa.RecordBatch) -> Array | None:
-        """For each row whether it is in its slice, and not only in the overlap (bool); None without slices."""
-        own: Array | None = batch.column(OWN).to_numpy(zero_copy_only=False) if self.task.sliced else None
-        return own
-
-    def _check_ties(self, batch: pa.RecordBatch, times: Array, changed: Array) -> None:
-        """Raise InputError for neighbours of one key with the same time and the same tie-breakers; each slice of time looks at its own."""
-        assert self.task.ties is not None
-        own = self._own(batch)
-        tied = ~changed if own is None else own & ~changed
-        tied[1:] &= times[1:] == times[:-1]
-        tied[0] = tied[0] and self.last is not None and same_value(self.last.column(TIME), batch.column(TIME).slice(0, 1))
-        if not tied.any():
-            return
-        for name in self.task.ties:
-            column = batch.column(name)
-            tied[1:] &= ~different(column)
-            tied[0] = tied[0] and self.last is not None and same_value(self.last.column(name), column.slice(0, 1))
-        if tied.any():
-            row = int(np.argmax(tied))
-            time = batch.column(TIME)[row].as_py()
-            how = f" and the same {', '.join(f'`{name}`' for name in self.task.tie_names)}" if self.task.tie_names else ""
-            raise InputError(
-                f"two events{self._of_key(batch, row)} have the same time {time}{how}, and nothing says which comes first",
-                help=(
-                    "name the columns that decide: " + self.task.option.format("order", "[..]"),
-                    "or say that any order will do: " + self.task.option.format("order", '"any"'),
-                ),
-            )
-
-    def _of_key(self, batch: pa.RecordBatch, row: int) -> str:
-        values = [f"{name}={batch.column(column)[row].as_py()!r}" for name, column in zip(self.task.key_names, self.task.keys, strict=True)]
-        return f" of {', '.join(values)}" if values else ""
 
     # ---------------------------------------------------------------------------------------------------------------- what is kept
 
@@ -341,48 +262,98 @@ class Run:
             partitions = chunk.segments.astype(np.int64)
         marks = (chunk.positions, chunk.labels, rows)
         matches = Matches(self.layout, chunk.offsets, *marks, events, partitions, keys, counts=chunk.counts)
-        if self.measures:
-            matches = dataclasses.replace(matches, measures=compute(self.measures, matches))
+        matches = self.view.measured(matches)
         start = 0
         while start < len(matches):
             stop = max(start + 1, int(np.searchsorted(chunk.offsets, chunk.offsets[start] + MARKS_PER_BATCH, "right")) - 1)
-            yield from self._columns(matches[start:stop]).to_batches()
+            yield from self.view.rows(matches[start:stop]).to_batches()
             start = stop
 
-    def _columns(self, matches: Matches) -> pa.Table:
-        table = matches.to_arrow(events=True)
-        names = table.column_names
-        columns = [table.column(index) for index in range(len(names))]
-        if self.layout.variables and len(self.task.shown) < len(self.layout.events):
-            fixed = len(self.layout.keys) + 2
-            columns[fixed:] = [self._shown(column) for column in columns[fixed:]]
-        if self.task.index:
-            ends = [matches.positions[matches.offsets[:-1]], matches.positions[matches.offsets[1:] - 1]]
-            place = len(self.layout.keys)
-            columns[place:place] = [pa.chunked_array([pa.array(values)]) for values in ends]
-            names = [*names[:place], "start", "end", *names[place:]]
-        return pa.table(columns, names).combine_chunks()
 
-    def _shown(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """A variable's lists with only the attributes that the output shows."""
-        lists = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        struct = lists.values
-        fields = [self.layout.events.field(name) for name in self.task.shown]
-        arrays = [struct.field(self.layout.events.get_field_index(name)) for name in self.task.shown]
-        inner = pa.StructArray.from_arrays(arrays, fields=fields)
-        return pa.chunked_array([pa.ListArray.from_arrays(lists.offsets, inner)])
+class Incoming:
+    """What one task reads: sorted events, whose order must be defined.
+
+    keys: the columns in which neighbours of one partition agree.
+    """
+
+    def __init__(self, task: Task, keys: tuple[str, ...]) -> None:
+        self.task = task
+        self.keys = keys
+        self.last: pa.RecordBatch | None = None
+
+    def read(self, batch: pa.RecordBatch) -> tuple[Array, Array]:
+        """The times of a batch (int64), and for each row whether its partition differs from that of the row before (bool).
+
+        Raises InputError for NULL times, and for neighbours that nothing orders.
+        """
+        times, changed = self._times(batch), self._key_changes(batch)
+        if self.task.ties is not None:
+            self._check_ties(batch, times, changed)
+        self.last = batch.slice(batch.num_rows - 1)
+        return times, changed
+
+    def _times(self, batch: pa.RecordBatch) -> Array:
+        column = batch.column(TIME)
+        if column.null_count:
+            row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+            raise InputError(
+                f"an event{self._of_key(batch, row)} has no time: `{self.task.time_name}` is NULL",
+                help="leave these events out before, or say " + self.task.option.format("null_time", '"drop"'),
+            )
+        times: Array = raw(plain(column)).astype(np.int64, copy=False)
+        return times
+
+    def _key_changes(self, batch: pa.RecordBatch) -> Array:
+        """For each row whether its key differs from the row before it (the batch before, for the first): bool."""
+        changed = np.zeros(batch.num_rows, np.bool_)
+        changed[0] = self.last is None
+        for name in self.keys:
+            column = batch.column(name)
+            changed[1:] |= different(column)
+            if self.last is not None:
+                changed[0] |= not same_value(self.last.column(name), column.slice(0, 1))
+        return changed
+
+    def _check_ties(self, batch: pa.RecordBatch, times: Array, changed: Array) -> None:
+        """Raise InputError for neighbours of one key with the same time and the same tie-breakers; each slice of time looks at its own."""
+        assert self.task.ties is not None
+        own = own_rows(batch) if self.task.sliced else None
+        tied = ~changed if own is None else own & ~changed
+        tied[1:] &= times[1:] == times[:-1]
+        tied[0] = tied[0] and self.last is not None and same_value(self.last.column(TIME), batch.column(TIME).slice(0, 1))
+        if not tied.any():
+            return
+        for name in self.task.ties:
+            column = batch.column(name)
+            tied[1:] &= ~different(column)
+            tied[0] = tied[0] and self.last is not None and same_value(self.last.column(name), column.slice(0, 1))
+        if tied.any():
+            row = int(np.argmax(tied))
+            time = batch.column(TIME)[row].as_py()
+            how = f" and the same {', '.join(f'`{name}`' for name in self.task.tie_names)}" if self.task.tie_names else ""
+            raise InputError(
+                f"two events{self._of_key(batch, row)} have the same time {time}{how}, and nothing says which comes first",
+                help=(
+                    "name the columns that decide: " + self.task.option.format("order", "[..]"),
+                    "or say that any order will do: " + self.task.option.format("order", '"any"'),
+                ),
+            )
+
+    def _of_key(self, batch: pa.RecordBatch, row: int) -> str:
+        values = [f"{name}={batch.column(column)[row].as_py()!r}" for name, column in zip(self.task.key_names, self.task.keys, strict=True)]
+        return f" of {', '.join(values)}" if values else ""
+
+
+def own_rows(batch: pa.RecordBatch) -> Array:
+    """For each row whether it is in its slice of time, and not only in the overlap (bool)."""
+    own: Array = batch.column(OWN).to_numpy(zero_copy_only=False)
+    return own
 
 
 def ending_in(chunk: Chunk, rows: Array, origins: Array) -> Chunk:
     """The matches whose last event is in one of the rows: bool per row of the batch; origins: row of position 0, per segment."""
-    lengths = np.diff(chunk.offsets)
-    given = rows[chunk.positions[chunk.offsets[1:] - 1] + origins[chunk.segments]]
-    if given.all():
-        return chunk
-    marks = np.repeat(given, lengths)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[given])])
-    counts = None if chunk.counts is None else chunk.counts[given]
-    return Chunk(offsets, chunk.positions[marks], chunk.labels[marks], chunk.segments[given], counts)
+    given = rows[chunk.ends + origins[chunk.segments]]
+    return chunk if given.all() else chunk.take(np.flatnonzero(given))
 
 
 class Kept:
