@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from functools import cache
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import cepheid
+from cepheid.engine import state
+from cepheid.engine.absence import ALWAYS, Ends, undecided, vetoed
+from cepheid.engine.matches import concatenate
+from cepheid.engine.order import NEVER
+from cepheid.engine.partitions import Partitions
+from cepheid.engine.query_state import QueryState
+from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SnapshotError
 from cepheid.testing.differential import WAYS, Case, answers, check, draw, finished, rows_of
 from cepheid.testing.generators import ABSENT
+from cepheid.testing.harness import events as stream
+
+if TYPE_CHECKING:
+    from cepheid.engine.planner import Compiled
 
 VARIANTS = ("compiled", "python", "checked")
 
@@ -71,3 +86,276 @@ def test_until_any_time(cases: int, seed: int) -> None:
 
 def _moment(microseconds: int) -> dt.datetime:
     return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=microseconds)
+
+
+# ------------------------------------------------------------------------------------------------------------------- vetoes alone
+
+
+def ends(rows: list[tuple[int, int, int]]) -> Ends:
+    return Ends(*(np.array(column, np.int64) for column in zip(*rows, strict=True))) if rows else Ends.none()
+
+
+def test_vetoes_are_those_of_the_definition(cases: int, seed: int) -> None:
+    rng = random.Random(seed)
+    seen = 0
+    for _ in range(cases):
+        base, far = rng.choice([0, 10**12]), rng.choice([1, 10**9])
+        triggers, completed = (
+            [(rng.randint(0, 3) * far, base + rng.randint(0, 9), rng.randint(-5, 20)) for _ in range(rng.randint(0, 12))] for _ in range(2)
+        )
+        duration = rng.choice([0, 1, 5, 1 << 62])
+        expected = [any(o == owner and s > p and f - e <= duration for o, s, f in completed) for owner, p, e in triggers]
+        assert vetoed(ends(triggers), ends(completed), duration).tolist() == expected
+        seen += any(expected)
+    assert seen > cases / 4
+
+
+def test_deadlines_at_the_ends_of_time() -> None:
+    times = np.array([NEVER, -1, 0, ALWAYS])
+    assert undecided(times, NEVER, 1 << 62).tolist() == [True] * 4
+    assert undecided(times, ALWAYS, 1 << 62).tolist() == [False, False, False, True]
+    assert undecided(times, 5, 5).tolist() == [False, False, False, True]
+    assert vetoed(ends([(0, 0, ALWAYS - 1)]), ends([(0, 1, ALWAYS)]), 1 << 62).tolist() == [True]
+    edge = pa.table({"type": ["A", "A"], "ts": pa.array([NEVER, ALWAYS], pa.int64())})
+    query = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 10")
+    assert [match.start for match in query.run(edge)] == [match.start for match in query.run(edge.to_reader())] == [0]
+    assert [match.start for match in query.run(edge, until=ALWAYS).undecided] == [1]
+    assert len(query.run(edge, until="end")) == len(query.run(edge.to_reader(), until="end")) == 2
+
+
+# ---------------------------------------------------------------------------------------------------------------- what comes and when
+
+UNPAID = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 5 PARTITION BY k")
+
+
+def table(text: str) -> pa.Table:
+    return pa.Table.from_pylist(stream(text))
+
+
+def test_null_keys_have_no_partition_but_move_time() -> None:
+    events = table("A0(k=1) A1(k=NULL) B2(k=NULL) C9(k=NULL)")
+    dropped, grouped = UNPAID.run(events), UNPAID.run(events, null_keys="group")
+    assert ([match.start_time for match in dropped], dropped.null_keys) == ([0], 3)
+    assert [match.start_time for match in grouped] == [0]
+    recognizer = UNPAID.recognizer(events.schema)
+    assert [match.start_time for match in recognizer.push(events)] == [0]
+    assert recognizer.null_keys == 3
+
+
+def test_a_veto_is_for_all_matches_of_a_trigger_and_consumption_does_not_see_it() -> None:
+    events = table("A0 A1 B2 N3 A4 B5 C30")
+    text = "SELECT {} WHERE A ; B NOT FOLLOWED BY N FOR 2 {}"
+    starts = [match.start for match in cepheid.query(text.format("*", "")).run(events)]
+    assert sorted(starts) == [0, 1, 4]
+    consumed = cepheid.query(text.format("*", "CONSUME BY PARTITION"))
+    assert [match.start for match in consumed.run(events)] == [4]
+    counted = cepheid.query(text.format("COUNT(*)", ""))
+    assert [match.measures["count"] for match in counted.run(events)] == [3]
+    assert [match.measures["count"] for match in counted.run(events, until=6).undecided] == [3]
+    measured = cepheid.query(text.format("duration() AS took", "LIMIT 1")).run(events, until=6)
+    assert (len(measured), measured.undecided.to_pylist()[0]["took"]) == (0, 1)
+    assert len(cepheid.query(text.format("*", "")).run(events, sample=2)) == 2
+
+
+def test_a_strategy_chooses_before_the_veto() -> None:
+    events = table("A0 B1 A2 B3 N4 B9 C30")
+    query = cepheid.query("SELECT NXT * WHERE A ; B NOT FOLLOWED BY N FOR 2")
+    assert [(match.start, match.end) for match in query.run(events)] == [(0, 1), (0, 5)]
+    assert rows_of(query.run(events)) == rows_of(query.run(events.to_reader(max_chunksize=1)))
+
+
+def test_several_absences_are_decided_when_the_longest_is() -> None:
+    query = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 2 NOT FOLLOWED BY (C ; D WITHIN 1) FOR 6")
+    recognizer = query.recognizer(table("A0").schema)
+    given = {row["ts"]: [m.start_time for m in recognizer.push([row])] for row in stream("A0 A1 A3 B4 C5 D7 A8 C9 D10 X15 X20")}
+    # The B vetoes A3, the C ; D in 1 those up to 8; the other C ; D takes 2.
+    assert given == {0: [], 1: [], 3: [], 4: [], 5: [], 7: [0], 8: [1], 9: [], 10: [], 15: [], 20: []}
+    assert query.compiled(recognizer.compiled.schema).delay == 6
+
+
+def test_times_of_any_type_and_a_duration_with_a_unit() -> None:
+    day = pa.table({"type": ["A", "B", "A", "X"], "ts": pa.array([0, 2, 3, 4], pa.date32())})
+    assert [match.start for match in cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 1d").run(day)] == [0, 2]
+    seconds = day.set_column(1, "ts", pa.array([0, 2000, 3000, 4999], pa.timestamp("ms", tz="Europe/Berlin")))
+    query = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 1999ms")
+    assert [match.start for match in query.run(seconds)] == [0, 2]
+    assert [match.start for match in query.run(seconds, until=dt.datetime.fromtimestamp(4.998, dt.UTC))] == [0]
+    with pytest.raises(InputError, match="is not a time of the column"):
+        query.run(seconds, until=dt.datetime(2024, 1, 1))  # noqa: DTZ001 - the error
+
+
+def test_merged_streams_and_unsorted_tables() -> None:
+    sold, paid = table("A0(k=1) A3(k=2)").drop_columns("type"), table("B4(k=1) B9(k=1)").drop_columns("type")
+    query = cepheid.query("SELECT * FROM sold, paid WHERE sold NOT FOLLOWED BY paid FOR 5 PARTITION BY k")
+    assert [match.keys["k"] for match in query.run({"sold": sold, "paid": paid})] == [2]
+    shuffled = table("C9(k=1) B4(k=1) A0(k=1) A3(k=2)")
+    assert [match.keys["k"] for match in UNPAID.run(shuffled, sort=True)] == [2]
+    assert len(UNPAID.run(shuffled, sort=True, until=7).undecided) == 1
+    assert len(UNPAID.run(table("A0(k=1) A0(k=2)"), order="k", until="end")) == 2
+
+
+# --------------------------------------------------------------------------------------------------------------- until without absence
+
+
+def test_until_reads_no_further() -> None:
+    events = table("A0 B2 A3 B5 B5 B7")
+    query = cepheid.query("SELECT * WHERE A ; B")
+    expected = [row for row in rows_of(query.run(events)) if row.end <= 4]
+    assert rows_of(query.run(events, until=6)) == rows_of(query.run(events, until=5)) == expected
+    assert rows_of(query.run(events, until=5, engine="reference"))
+    assert len(query.run(events, until=6).undecided) == 0
+    assert (len(query.run(events, until=-1)), len(query.run(events, until="end"))) == (0, len(query.run(events)))
+    unsorted = events.take([5, 0, 1, 2, 3, 4])
+    assert rows_of(query.run(unsorted, sort=True, until=5)) == expected
+    read = []
+
+    def batches():
+        for batch in events.to_batches(max_chunksize=1):
+            read.append(batch)
+            yield batch
+
+    reader = pa.RecordBatchReader.from_batches(events.schema, batches())
+    assert len(query.run(reader, until=2)) == 1
+    assert len(read) == 3
+    with pytest.raises(InputError, match="no time column"):
+        query.run(events.drop_columns("ts"), until=3)
+
+
+# ------------------------------------------------------------------------------------------------------------------------ state
+
+
+def test_the_state_is_that_of_the_last_d() -> None:
+    """Of a match of one event nothing is kept but what waits, whatever comes, and the same in the snapshot."""
+    query = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 100 PARTITION BY k")
+    rng = np.random.default_rng(3)
+    recognizer, sizes, given = None, [], 0
+    for step in range(60):
+        types, times, keys = rng.choice(list("AXYXYXYB"), 8000), np.sort(rng.integers(0, 100, 8000)), rng.integers(0, 5000, 8000)
+        events = pa.table({"type": types, "ts": times + 100 * step, "k": keys})
+        recognizer = recognizer or query.recognizer(events.schema)
+        given += len(recognizer.push(events))
+        sizes.append((recognizer.memory_usage(), len(recognizer.snapshot())))
+    assert given > 1000
+    for column in zip(*sizes, strict=True):
+        assert max(column[30:]) < 1.5 * max(column[5:15])
+
+
+def test_keys_that_are_forgotten_and_come_again(cases: int, seed: int) -> None:
+    """What a bucket of many keys does: idle slots are given back after each batch, and positions start again."""
+    rng = random.Random(seed)
+    query = cepheid.query("SELECT * WHERE A+ AS x ; C NOT FOLLOWED BY (B ; C) FOR 6 PARTITION BY k WITHIN 4")
+    forgotten = 0
+    for _ in range(max(10, cases // 5)):
+        times = np.cumsum([rng.choice([0, 1, 1, 2, 9]) for _ in range(40)])
+        events = pa.table({"type": [rng.choice("ABC") for _ in times], "ts": times, "k": [rng.randint(0, 4) for _ in times]})
+        compiled = query.compiled(query.schema(events.schema))
+        partitions = Partitions(compiled.keys, events.schema)
+        running = QueryState(compiled, partitions)
+        parts = []
+        for first in range(0, 40, 4):
+            batch = events.slice(first, 4)
+            letters, *negated = (alphabet.letters(batch) for alphabet in compiled.alphabets)
+            now = int(times[first + 3])
+            arrived = partitions.arrive(batch)
+            parts.append(running.feed(letters, times[first : first + 4], batch, arrived, first=first, negated=negated, now=now))
+            idle = np.intersect1d(running.expire(now), partitions.live)
+            assert running.absences is not None
+            assert running.absences.deadline is None or running.absences.deadline >= now
+            running.release(idle)
+            partitions.forget(idle)
+            forgotten += len(idle)
+        parts.append(running.advance(int(times[-1]) + 1))
+        whole, found = query.run(events), concatenate(compiled.layout, parts)
+        assert shown(found) == shown(whole)
+    assert forgotten > 10
+
+
+def shown(matches: cepheid.Matches) -> list[dict[str, object]]:
+    return matches.to_arrow(events=True).to_pylist()
+
+
+def test_what_is_decided_does_not_come_again_after_a_restore() -> None:
+    events = table("A0(k=1) A3(k=2) B4(k=2) A6(k=1) B20(k=3)")
+    recognizer = UNPAID.recognizer(events.schema, lateness=2)
+    recognizer.push(events.slice(0, 4))
+    assert [match.start_time for match in recognizer.undecided()] == [0, 3]
+    snapshot = recognizer.snapshot()
+    for _ in range(2):
+        recognizer.restore(snapshot)
+        assert [match.start_time for match in recognizer.push(events.slice(4))] == [0, 6]
+        assert (len(recognizer.flush()), len(recognizer.advance_time(50)), len(recognizer.undecided())) == (0, 0, 0)
+
+
+def test_snapshots_of_other_absences_and_damaged_ones() -> None:
+    events = table("A0(k=1) B1(k=1) A2(k=1)")
+    recognizer = UNPAID.recognizer(events.schema)
+    recognizer.push(events)
+    snapshot = recognizer.snapshot()
+    for other in ("B FOR 6", "C FOR 5", "(B WITHIN 2 EVENTS) FOR 5", "B FOR 5 NOT FOLLOWED BY B FOR 5"):
+        query = cepheid.query(f"SELECT * WHERE A NOT FOLLOWED BY {other} PARTITION BY k")
+        with pytest.raises(SnapshotError, match="made by another query"):
+            query.recognizer(events.schema, snapshot=snapshot)
+    fingerprint = recognizer._fingerprint()
+    sections = state.unpack(snapshot, fingerprint=fingerprint)
+    wrong = {
+        "held": np.zeros((4, 9), "<i8").tobytes(),
+        "held_events": b"events",
+        "absence0": np.array([[7], [0], [0]], "<i8").tobytes(),
+        "released": b"",
+    }
+    assert sections.keys() >= wrong.keys()
+    for name, content in wrong.items():
+        with pytest.raises(SnapshotError, match="the snapshot is damaged"):
+            recognizer.restore(state.pack({**sections, name: content}, fingerprint=fingerprint))
+    assert [match.start_time for match in recognizer.restore(snapshot).advance_time(8)] == [2]
+
+
+# ------------------------------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("negated", "error", "what", "under"),
+    [
+        ("(B ; C UNLESS D) FOR 5", NotSupportedError, "UNLESS", None),
+        ("(B AS x ; C AS y FILTER x.k = y.v) FOR 5", NotSupportedError, "a condition that correlates events", "x.k = y.v"),
+        ("(B ; C WITHIN [1, 2]) FOR 5", NotSupportedError, "a window with a lower bound", None),
+        ("B FOR 5s", BindError, "a duration with a unit", "5s"),
+        ("B FOR 99999999999999999999", LimitError, "MAX_STEPS", None),
+    ],
+)
+def test_what_cannot_be_evaluated_names_its_place(negated: str, error: type[cepheid.CepheidError], what: str, under: str | None) -> None:
+    text = f"SELECT * WHERE A NOT FOLLOWED BY {negated}"
+    with pytest.raises(error, match=what) as raised:
+        cepheid.query(text).run(table("A0(k=1, v=2)"))
+    lines = str(raised.value).splitlines()
+    assert text in lines[1]
+    if under is not None:
+        assert lines[1][lines[2].index("^") :].startswith(under)
+
+
+def test_inside_a_pattern_it_stays_an_error() -> None:
+    for text in ("(A NOT FOLLOWED BY B FOR 5) ; C", "(A NOT FOLLOWED BY B FOR 5)+", "NXT(A NOT FOLLOWED BY B FOR 5)"):
+        with pytest.raises(BindError, match="can only stand outermost"):
+            cepheid.query(f"SELECT * WHERE {text}").run(table("A0"))
+
+
+def test_without_times_there_is_no_deadline() -> None:
+    with pytest.raises(BindError, match="needs a time column"):
+        cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 5").run(table("A0").drop_columns("ts"))
+
+
+def test_what_is_dropped_is_irrelevant_to_all() -> None:
+    schema = table("A0(v=1)").schema
+
+    def compiled(text: str) -> Compiled:
+        query = cepheid.query(text)
+        return query.compiled(query.schema(schema))
+
+    assert compiled("SELECT * WHERE A NOT FOLLOWED BY B FOR 5").droppable
+    assert not compiled("SELECT * WHERE A NOT FOLLOWED BY (B : C) FOR 5").droppable
+    assert not compiled("SELECT * WHERE A NOT FOLLOWED BY (B ; C WITHIN 3 EVENTS) FOR 5").droppable
+    both = compiled("SELECT * WHERE A ; C WITHIN 3 NOT FOLLOWED BY B FOR 5 NOT FOLLOWED BY C FOR 7")
+    assert [len(program.predicates) for program in both.programs] == [2, 1, 1]
+    assert (both.delay, both.horizon) == (7, 10)
+    assert compiled("SELECT * WHERE A NOT FOLLOWED BY B FOR 5").horizon == 5
+    assert compiled("SELECT * WHERE A ; B NOT FOLLOWED BY B FOR 5").horizon is None

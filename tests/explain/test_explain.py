@@ -38,6 +38,10 @@ QUERIES = {
     "maximal": ("SELECT MAX * WHERE T+ ; H LIMIT 3", SENSORS),
     "per_end": ("SELECT NXT * WHERE T : H WITHIN 100 EVENTS", SENSORS),
     "count": ("SELECT COUNT(*) WHERE T ; H WITHIN 5s", SENSORS),
+    "absence": (
+        "SELECT * WHERE T AS x NOT FOLLOWED BY (H ; T WITHIN 3s) FOR 5s NOT FOLLOWED BY H FOR 1 minute FILTER x.temp > 40",
+        SENSORS,
+    ),
     "nested": ("SELECT * WHERE T ; NXT(H+ ; T) WITHIN 5s", SENSORS),
     "guessed": (
         "SELECT * WHERE (A AS x ; (B OR C)+ AS y) FILTER x[v > 2] AND y.k LIKE 'a%' AND x.flag = TRUE PARTITION BY city WITHIN 10s",

@@ -88,6 +88,12 @@ class Program:
         """Whether no transition leaves the macro state: a match that ends here need not be kept open."""
         return not any(self.automaton.outgoing[state] for state in range(macro.bit_length()) if macro >> state & 1)
 
+    @property
+    def single(self) -> bool:
+        """Whether every match is one event."""
+        automaton = self.automaton
+        return all(move.source == automaton.initial and move.target in automaton.finals for move in automaton.transitions)
+
     @cached_property
     def droppable(self) -> bool:
         """Whether events that are not `relevant` can be left out without changing a match (engine.md, section 1): there every state waits."""

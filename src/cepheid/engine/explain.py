@@ -15,6 +15,7 @@ from cepheid.engine.guessing import likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption
+from cepheid.logical.absence import take_out
 from cepheid.logical.describe import describe, describe_expression
 from cepheid.logical.rewrite import rewrite_steps
 
@@ -99,7 +100,8 @@ def _compiled_sections(query: Query, plan: QueryPlan, schema: EventSchema) -> It
     except CepheidError as error:
         yield "evaluation", str(error)
         return
-    yield "automaton", automaton_text(compiled.program.automaton)
+    absent = [f"\nabsence {number}\n{automaton_text(absence.program.automaton)}" for number, absence in enumerate(compiled.absences, 1)]
+    yield "automaton", "\n".join([automaton_text(compiled.program.automaton), *absent])
     yield "program", program_text(compiled)
     yield "evaluation", evaluation_text(compiled)
 
@@ -169,7 +171,10 @@ def _numbers(numbers: frozenset[int]) -> str:
 def program_text(compiled: Compiled) -> str:
     """The letters and labels of the program."""
     program = compiled.program
-    lines = [f"letter bit {bit}: {predicate_text(predicate)}" for bit, predicate in enumerate(program.predicates)]
+    lines = []
+    for number, reader in enumerate(compiled.programs):
+        whose = f"absence {number}, " if number else ""
+        lines += [f"{whose}letter bit {bit}: {predicate_text(predicate)}" for bit, predicate in enumerate(reader.predicates)]
     lines += [
         f"letter bits from {tracker.bit} on: tracker {number}, {tracker.states} states, for a nested strategy"
         for number, tracker in enumerate(program.trackers, 1)
@@ -199,17 +204,28 @@ def evaluation_text(compiled: Compiled) -> str:
     keys = ", ".join(compiled.keys)
     rows = {
         "engine": guarantee.evaluation,
-        "window": " and ".join(bounds) or "none",
+        "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": (f"{keys} (from equalities)" if compiled.derived else keys) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
         "consumes": CONSUMES[compiled.consume],
+        "absences": _absences(compiled),
+        "given": f"once event time has passed the match's end by {_duration(compiled.delay, unit)}",
         "update": guarantee.update,
         "state": guarantee.state,
         "delay": guarantee.delay,
     }
     if compiled.consume is Consumption.NONE:
         del rows["consumes"]
+    if not compiled.absences:
+        del rows["absences"], rows["given"]
     return "\n".join(f"{name:<10}  {text}" for name, text in rows.items())
+
+
+def _absences(compiled: Compiled) -> str:
+    """What must not follow a match, and for how long."""
+    unit = compiled.schema.unit
+    _, absences = take_out(compiled.rewritten.pattern)
+    return " and ".join(f"no {describe(absence.negated, unit=unit)} for {_duration(absence.duration, unit)}" for absence in absences)
 
 
 def _duration(steps: int, unit: int | None) -> str:

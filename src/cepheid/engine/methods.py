@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,15 @@ class Method:
     start: Callable[..., Running]
     guarantee: Callable[[Compiled], Guarantee]
     samples: bool = False
+
+
+def with_absences(guarantee: Guarantee) -> Guarantee:
+    """The guarantee of an evaluation whose events wait for the absences of the query, each of which runs an automaton beside it."""
+    return dataclasses.replace(
+        guarantee,
+        update=f"{guarantee.update}; and O(m) of each absence",
+        state=f"{guarantee.state}; and of each partition the events of the last d, d = the longest time of an absence",
+    )
 
 
 def _bounds(compiled: Compiled) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from cepheid.engine.domination import explore
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.engine.matches import Layout, plain_type
 from cepheid.engine.measures import attributes_of
-from cepheid.engine.methods import COUNT, MATCH_GRAPH, METHODS, PER_END, SUPPORT_METHODS
+from cepheid.engine.methods import COUNT, MATCH_GRAPH, METHODS, PER_END, SUPPORT_METHODS, with_absences
 from cepheid.engine.predicates import Predicates
 from cepheid.engine.trackers import Tracked
 from cepheid.errors import CepheidError, NotSupportedError, Span
@@ -151,7 +151,8 @@ class Compiled:
     @property
     def guarantee(self) -> Guarantee:
         """What this evaluation promises."""
-        return METHODS[self.method].guarantee(self)
+        guarantee = METHODS[self.method].guarantee(self)
+        return with_absences(guarantee) if self.absences else guarantee
 
 
 def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tuple[str, ...] = (), derived: bool = False) -> Layout:
@@ -191,6 +192,8 @@ def compile_plan(plan: QueryPlan) -> Compiled:
             pattern, bounds = hoist(pattern.pattern)
             unbounded = bounds == Bounds()
         program, method = choose(plan, strategy, pattern, unbounded=unbounded)
+        if program.single and plan.schema.time_column is not None:
+            bounds &= Bounds(window=0)  # what is known of an event is then given back as soon as time has passed
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
