@@ -1,5 +1,6 @@
 # Everything starts here, from a clean clone with Python 3.11+, make and a C compiler:
 #   make demo    sets everything up and runs the main job
+#   make demo-stream  the main job as a stream, replayed in disorder; checks that the matches are the same
 #   make test    sets everything up and passes the tests
 #   make setup   the environment in .venv, with the kernel compiled
 #   make check   lint, types, tests
@@ -35,7 +36,7 @@ KERNEL_SOURCES := $(wildcard src/cepheid/kernel/[!_]*.py)
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo test test-connect test-all test-spark-min check lint format types compiled bench bench-peers bench-paper readme \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min check lint format types compiled bench bench-peers bench-paper readme \
         requirements clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -68,6 +69,9 @@ $(VENV)/.installed: $(VENV)/.requirements pyproject.toml setup.py $(KERNEL_SOURC
 
 demo: setup
 	@$(BIN)/python examples/flights.py
+
+demo-stream: setup
+	@$(BIN)/python examples/flights_stream.py
 
 # A pass without the compiled kernel would be no pass.
 compiled: setup
