@@ -110,8 +110,10 @@ def vetoed(triggers: Ends, completed: Ends, duration: int) -> Array:
     """For each trigger of p whether a match of n starts behind it and has ended `duration` after it: bool. O(n log n), vectorized."""
     if not len(triggers) or not len(completed):
         return np.zeros(len(triggers), np.bool_)
-    both = Ends.joined([completed, triggers])
     deadlines = np.minimum(triggers.times, ALWAYS - duration) + duration
+    # PERF: of a stream's partitions few have a trigger in one batch.
+    completed = completed.take(np.isin(completed.owners, triggers.owners) & (completed.times <= deadlines.max()))
+    both = Ends.joined([completed, triggers])
     moments = np.concatenate([completed.times, deadlines])
     # Stable: what is complete at the deadline itself comes before it.
     order = np.lexsort((moments, both.owners))
@@ -277,17 +279,23 @@ class AbsenceState:
         """When the first of the events that wait is decided: once an event after this time has come; None: none waits."""
         return int(self._held[0].times[0]) + self.delay if self._held else None
 
-    def expire(self, now: int) -> Array:
-        """Give back the memory of partitions in which no n can go on at `now` or later; returns the slots where nothing waits either (int64)."""
-        waiting = [part.slots for part in self._held]
-        idle = np.setdiff1d(np.arange(self.partitions.slots), np.unique(np.concatenate(waiting)) if waiting else ())
+    def expire(self, now: int, idle: Array) -> Array:
+        """Give back the memory of partitions in which no n can go on at `now` or later; returns those of the slots `idle` where nothing waits."""
+        count = self.partitions.slots
+        busy: Array = np.zeros(count, np.bool_)
+        for part in self._held:
+            busy[part.slots] = True
         for number, run in enumerate(self._runs):
-            run.ensure_slots(self.partitions.slots)
-            idle = np.intersect1d(idle, run.expire(now))
+            run.ensure_slots(count)
+            open_: Array = np.ones(count, np.bool_)
+            expired = run.expire(now)
+            open_[expired[expired < count]] = False
+            busy |= open_
             if run.wasteful:
                 self._runs[number] = self.absences[number].evaluation(variant=self.variant)
                 self._runs[number].load(run.dump())
-        return idle
+        idle = idle[idle < count]
+        return idle[~busy[idle]]
 
     def release_slots(self, slots: Array) -> None:
         """Forget the partitions in these idle slots."""

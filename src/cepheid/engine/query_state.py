@@ -156,7 +156,7 @@ class QueryState:
             fresh = self.compiled.evaluation(variant=self.variant)
             fresh.load(self.evaluation.dump())
             self.evaluation = fresh
-        return idle if self.absences is None else np.intersect1d(idle, self.absences.expire(now))
+        return idle if self.absences is None else self.absences.expire(now, idle)
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these idle slots."""
