@@ -145,6 +145,7 @@ def interpreted(spark):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # with CEPHEID_CASES=2000; a test that is cut off inside a call of Spark breaks those after it
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_many_patterns_in_one_job(interpreted, fragment, cases, seed):
     spark = interpreted
