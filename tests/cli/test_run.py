@@ -197,6 +197,14 @@ def test_types_are_inferred_from_the_whole_file(monkeypatch: pytest.MonkeyPatch)
     assert files.read(Path("t.csv")).schema.field("a").type == pa.float64()
 
 
+def test_what_is_not_decided_is_said() -> None:
+    query = "SELECT * WHERE Temperature AS t NOT FOLLOWED BY Temperature FOR {} PARTITION BY sensor"
+    decided, waiting = (call("run", "-e", query.format(duration), "readings.csv") for duration in ("50s", "51s"))
+    assert "1 match" in decided.stderr
+    assert "not decided" not in decided.stderr
+    assert "note: 1 match is not decided yet" in waiting.stderr
+
+
 def test_nulls_of_csv_stand_without_quotes() -> None:
     from cepheid.cli.files import read
 

@@ -87,10 +87,7 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
             engine="reference" if settings.engine is Engine.REFERENCE else None,
             progress=advance,
         )
-    notes = _dropped(matches.null_keys)
-    notes += (
-        [f"{waiting:,} matches are not decided yet: their time of absence has not ended"] if (waiting := len(matches.undecided)) else []
-    )
+    notes = _dropped(matches.null_keys) + _waiting(len(matches.undecided))
     return found(
         query,
         source,
@@ -117,6 +114,11 @@ def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings, *, 
 
 def _dropped(events: int) -> list[str]:
     return [f"{events:,} events have no key and take no part (--null-keys group makes them one)"] if events else []
+
+
+def _waiting(matches: int) -> list[str]:
+    what = "1 match is" if matches == 1 else f"{matches:,} matches are"
+    return [f"{what} not decided yet: what NOT FOLLOWED BY forbids may still come"] if matches else []
 
 
 def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> EventSchema:
