@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-FILES = sorted(path for path in DOCS.glob("*.md") if path.name != "spark.md")  # that one: tests/spark/test_docs_spark.py
+ON_SPARK = {"spark.md", "sources.md"}
+"""Run by tests/spark/test_docs_spark.py."""
+FILES = sorted(path for path in DOCS.glob("*.md") if path.name not in ON_SPARK)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 

@@ -1,4 +1,4 @@
-"""The examples of docs/spark.md run, with the session of the tests, and print what stands below them."""
+"""The examples of the pages on Spark run, with the session of the tests, and print what stands below them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import io
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 
 
-def test_the_page_on_spark(spark):
+@pytest.mark.parametrize(("page", "number"), [("spark.md", 6), ("sources.md", 3)])
+def test_the_pages_on_spark(spark, page, number):
     namespace = {"spark": spark}
-    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(blocks) == 5
+    blocks = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    assert len(blocks) >= number
     for code, expected in blocks:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

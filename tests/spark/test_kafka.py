@@ -228,17 +228,27 @@ def test_messages_deleted_before_they_are_read(producer, servers, topic):
     assert "offsets 7 to 9" in str(caught.value)
 
 
-def test_messages_below_the_earliest(monkeypatch, producer, servers, topic):
+def fill(producer, topic: str) -> None:
+    """Send more to partition 0 than the mock cluster keeps (some megabytes): it deletes the oldest, as retention does."""
+    for _ in range(12):
+        producer.produce(topic, value=bytes(900_000), partition=0)
+        assert producer.flush(10) == 0
+
+
+def test_messages_that_retention_deleted(producer, servers, topic):
+    """Between the planning of a micro-batch and its reading, or while the query stood still."""
     send(producer, topic, [1, 2, 3], part=0)
-
-    class Aged(confluent_kafka.Consumer):
-        def get_watermark_offsets(self, *_given, **_named):
-            return (2, 3)
-
-    monkeypatch.setattr(confluent_kafka, "Consumer", Aged)
+    reader = KafkaReader(Options.of(options(servers, topic)))
+    start = reader.initialOffset()
+    fill(producer, topic)
+    end = reader.newest()
+    (task,) = reader.partitions(start, reader.page(start, end))
     with pytest.raises(InputError) as caught:
-        list(KafkaReader(Options.of(options(servers, topic))).read(Messages(topic, 0, 1, 3)))
-    assert "has offset 1, and Kafka has deleted all before 2" in str(caught.value)
+        list(reader.read(task))
+    assert "has offset 0, and Kafka has deleted all before" in str(caught.value)
+    earliest = reader.initialOffset()  # a new checkpoint starts at what there is
+    assert 0 < earliest[topic]["0"] < end[topic]["0"]
+    assert len(rows(reader, earliest, end)) == end[topic]["0"] - earliest[topic]["0"]
 
 
 def test_offsets_that_are_no_messages():
@@ -327,10 +337,14 @@ def test_a_topic_on_spark(spark, producer, servers, topic, tmp_path):
 
 
 def test_lost_messages_on_spark(spark, producer, servers, topic, tmp_path):
-    send(producer, topic, list(range(8)))
-    start = json.dumps({topic: {str(part): 5 for part in range(PARTS)}})
-    with pytest.raises(InputError, match=r"messages of partition 0 of the topic .* are lost"):
-        run(spark, tmp_path, **options(servers, topic, startingOffsets=start))
+    """Deleted while the query stood still: the restart is an error, and nothing more is written."""
+    send(producer, topic, [1, 2, 3], part=0)
+    given = options(servers, topic)
+    assert run(spark, tmp_path, **given) == [3]
+    fill(producer, topic)
+    with pytest.raises(InputError, match=r"messages of partition 0 of the topic `.*` are lost: .* has offset 3"):
+        run(spark, tmp_path, **given)
+    assert spark.read.parquet(str(tmp_path / "rows")).count() == 3
 
 
 def test_wrong_options_on_spark(spark):

@@ -348,10 +348,6 @@ def test_watermarks_take_no_event_for_late(spark, tmp_path):
     """lateness = disorder is enough, in the smallest batches: Spark's own stateful operator drops nothing."""
     table = events(300, seconds=1000)
     options = {"rows_per_batch": 70} if paging.PAGES else {}
-    # What Spark 4.1 needs to close windows at the end of availableNow for a Python source (docs/sources.md).
-    settings = {} if paging.PAGES else {"spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
     stream = replay(spark, table, disorder="30 seconds", close="1 h", **options).withWatermark("ts", "30 seconds")
     run(stream.groupBy("ts").count(), tmp_path)
     assert sum(pq.read_table(tmp_path / "rows")["count"].to_pylist()) == 300
