@@ -86,6 +86,11 @@ class QuerySyntaxError(QueryError, SyntaxError):
     # SyntaxError has a `text` and a `__str__` of its own; ours are set last and win.
     __str__ = CepheidError.__str__
 
+    @property
+    def msg(self) -> str:  # type: ignore[override]  # an attribute there
+        """The message: what the module traceback prints of a SyntaxError, and what Spark shows of one that is raised in its analysis."""
+        return str(self)
+
 
 class BindError(QueryError, ValueError):
     """Names, types, units or scopes do not fit."""

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from cepheid.spark.replays import replay
     from cepheid.spark.session import find_java, local_session
     from cepheid.spark.source import merge
+    from cepheid.spark.sql import register
     from cepheid.spark.stream import split
     from cepheid.spark.translation import translated
 
-__all__ = ["Recognition", "find_java", "kafka_source", "local_session", "merge", "on", "replay", "split", "translated"]
+__all__ = ["Recognition", "find_java", "kafka_source", "local_session", "merge", "on", "register", "replay", "split", "translated"]
 
 _HOMES = {
     "Recognition": "recognition",
@@ -28,6 +29,7 @@ _HOMES = {
     "find_java": "session",
     "local_session": "session",
     "merge": "source",
+    "register": "sql",
     "split": "stream",
     "kafka_source": "kafka",
     "replay": "replays",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cepheid import errors
-from cepheid.errors import CepheidError
+from cepheid.errors import CepheidError, NotSupportedError, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,18 +35,44 @@ def translated() -> Iterator[None]:
 
 def cepheid_error(error: BaseException) -> CepheidError | None:
     """The error of ours that a task raised and Spark wrapped in its own, or None where there is none."""
-    found = _RAISED.search(str(error))
+    message = str(error)
+    found = _RAISED.search(message)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or kind is None:
-        return None
-    fact, *lines = found.group(2).splitlines()
+        return _of_streams(message)
+    fact, *lines = _STATE.sub("", found.group(2)).splitlines()
+    text, span = _place(lines)
     helps = []
-    for line in lines:
+    for line in lines if span is None else lines[2:]:
         if not line.startswith("help: "):
             break
         helps.append(line.removeprefix("help: "))
-    ours: CepheidError = kind(fact, help=helps)
+    ours: CepheidError = kind(fact, help=helps, text=text, span=span)
     return ours
 
 
 _RAISED = re.compile(r"cepheid\.errors\.(\w+): error: (.*)", re.DOTALL)
+_STATE = re.compile(r" SQLSTATE: \w{5}\b.*", re.DOTALL)
+"""What Spark appends to a message."""
+
+_LINE, _CARETS = re.compile(r" *(\d+) \| (.*)"), re.compile(r"( *\| )( *)(\^+)")
+
+
+def _place(lines: list[str]) -> tuple[str | None, Span | None]:
+    """The text and the place of the error, from the two lines that show them (`errors.excerpt`)."""
+    line, carets = (pattern.fullmatch(shown) for pattern, shown in zip((_LINE, _CARETS), [*lines, "", ""][:2], strict=True))
+    if line is None or carets is None:
+        return None, None
+    before = "\n" * (int(line.group(1)) - 1)
+    start = len(before) + len(carets.group(2))
+    return before + line.group(2), Span(start, start + len(carets.group(3)))
+
+
+def _of_streams(message: str) -> CepheidError | None:
+    """Spark's refusal of a table function on a stream, in the user's terms: it sorts by a column that a call's PARTITION BY adds."""
+    if "Sorting is not supported on streaming" not in message or "partition_by_0" not in message:
+        return None
+    return NotSupportedError(
+        "a table function reads batch tables, and this one is streaming: Spark cannot sort a stream by the call's PARTITION BY and ORDER BY",
+        help="use stream.transform(q.on(..)), which orders a stream by event time",
+    )

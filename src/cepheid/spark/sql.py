@@ -1,0 +1,228 @@
+"""Table functions for SQL: a query by its name, and `cepheid_match` for any query.
+
+    SELECT * FROM fire(TABLE(readings) PARTITION BY sensor ORDER BY ts)
+
+Comes in: a `Query`, the schema of the events and the options of `on`. Goes out: a function that Spark knows by name. What it gives is decided by
+the plan of a batch (`batch.Plan`), and computed by `tables` inside Spark's tasks: the call's PARTITION BY and ORDER BY bring the rows there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as spark_types
+from pyspark.sql.functions import arrow_udtf, udtf
+
+from cepheid.engine.inputs import STREAM_COLUMN
+from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.query import Query
+from cepheid.query import query as query_of
+from cepheid.schema import DEFAULT_TIME
+from cepheid.spark.batch import Plan
+from cepheid.spark.columns import is_binary_text, spark_type
+from cepheid.spark.recognition import Options, on
+from cepheid.spark.source import Source, event_schema
+from cepheid.spark.tables import Analyzed, AnyQuery, Partition, Reading
+from cepheid.spark.worker import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.udtf import AnalyzeArgument, UserDefinedTableFunction
+
+MATCH = "cepheid_match"
+"""The name of the function for any query, unless another is given."""
+
+
+def register(
+    spark: SparkSession,
+    name: str = MATCH,
+    query: Query | str | Path | None = None,
+    *,
+    schema: DataFrame | str | spark_types.StructType | pa.Schema | None = None,
+    type: str | None = None,  # noqa: A002 - public word
+    time: str = DEFAULT_TIME,
+    order: str | Sequence[str] = (),
+    null_keys: str = "drop",
+    null_time: str = "error",
+    positions: bool = False,
+    columns: Sequence[str] | None = None,
+) -> UserDefinedTableFunction:
+    """Make a query a table function of a session: ``SELECT * FROM name(TABLE(events) PARTITION BY key ORDER BY ts)``.
+
+    name: what SQL calls it; a function of this name is replaced. query: a `Query`, or what `cepheid.query` takes. schema: of the events: their
+    DataFrame, the name of their table, or a schema of Spark or Arrow; rows of a call may have more columns, in any order. type, time, order,
+    null_keys, null_time, positions, columns: as for `on`; the function's rows are those of ``events.transform(query.on(..))`` for a call whose
+    PARTITION BY has the query's keys (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these
+    NULLS LAST. Each partition of the call is read by itself.
+
+    Without a query: ``cepheid_match(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')``, which takes a query's text, its parameters
+    as ``args => named_struct(..)`` and the same options; it reads rows one by one, much slower.
+
+    Gives Spark's function, which DataFrames can call: ``function(events.asTable().partitionBy("key").orderBy("ts"))``. Raises QueryError,
+    SchemaError, InputError and LimitError, all before any job. A call raises InputError where a partition has two keys, is not in order, or is none:
+    these a task raises, so that `translated` gives them back.
+    """
+    if query is None:
+        return _register_any(spark, name, schema)
+    query = query if isinstance(query, Query) else query_of(query)
+    options = on(
+        query, type=type, time=time, order=order, null_keys=null_keys, null_time=null_time, positions=positions, columns=columns
+    ).options
+    case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    plan = plan_of(query, options, _fields(spark, schema), case_sensitive=case_sensitive)
+    reading = reading_of(plan, name, option="cepheid.spark.register(.., {}={})", form="{}(TABLE(..) {})")
+    handler = _class(name, (Partition,), {"reading": reading})
+    return spark.udtf.register(name, cast("UserDefinedTableFunction", arrow_udtf(handler, returnType=plan.output())))
+
+
+_class = type  # `type` is an option's name
+
+
+def _register_any(spark: SparkSession, name: str, schema: object) -> UserDefinedTableFunction:
+    if name != MATCH or schema is not None:
+        raise InputError(
+            f"there is no query to register as {name!r}",
+            help=("pass it: register(spark, name, query, schema=..)", f"or register(spark) for {MATCH}"),
+        )
+    return spark.udtf.register(name, cast("UserDefinedTableFunction", udtf(AnyQuery, useArrow=False)))
+
+
+def analyzed(events: AnalyzeArgument, query: AnalyzeArgument, given: Mapping[str, AnalyzeArgument]) -> Analyzed:
+    """What a call of `cepheid_match` gives: its columns, and what its tasks have to know. Raises as `register`."""
+    if not events.isTable or not isinstance(events.dataType, spark_types.StructType):
+        raise InputError("events is no table", help=f"call {MATCH}(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')")
+    for name in given:
+        if name not in CALL_OPTIONS:
+            near = nearest(name, CALL_OPTIONS)
+            raise InputError(
+                f"{MATCH} has no argument `{name}`",
+                help=([f"did you mean `{near}`?"] if near else []) + [f"it has `events`, `query`, {quoted(CALL_OPTIONS)}"],
+            )
+    values = {name: _constant(name, argument) for name, argument in given.items()}
+    text = _constant("query", query)
+    if not isinstance(text, str):
+        raise InputError(f"query is a {_class(text).__name__}", help="give the query's text")
+    args = values.pop("args", None) or {}
+    asked = query_of(text, args=args.asDict() if isinstance(args, spark_types.Row) else args)
+    # The session is out of reach here: its default stands for whether names differ by case.
+    plan = plan_of(asked, on(asked, **values).options, events.dataType, case_sensitive=False)
+    reading = reading_of(plan, MATCH, option=MATCH + "(.., {} => {})", form="{}(events => TABLE(..) {}, query => '..')")
+    return Analyzed(plan.output(), reading=reading)
+
+
+CALL_OPTIONS = ("args", "type", "time", "order", "null_keys", "null_time", "positions", "columns")
+"""What a call of `cepheid_match` may have besides the events and the query."""
+
+
+def _constant(name: str, argument: AnalyzeArgument) -> Any:
+    """The value of an argument; raises InputError where it is not known before the rows."""
+    if argument.isTable or not argument.isConstantExpression:
+        raise InputError(f"{name} is not a constant", help="the columns of the output depend on it: write its value")
+    return argument.value
+
+
+def _fields(spark: SparkSession, schema: object) -> spark_types.StructType:
+    """The schema of the events, in Spark's types."""
+    if isinstance(schema, str):
+        schema = spark.table(schema)
+    if isinstance(schema, DataFrame):
+        if schema.isStreaming:
+            raise NotSupportedError("a table function reads batch tables, and this one is streaming", help="use stream.transform(q.on(..))")
+        return schema.schema
+    if isinstance(schema, spark_types.StructType):
+        return schema
+    if isinstance(schema, pa.Schema):
+        return spark_types.StructType([spark_types.StructField(column.name, _spark_type(column)) for column in schema])
+    raise InputError(
+        f"schema= cannot be a {_class(schema).__name__}",
+        help="give the events' DataFrame, the name of their table, or a schema of Spark or Arrow",
+    )
+
+
+def _spark_type(column: pa.Field) -> spark_types.DataType:
+    try:
+        return spark_type(column.type)
+    except StopIteration:
+        fact = f"`{column.name}` is {column.type}, which no column of Spark holds"
+        raise SchemaError(fact, help="say what the table has: times in us, plain strings; or give the table's name") from None
+
+
+@dataclass(frozen=True)
+class Described(Source):
+    """A table of which only the schema is known; its columns have the names that they would have as a DataFrame's."""
+
+    frame: DataFrame = field(init=False, repr=False, compare=False)
+
+
+def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, case_sensitive: bool) -> Plan:
+    """Everything that the schema decides; raises SchemaError, BindError, NotSupportedError and LimitError as `on` does for a DataFrame."""
+    if STREAM_COLUMN in fields.names:
+        raise NotSupportedError(
+            "the events are several streams made one by merge, and a table function reads one table", help="use df.transform(q.on(..))"
+        )
+    if not isinstance(options.type, str | None):
+        raise InputError(
+            "type= is an expression, and a table function reads columns", help="name a column, or compute one in the call: TABLE(SELECT ..)"
+        )
+    schema = event_schema(fields, query.tree, type=options.type, time=options.time)
+    names = {each.name: f"c{index}" for index, each in enumerate(fields)}
+    source = Described(names, schema, {each.name: each.dataType for each in fields})
+    plan = Plan(query, options, source, query.compiled(schema), case_sensitive)
+    if plan.compiled.absences:
+        raise NotSupportedError(
+            "NOT FOLLOWED BY needs to know up to when the events are complete, and a table function is not told",
+            help="use df.transform(q.on(..))",
+        )
+    plan.check()
+    for key in plan.compiled.keys:
+        _check_key(key, source.fields[key], plan.null_keys)
+    return plan
+
+
+def _check_key(name: str, kind: spark_types.DataType, null_keys: str) -> None:
+    """Raise SchemaError for a key whose events Spark would hand out in pieces: it cuts where the value as Python has it changes."""
+    if not is_binary_text(kind):
+        raise SchemaError(
+            f"the key `{name}` has a collation, and Spark's PARTITION BY would mix its values", help=f"read collate({name}, 'UTF8_BINARY')"
+        )
+    if isinstance(kind, spark_types.FloatType | spark_types.DoubleType) and null_keys == "group":
+        raise SchemaError(f"the key `{name}` is {kind.simpleString()}, whose NaN are no group to Spark's PARTITION BY", help="cast it")
+
+
+def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str, Any]:
+    """What the tasks have to know, as plain values."""
+    task = dataclasses.replace(plan.task(), option=option)
+    names = plan.source.names
+    attributes = dict(zip(task.keys, task.key_names, strict=True)) | {column: name for name, column in task.payload}
+    attributes |= dict(zip(task.ties or (), task.tie_names, strict=False))
+    read = dict.fromkeys([*attributes.values(), *plan.compiled.predicates.columns, task.time_name])
+    input_ = pa.schema([(name, plan.source.schema.attributes[name]) for name in read])
+    reading = Reading(
+        function=function,
+        call="call " + form.format(function, _clauses(plan)),
+        task={name: getattr(task, name) for name in Task.__slots__},
+        input=input_.serialize().to_pybytes(),
+        columns=tuple((column, name, column != names[name]) for column, name in attributes.items()),
+        relevant=plan.compiled.program.relevant_masks if plan.dropping else None,
+        drop_null_keys=plan.null_keys == "drop",
+        drop_null_times=plan.options.null_time == "drop",
+    )
+    return {name: getattr(reading, name) for name in Reading.__slots__}
+
+
+def _clauses(plan: Plan) -> str:
+    """What a call of the query's function says about its table."""
+    ties = [f"{_quoted(name)} NULLS LAST" for name in plan.options.order]
+    partition = f"PARTITION BY ({', '.join(map(_quoted, plan.compiled.keys))})" if plan.compiled.keys else "WITH SINGLE PARTITION"
+    return f"{partition} ORDER BY ({', '.join([_quoted(plan.compiled.layout.time or ''), *ties])})"
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"

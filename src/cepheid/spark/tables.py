@@ -1,0 +1,439 @@
+"""What runs inside a table function of SQL: the rows of one partition of a call come in, its matches go out.
+
+Comes in: what `sql` decided, as plain values, and rows as Spark has them, sorted by the call. Goes out: the rows of `worker.Run`. Spark makes one
+object per partition of the call; all partitions of a task share one `Reader`, because an evaluation learns its tables while it runs. What a
+DataFrame's plan does before the shuffle happens here: letters, NULL keys, events that can change nothing. Imports no session of Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.udtf import AnalyzeResult
+
+from cepheid.engine.keys import normalized
+from cepheid.engine.matches import python_value
+from cepheid.engine.values import plain, raw
+from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.schema import is_text
+from cepheid.spark.worker import LETTER, TIME, Run, Task, compiled_here, different
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import FrameType
+
+    from pyspark.sql import Row
+    from pyspark.sql.udtf import AnalyzeArgument
+
+Array = np.ndarray[Any, Any]
+
+PARTITION = "$partition"
+"""The column that numbers the partitions of the call in a task."""
+
+ROWS_PER_BATCH = 1 << 14
+"""Rows are collected to so many before the engine reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the rows of a call become what `worker.Run` reads, in plain values.
+
+    function: its name; call: how it is called, for messages. task: the fields of the worker's `Task`. input: the columns
+    of the rows that are read, as a serialized Arrow schema. columns: (column of the task, attribute, whether its values are normalized).
+    relevant: an event matters whose letter has all bits of one of these masks; None: every event does. drop_null_keys, drop_null_times: or else
+    a NULL is a key of its own, an error as a time.
+    """
+
+    function: str
+    call: str
+    task: Mapping[str, Any]
+    input: bytes
+    columns: tuple[tuple[str, str, bool], ...]
+    relevant: tuple[int, ...] | None
+    drop_null_keys: bool
+    drop_null_times: bool
+
+
+class Reader:
+    """One task's pass over its partitions, one after the other: rows are collected over partitions, because a call of the engine has its price."""
+
+    def __init__(self, reading: Mapping[str, Any]) -> None:
+        self.given = reading
+        self.reading = Reading(**reading)
+        self.task = Task(**self.reading.task)
+        self.compiled = compiled_here(self.reading.task)
+        self.input: pa.Schema = pa.ipc.read_schema(pa.py_buffer(self.reading.input))
+        self.run: Run | None = None
+        self.checked: pa.Schema | None = None
+        self.last: pa.RecordBatch | None = None
+        self.partition = 0
+        self.pieces: list[Any] = []
+        self.owners: list[int] = []
+        self.lengths: list[int] = []
+        self.waiting = 0
+
+    def open(self) -> None:
+        """Another partition begins, whatever its key."""
+        self.partition += 1
+
+    def push(self, piece: Any, rows: int) -> Iterator[pa.RecordBatch]:
+        """So many rows of the open partition come in, in the form that `together` takes; matches that are ready go out. Raises as `flush`."""
+        self.pieces.append(piece)
+        self.owners.append(self.partition)
+        self.lengths.append(rows)
+        self.waiting += rows
+        return self.flush() if self.waiting >= ROWS_PER_BATCH else iter(())
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """The matches that end in what has come in.
+
+        Raises SchemaError for columns that are not those that were announced, and InputError for partitions that are not one key's events in
+        the order of their times. Linear in events and output.
+        """
+        pieces, owners, lengths = self.pieces, self.owners, self.lengths
+        self.pieces, self.owners, self.lengths, self.waiting = [], [], [], 0
+        if sum(lengths):
+            yield from self._read(self.together(pieces), np.repeat(np.array(owners, np.int64), lengths))
+
+    def together(self, pieces: list[Any]) -> pa.RecordBatch:
+        """Arrow batches as one."""
+        return pieces[0] if len(pieces) == 1 else pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+
+    def _read(self, events: pa.RecordBatch, partitions: Array) -> Iterator[pa.RecordBatch]:
+        batch = self._without_nulls(self._prepared(events, partitions))
+        if not batch.num_rows:
+            return
+        self._check(batch)
+        self.last = batch.slice(batch.num_rows - 1)
+        batch = self._relevant(batch)
+        if not batch.num_rows:
+            return
+        if self.run is None:
+            self.run = Run(self.task, self.compiled, batch.schema)
+            self.run.incoming.keys = (PARTITION,)
+        yield from self.run.read(batch)
+
+    # ------------------------------------------------------------------------------------------------------------------ what comes in
+
+    def _prepared(self, events: pa.RecordBatch, partitions: Array) -> pa.RecordBatch:
+        """The columns that the worker reads."""
+        if events.schema != self.checked:
+            self._check_schema(events.schema)
+            self.checked = events.schema
+        columns: dict[str, pa.Array] = {PARTITION: pa.array(partitions), TIME: events.column(self.task.time_name)}
+        columns[LETTER] = pa.array(self.compiled.predicates.letters(events))
+        for column, attribute, normalize in self.reading.columns:
+            values = events.column(attribute)
+            columns[column] = plain(normalized(values)) if normalize else values
+        return pa.record_batch(columns)
+
+    def _check_schema(self, found: pa.Schema) -> None:
+        name, names = self.reading.function, found.names
+        for column in self.input:
+            if names.count(column.name) != 1:
+                near = nearest(column.name, names)
+                count = f"{names.count(column.name)} of this name" if column.name in names else "none"
+                raise SchemaError(
+                    f"{name} reads one column `{column.name}`, and the rows of the call have {count}",
+                    help=([f"did you mean `{near}`?"] if near else []) + [f"the rows have {quoted(names)}"],
+                )
+            kind = found.field(column.name).type
+            if not _alike(kind, column.type):
+                raise SchemaError(
+                    f"{name} reads the column `{column.name}` as {column.type}, and the rows of the call have {kind}",
+                    help="cast it in the call, or register the function again with the table as schema=",
+                )
+
+    def _without_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = [*(self.task.keys if self.reading.drop_null_keys else ()), *([TIME] if self.reading.drop_null_times else ())]
+        for name in names:
+            if batch.column(name).null_count:
+                batch = batch.filter(pc.is_valid(batch.column(name)))
+        return batch
+
+    def _relevant(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Without the events that can change nothing; one without a time stays, to be an error."""
+        if self.reading.relevant is None:
+            return batch
+        letters = raw(batch.column(LETTER))
+        kept = np.zeros(len(letters), np.bool_)
+        for mask in self.reading.relevant:
+            bits = letters.dtype.type(mask)
+            kept |= letters & bits == bits
+        if batch.column(TIME).null_count:
+            kept |= pc.is_null(batch.column(TIME)).to_numpy(zero_copy_only=False)
+        return batch if kept.all() else batch.filter(pa.array(kept))
+
+    # ------------------------------------------------------------------------------------------------------------------ what is checked
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        """Raise InputError where a partition has events of two keys, or events out of order."""
+        if self.last is not None:
+            names = [PARTITION, *self.task.keys, TIME, *(self.task.ties or ())]
+            batch = pa.Table.from_batches([self.last.select(names), batch.select(names)]).combine_chunks().to_batches()[0]
+        together = ~different(batch.column(PARTITION))
+        self._check_keys(batch, together)
+        if not batch.column(TIME).null_count:  # the worker says which is NULL
+            self._check_order(batch, together)
+
+    def _check_keys(self, batch: pa.RecordBatch, together: Array) -> None:
+        """Raise InputError where a partition has two keys: their events may be anywhere. together: bool, of neighbours in one partition."""
+        for name in self.task.keys:
+            wrong = together & different(batch.column(name))
+            if not wrong.any():
+                continue
+            row = int(np.argmax(wrong))
+            named = list(zip(self.task.key_names, self.task.keys, strict=True))
+            first, second = (
+                ", ".join(f"{key}={python_value(batch.column(column)[at])!r}" for key, column in named) for at in (row, row + 1)
+            )
+            raise InputError(
+                f"one partition of the call has events of {first} and of {second}, and the query reads each key by itself",
+                help=self.reading.call,
+            )
+
+    def _check_order(self, batch: pa.RecordBatch, together: Array) -> None:
+        """Raise InputError for an event that is earlier than the one before it, or comes before it by the columns of order=."""
+        times = raw(plain(batch.column(TIME)))
+        ties = [batch.column(name) for name in self.task.ties or ()]
+        wrong, names = together & (times[1:] < times[:-1]), [self.task.time_name]
+        if ties and not wrong.any():
+            rows = np.flatnonzero(together & (times[1:] == times[:-1]))
+            wrong[rows[_descending(ties, rows)]] = True
+            names += self.task.tie_names
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            columns = [batch.column(TIME), *ties][: len(names)]
+            first, second = (", ".join(str(python_value(column[at])) for column in columns) for at in (row, row + 1))
+            raise InputError(
+                f"the rows of the call are not in the order of {quoted(names)}: {second} comes after {first}", help=self.reading.call
+            )
+
+    def check_whole(self, *, part: int, cut: bool, streaming: bool) -> None:
+        """Raise InputError where the call hands out the rows as they happen to lie in the table, and NotSupportedError for those of a stream.
+
+        part: the number of this task's part of the rows. cut: whether the call has PARTITION BY; rows of one single partition are part 0, and
+        Spark itself refuses to cut a stream.
+        """
+        if streaming and not cut:
+            raise NotSupportedError(
+                f"{self.reading.function} reads batch tables, and here it would read each micro-batch of a stream by itself",
+                help="use stream.transform(q.on(..)), or df.transform(q.on(..)) in foreachBatch, on one micro-batch at a time",
+            )
+        if part and not cut:
+            raise InputError(
+                f"{self.reading.function} reads whole partitions in order, and this call has none: each task got a part of the table",
+                help=self.reading.call,
+            )
+
+
+def _descending(columns: list[pa.Array], rows: Array) -> Array:
+    """Of rows whether each is greater than the next one by these columns, the first that differ deciding; NULL is greatest (bool)."""
+    greater = np.zeros(len(rows), np.bool_)
+    open_ = np.ones(len(rows), np.bool_)
+    for column in columns:
+        before, after = column.take(pa.array(rows)), column.take(pa.array(rows + 1))
+        nulls = [pc.is_null(side).to_numpy(zero_copy_only=False) for side in (before, after)]
+        more, less = (pc.fill_null(compare(before, after), False).to_numpy(zero_copy_only=False) for compare in (pc.greater, pc.less))
+        greater |= open_ & (more | (nulls[0] & ~nulls[1]))
+        open_ &= ~(more | less | (nulls[0] != nulls[1]))
+    return greater
+
+
+def _alike(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether a column has the type that was announced, but for a time zone, the width of offsets and the names inside nested types."""
+    if is_text(expected):
+        return is_text(found)
+    if pa.types.is_timestamp(expected):
+        return bool(pa.types.is_timestamp(found) and found.unit == expected.unit and (found.tz is None) == (expected.tz is None))
+    if pa.types.is_nested(expected) or pa.types.is_binary(expected):
+        return bool(found.id == expected.id or pa.types.is_large_binary(found))
+    return bool(found == expected)
+
+
+# ------------------------------------------------------------------------------------------------------------------- what Spark makes
+
+
+STREAM_PROPERTY = "sql.streaming.queryId"
+"""What Spark says in the tasks of a streaming query."""
+
+_OPEN: dict[int, Reader] = {}
+"""The reader of the task that runs in this process, by the number of its attempt."""
+
+
+def reader_of_task(kind: type[Reader], reading: Mapping[str, Any], frame: FrameType | None) -> Reader:
+    """The reader of the running task, with a new partition open; kind: its class. frame: of the method that Spark called.
+
+    Raises InputError where the call has no partitions.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    attempt, part = (0, 0) if context is None else (context.taskAttemptId(), context.partitionId())
+    streaming = context is not None and context.getLocalProperty(STREAM_PROPERTY) is not None
+    reader = _OPEN.get(attempt)
+    if reader is None or reader.given is not reading:
+        _OPEN.clear()
+        reader = _OPEN[attempt] = kind(reading)
+    reader.check_whole(part=part, cut=is_cut(frame), streaming=streaming)
+    reader.open()
+    return reader
+
+
+def is_cut(frame: FrameType | None) -> bool:
+    """Whether the call has PARTITION BY, which Spark tells a function nowhere: then it reads through an object that has this attribute.
+
+    Should that change, right calls are errors; no wrong call gives a part of the matches.
+    """
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and hasattr(caller.f_locals.get("self"), "_partition_child_indexes")
+
+
+def is_between(frame: FrameType | None) -> bool:
+    """Whether a partition ends because another one begins, so that what waits may wait for more; False where that is not known.
+
+    Spark tells the last end of a partition from the others by who calls, and by nothing else.
+    """
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and is_cut(frame) and caller.f_code.co_name in ("eval", "_process_arrow_batch_by_partitions")
+
+
+class Partition:
+    """One partition of a call of a registered query, in Arrow batches. Subclasses say what is read."""
+
+    reading: ClassVar[Mapping[str, Any]]
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+
+    def eval(self, events: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Events of the partition come in; matches that are ready go out."""
+        if self._reader is None:
+            self._reader = reader_of_task(Reader, self.reading, inspect.currentframe())
+        return self._reader.push(events, events.num_rows)
+
+    def terminate(self) -> Iterator[pa.RecordBatch]:
+        """The partition ends."""
+        return iter(()) if self._reader is None or is_between(inspect.currentframe()) else self._reader.flush()
+
+    def cleanup(self) -> None:
+        """The task ends."""
+        _OPEN.clear()
+
+
+# --------------------------------------------------------------------------------------------------------------------- rows one by one
+
+
+@dataclass
+class Analyzed(AnalyzeResult):
+    """What Spark keeps between the analysis of a call of `cepheid_match` and its run: `Reading` as plain values."""
+
+    reading: dict[str, Any] = field(default_factory=dict)
+
+
+class AnyQuery:
+    """One partition of a call of `cepheid_match`, row by row: Arrow has no functions whose columns depend on the call."""
+
+    def __init__(self, analyzed: Analyzed) -> None:
+        self._reading = analyzed.reading
+        self._reader: Reader | None = None
+
+    @staticmethod
+    def analyze(events: AnalyzeArgument, query: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
+        """The columns of a call; raises what binding the query to the events' columns raises."""
+        from cepheid.spark.sql import analyzed
+
+        return analyzed(events, query, options)
+
+    def eval(self, events: Row, *_arguments: object, **_options: object) -> Iterator[tuple[Any, ...]]:
+        """An event of the partition comes in; matches that are ready go out."""
+        if self._reader is None:
+            self._reader = reader_of_task(RowReader, self._reading, inspect.currentframe())
+        return rows_of(self._reader.push(events, 1))
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        """The partition ends."""
+        return iter(()) if self._reader is None or is_between(inspect.currentframe()) else rows_of(self._reader.flush())
+
+    def cleanup(self) -> None:
+        """The task ends."""
+        _OPEN.clear()
+
+
+class RowReader(Reader):
+    """A reader of single rows."""
+
+    def together(self, pieces: list[Row]) -> pa.RecordBatch:
+        """Rows as one Arrow batch of the columns that are read."""
+        columns = dict(zip(pieces[0].__fields__, zip(*pieces, strict=True), strict=True))
+        arrays = []
+        for column in self.input:
+            convert = to_arrow(column.type)
+            values = columns[column.name]
+            arrays.append(pa.array(values if convert is None else list(map(convert, values)), column.type))
+        return pa.record_batch(arrays, schema=self.input)
+
+
+def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """Arrow batches as rows of the values that Spark takes."""
+    for batch in batches:
+        columns = []
+        for column in batch.columns:
+            convert = from_arrow(column.type)
+            values = column.to_pylist()
+            columns.append(values if convert is None else map(convert, values))
+        yield from zip(*columns, strict=True)
+
+
+Convert = Callable[[Any], Any]
+
+
+def to_arrow(kind: pa.DataType) -> Convert | None:
+    """A function from a value as Spark's rows have it to one that Arrow takes for this type; None where they are the same."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        # In rows, a time has the zone of the worker's machine, and does not say so.
+        return _unless_null(lambda value: value.astimezone(dt.UTC))
+    if pa.types.is_map(kind):
+        return _each(to_arrow(kind.key_type), to_arrow(kind.item_type), lambda value: value.items(), list)
+    if pa.types.is_list(kind):
+        return _list(to_arrow(kind.value_type))
+    if pa.types.is_struct(kind):
+        parts = [(part.name, to_arrow(part.type) or _same) for part in kind]
+        return _unless_null(lambda value: {name: convert(each) for (name, convert), each in zip(parts, value, strict=True)})
+    return None
+
+
+def from_arrow(kind: pa.DataType) -> Convert | None:
+    """The inverse of `to_arrow`, for values that Spark takes."""
+    if pa.types.is_map(kind):
+        return _each(from_arrow(kind.key_type), from_arrow(kind.item_type), _same, dict)
+    if pa.types.is_list(kind):
+        return _list(from_arrow(kind.value_type))
+    if pa.types.is_struct(kind):
+        parts = [(part.name, convert) for part in kind if (convert := from_arrow(part.type)) is not None]
+        return _unless_null(lambda value: value | {name: convert(value[name]) for name, convert in parts}) if parts else None
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _unless_null(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _list(convert: Convert | None) -> Convert | None:
+    return None if convert is None else _unless_null(lambda value: list(map(convert, value)))
+
+
+def _each(key: Convert | None, value: Convert | None, pairs: Convert, made: Convert) -> Convert:
+    first, second = key or _same, value or _same
+    return _unless_null(lambda entries: made((first(name), second(each)) for name, each in pairs(entries)))
