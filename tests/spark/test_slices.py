@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -114,6 +116,10 @@ def random_case(seed, name):
             return source, query, events, compiled, task, expected
 
 
+def without_limit(query):
+    return cepheid.query(re.sub(r" LIMIT \d+$", "", query.text.replace("SELECT ANY ", "SELECT ", 1)))
+
+
 @pytest.mark.parametrize("name", FRAGMENTS)
 def test_random_queries_cut_anywhere(name, cases, seed):
     matched = several = 0
@@ -121,8 +127,16 @@ def test_random_queries_cut_anywhere(name, cases, seed):
         source, query, events, compiled, task, expected = random_case(seed * 10_000 + number, name)
         cuts = random_cuts(source, events["ts"].to_pylist(), compiled.window)
         sliced = joined(prepared(compiled, events, source), slices.slice_table(cuts, compiled.window, pa.int64()))
-        found = list(worker.recognize(task, iter(in_batches(sliced, source))))
-        assert rows(found) == rows([expected.to_arrow(events=True)]), (query.text, cuts.tolist(), events.to_pylist())
+        found = pa.Table.from_batches(
+            list(worker.recognize(task, iter(in_batches(sliced, source)))), schema=expected.to_arrow(events=True).schema
+        )
+        case = (query.text, cuts.tolist(), events.to_pylist())
+        if compiled.limit is None:
+            assert rows([found]) == rows([expected.to_arrow(events=True)]), case
+        else:
+            # Which matches of an end are given may depend on the cuts; that they are matches, and how many, does not.
+            assert found["end_time"].value_counts().to_pylist() == expected.to_arrow()["end_time"].value_counts().to_pylist(), case
+            assert Counter(rows([found])) <= Counter(rows([without_limit(query).run(events).to_arrow(events=True)])), case
         matched += len(expected) > 0
         several += len(cuts) > 0
     assert matched >= cases // 4
@@ -292,9 +306,10 @@ def test_times_of_all_types(spark, small, kind):
     assert rows([found]) == rows([expected])
     assert found.column_names == expected.column_names
     assert len(expected) > 100
-    count, once, again = slices_of(query, shuffled, buckets=4)
-    assert count == 16
-    assert 0 < again < once / 10
+    if kind == "timestamp":
+        count, once, again = slices_of(query, shuffled, buckets=4)
+        assert count == 16
+        assert 0 < again < once / 10
 
 
 def test_descending_times_strategies_and_measures(spark, small):
@@ -308,7 +323,9 @@ def test_descending_times_strategies_and_measures(spark, small):
     ):
         query = cepheid.query(text)
         recognize = query.on(order="row", buckets=3)
-        assert "up to 12 slices of time in 3 tasks" in recognize.explain(descending)
+        plan = recognize.explain(descending)
+        assert "up to 12 slices of time in 3 tasks" in plan
+        assert ("where time is cut may decide which matches of an end are given" in plan) is ("LIMIT" in text)
         expected = query.run(events, order="row").to_arrow(events=True)
         assert rows([descending.transform(recognize).toArrow()]) == rows([expected])
         assert len(expected) > 100

@@ -2,8 +2,9 @@
 
 Comes in: a DataFrame of prepared events, a window over the whole pattern. Goes out: the events with the number of their slice. A slice gives
 the matches that END in it. These begin at most the window earlier, so it also receives the events back to its start minus the window, its
-overlap. Cuts are on time: events of one time are in one slice. Where the cuts are decides how long tasks take and never what comes out:
-they come from the quantiles of the data, by an aggregate that runs with the result, and are broadcast to a join on the events' times.
+overlap. Cuts are on time: events of one time are in one slice. Where the cuts are decides how long tasks take and not what comes out, but for
+LIMIT and ANY, where the choice among the matches of an end may depend on what came before the window. The cuts are quantiles of the data, by
+an aggregate over a sample that runs with the result, and are broadcast to a join on the events' times.
 """
 
 from __future__ import annotations
