@@ -211,3 +211,68 @@ def test_the_plan_as_text(feed):
     assert "then the order of arrival: a restart may read events of one key and time in another order" in text
     assert "6000 ms" in text
     assert "O(m) per event" in text
+
+
+UNPAID = cepheid.query("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 5 seconds WITHIN 1 second PARTITION BY k")
+
+
+def test_absence_over_a_table(spark, seed):
+    """What must not follow is decided when the table ends, or at `until`, or when nothing will follow."""
+    events, _ = disordered(seed, count=200)
+    frame = spark.createDataFrame(table_of(events).take(pa.array(random.Random(seed).sample(range(200), 200))))
+    last = BASE + dt.timedelta(seconds=120)
+    for until in (None, last, "end"):
+        expected = UNPAID.run(table_of(events), until=until).to_arrow(events=True).to_pylist()
+        with translated():
+            found = frame.transform(UNPAID.on(until=until)).collect()
+        assert numbers(found) == numbers(expected)
+        assert found
+
+
+def numbers(rows):
+    """The numbers of the events in x, of each match."""
+    return sorted(tuple(event["v"] for event in row["x"]) for row in rows)
+
+
+def test_absence_on_a_stream(feed, seed):
+    """A match is given once the watermark has passed the time in which nothing may follow, with that as its event time."""
+    events, arrival = disordered(seed, count=120)
+    expected = UNPAID.run(table_of(events), until="end").to_arrow(events=True).to_pylist()
+    feed.put(arrival[:60])
+    feed.put(arrival[60:])
+    feed.run(feed.stream().transform(UNPAID.on(lateness="6 seconds")))
+    feed.close()
+    feed.run(feed.stream().transform(UNPAID.on(lateness="6 seconds")))
+    rows = feed.rows()
+    assert numbers(rows) == numbers(expected)
+    assert all(row["decided_time"] - row["end_time"] == dt.timedelta(seconds=5) for row in rows)
+
+
+@pytest.mark.parametrize("query", [PAIRS, UNPAID], ids=["pairs", "absence"])
+def test_a_table_hands_over_to_a_stream(feed, seed, query):
+    """What is decided until T in a table and since T on a stream, fed from T minus the window on, is what one table gives."""
+    events, _ = disordered(seed, count=120)
+    second = random.Random(seed).randrange(30, 90)
+    moment = BASE + dt.timedelta(seconds=second)
+    table = feed.spark.createDataFrame(table_of(events)).transform(query.on(until=moment)).collect()
+    feed.put([event for event in events if event[1] >= second - 10])
+    feed.close()
+    feed.run(feed.stream().transform(query.on(lateness="6 seconds", since=moment)))
+    whole = query.run(table_of(events), until="end").to_arrow(events=True).to_pylist()
+    assert numbers([*table, *feed.rows()]) == numbers(whole)
+    assert table
+    assert feed.rows()
+
+
+def test_hand_over_where_it_cannot_be(feed):
+    for clause, reason in (
+        ("PARTITION BY k", "has no WITHIN a time"),
+        ("PARTITION BY k WITHIN 9 seconds CONSUME BY PARTITION", "has CONSUME BY"),
+    ):
+        query = cepheid.query(f"SELECT * WHERE A AS x ; B AS y {clause}")
+        with pytest.raises(InputError, match=f"since= needs .* this one {reason}"):
+            feed.stream().transform(query.on(lateness="6 seconds", since=BASE))
+    with pytest.raises(InputError, match="until= says where a DataFrame ends"):
+        feed.stream().transform(PAIRS.on(lateness="6 seconds", until=BASE))
+    with pytest.raises(InputError, match="since= says where a stream goes on"):
+        feed.spark.createDataFrame(table_of([(1, 1, "A", 1)])).transform(PAIRS.on(since=BASE))

@@ -7,6 +7,7 @@ here, before any job; what only the data can tell (NULL times, ties) a task rais
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import operator
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.inputs import STREAM_COLUMN
+from cepheid.engine.batch import END
+from cepheid.engine.inputs import STREAM_COLUMN, time_number
 from cepheid.engine.measures import attributes_of
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
@@ -283,6 +285,24 @@ class Plan:
         return frame.where(~functools.reduce(operator.or_, nulls.values())) if nulls else frame
 
     @property
+    def until(self) -> int | None:
+        """The time up to which events are read, in steps of the time column; None for all of them."""
+        given = self.options.until
+        return None if given is None or given == END else time_number(given, self.source.schema)
+
+    @property
+    def until_column(self) -> Column:
+        """The same as a column."""
+        return time_column(self.until or 0, self.source.fields[self.compiled.layout.time or ""])
+
+    @property
+    def since(self) -> Column | None:
+        """The time after which a stream gives matches."""
+        given = self.options.since
+        kind = self.source.fields[self.compiled.layout.time or ""]
+        return None if given is None else time_column(time_number(given, self.source.schema), kind)
+
+    @property
     def drops_nulls(self) -> bool:
         """Whether events may be dropped for a NULL, and are counted."""
         return bool(self._null_columns())
@@ -396,6 +416,9 @@ def kept(plans: Sequence[Plan]) -> DataFrame:
     """The events of the source of several queries, without those that can change nothing in any of them."""
     first = plans[0]
     frame = first.source.frame
+    if first.until is not None:
+        early = first.time <= first.until_column
+        frame = frame.where(early | first.time.isNull() if first.options.null_time == "error" else early)
     if not all(plan.dropping for plan in plans):
         return frame
     printer = first.printer()
@@ -420,6 +443,17 @@ def prepare(plans: Sequence[Plan], *, observed: Observation | str | None, more: 
             columns.setdefault(column, column_named(column))
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
     return travelling
+
+
+def time_column(steps: int, kind: spark_types.DataType) -> Column:
+    """A time as a column of this type; steps: microseconds, days, or the integer itself."""
+    if isinstance(kind, spark_types.TimestampType):
+        return F.timestamp_micros(F.lit(steps))
+    if isinstance(kind, spark_types.TimestampNTZType):
+        return F.lit(str(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=steps))).cast(kind)  # noqa: DTZ001 - it has no zone
+    if isinstance(kind, spark_types.DateType):
+        return F.lit(str(dt.date(1970, 1, 1) + dt.timedelta(days=steps))).cast(kind)
+    return F.lit(steps)
 
 
 LONG_SIGN = 63

@@ -10,16 +10,21 @@ import dataclasses
 import functools
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
+from cepheid.engine.batch import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, quoted
 from cepheid.spark.batch import Plan, letter_columns, prepare
-from cepheid.spark.columns import arrow_type
-from cepheid.spark.worker import Task, recognize_several
+from cepheid.spark.columns import arrow_type, column_named
+from cepheid.spark.decided import FOREVER, UNTIL, recognize_decided
+from cepheid.spark.packing import BUCKET
+from cepheid.spark.stateful import Unit
+from cepheid.spark.worker import TIME, Task, recognize_several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,17 +108,46 @@ class Several:
 
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches of a batch, and where the dropped events are counted."""
-        if self.names is None:
+        delayed = any(plan.compiled.absences for plan in self.plans)
+        if self.names is None and not delayed:
             return self.first.run()
         observation = Observation() if self.first.drops_nulls else None
         prepared = prepare(self.plans, observed=observation)
+        if delayed:
+            return self._decided(prepared), observation
         lead = self._lead()
         tasks = [dataclasses.replace(plan.task(), sliced=lead.sliced) for plan in self.plans]
         packed = [{name: getattr(task, name) for name in Task.__slots__} for task in tasks]
         output = self.output()
-        schema = pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in output]).serialize().to_pybytes()
-        work = functools.partial(recognize_several, packed, self.letters, self.names, schema)
+        work = functools.partial(recognize_several, packed, self.letters, self.names or (), arrow_bytes(output))
         return lead.distributed(prepared).mapInArrow(work, output), observation
+
+    def _decided(self, prepared: DataFrame) -> DataFrame:
+        """The matches that are decided by `until`, of queries with absences among them: time passes for all keys of a task at once."""
+        first = self.first
+        unit, until = self.unit(prepared, output=self.output()), first.until
+        if until is None and first.options.until is None:
+            greatest = first.source.frame.agg(F.max(first.time).alias(UNTIL))
+            prepared = prepared.crossJoin(F.broadcast(greatest))
+        keys = list(first.key_columns())
+        numbers: list[Any] = [] if first.options.buckets is None else [first.options.buckets]
+        frame = prepared.repartition(*numbers, *map(column_named, keys)) if keys else prepared.repartition(1)
+        ties = [column_named(name).asc_nulls_last() for name in first.tie_columns()]
+        frame = frame.sortWithinPartitions(*map(column_named, [TIME, *keys]), *ties)
+        complete = FOREVER if first.options.until == END else until
+        return frame.mapInArrow(functools.partial(recognize_decided, dataclasses.asdict(unit), complete), self.output())
+
+    def unit(self, prepared: DataFrame, *, output: spark_types.StructType, late: bool = False) -> Unit:
+        """What the state of a stream has to know; prepared: the events as they travel."""
+        return Unit(
+            tasks=tuple({name: getattr(plan.task(), name) for name in Task.__slots__} for plan in self.plans),
+            letters=self.letters,
+            ties=tuple(self.first.tie_columns()),
+            queries=self.names,
+            late=tuple((name, self.first.payload_column(name)) for name in self.first.attributes) if late else None,
+            output=arrow_bytes(output),
+            schema=arrow_bytes(spark_types.StructType([field for field in prepared.schema if field.name != BUCKET])),
+        )
 
     def _lead(self) -> Plan:
         """The plan by which events are distributed: slices must be long enough for the longest window, and right for every query."""
@@ -127,3 +161,13 @@ class Several:
         predicates = sum(map(len, letter_columns(self.plans).values()))
         shared = f"{len(self.plans)} queries share one scan, one shuffle and {predicates} predicates"
         return "\n\n".join([shared, *(f"{name}\n{plan.describe()}" for name, plan in zip(self.names, self.plans, strict=True))])
+
+
+def arrow_schema(columns: spark_types.StructType) -> pa.Schema:
+    """Columns in Arrow's types."""
+    return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in columns])
+
+
+def arrow_bytes(columns: spark_types.StructType) -> bytes:
+    """Columns in Arrow's types, as bytes that travel."""
+    return bytes(arrow_schema(columns).serialize().to_pybytes())

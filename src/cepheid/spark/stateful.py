@@ -23,6 +23,7 @@ from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
 from cepheid.errors import LimitError
+from cepheid.logical.canonical import canonical
 from cepheid.spark.packing import by_time, merged, one_chunk, steps
 from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
 
@@ -109,6 +110,7 @@ class Bucket:
     def step(self, tables: Sequence[pa.Table], watermark: int) -> Step:
         """Take events, and decide what the watermark (milliseconds) allows. O(events log events), and the kernels' time."""
         now = watermark * MICROS + 1
+        self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
         rows, times = self.read(tables, now)
         step = Step(list(by_time(rows, times, most=MARKS_PER_BATCH)))
         late = self.order.take_late()
@@ -130,10 +132,9 @@ class Bucket:
 
         now, times (int64): in steps of the time column. The rows are in the order of these times.
         """
-        self.order.watermark = max(self.order.watermark, now)
         for table in tables:
             self.order.hold(table.cast(self.schema), steps(table[TIME]))
-        events, times = self.order.release()
+        events, times = self.order.advance(now)
         found = self._recognize(events, times, now) if len(times) else [state.advance(now) for state in self.states]
         return merged([self._rows(number, matches) for number, matches in enumerate(found) if len(matches)], self.output)
 
@@ -245,11 +246,11 @@ class Bucket:
 
     def _fingerprint(self) -> bytes:
         unit = self.unit
-        digest = hashlib.sha256(unit.schema)
+        digest = hashlib.sha256(canonical(self.schema).encode())
         for compiled, task in zip(self.compiled, self.tasks, strict=True):
             digest.update(compiled.fingerprint)
-            digest.update(repr((task.keys, task.key_names, task.payload, task.index)).encode())
-        digest.update(repr((unit.queries, unit.letters, unit.ties)).encode())
+            digest.update(canonical((task.keys, task.key_names, task.payload, task.index)).encode())
+        digest.update(canonical((unit.queries, unit.letters, unit.ties)).encode())
         return digest.digest()
 
 

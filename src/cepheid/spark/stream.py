@@ -19,7 +19,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
+import pyarrow as pa  # noqa: TC002 - Spark reads the annotations of functions
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
@@ -28,14 +28,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from cepheid.engine.explain import evaluation_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError, SetupError
+from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
-from cepheid.spark.columns import arrow_type
 from cepheid.spark.packing import BLOB, BUCKET, pack, unpack
+from cepheid.spark.several import arrow_schema
 from cepheid.spark.stateful import COUNTS, Bucket, Unit
-from cepheid.spark.worker import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -75,6 +75,7 @@ class StreamPlan:
         """Check the session, and give the event time its watermark."""
         first = self.several.first
         check_session(first.source.frame)
+        check_hand_over(self.several.plans)
         frame = with_watermark(first)
         plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame)) for plan in self.several.plans]
         object.__setattr__(self, "several", dataclasses.replace(self.several, plans=tuple(plans)))
@@ -94,18 +95,24 @@ class StreamPlan:
     def run(self) -> DataFrame:
         """The DataFrame of matches."""
         prepared = self.prepared()
+        unit = self.several.unit(prepared, output=self.output(decided=False), late=self.options.late)
         packed = prepared.mapInArrow(functools.partial(pack, self.first.compiled.layout.time or ""), f"`{BUCKET}` int, {BLOB} binary")
         rows = packed.groupBy(BUCKET).transformWithState(
-            Recognize(dataclasses.asdict(self.unit(prepared))), STEP, "append", "EventTime", eventTimeColumnName=DECIDED
+            Recognize(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=DECIDED
         )
         counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS))
         matches = F.explode(self._unpacked(BLOB))
         shown = counted.where(F.col(BLOB).isNotNull()).select(DECIDED, matches.alias("match"))
-        return shown.select(*(self._output_column(field.name) for field in self.output()))
+        rows = shown.select(*(self._output_column(field.name) for field in self.output()))
+        since = self.first.since
+        if since is None:
+            return rows
+        after = F.col(DECIDED) > since
+        return rows.where(after | F.col(LATE).isNotNull() if self.options.late else after)
 
     def _unpacked(self, blob: str) -> Column:
         """The matches of a blob: an array of structs."""
-        schema = self.arrow_output()
+        schema = arrow_schema(self.output(decided=False))
 
         def matches(blobs: pa.Array) -> pa.Array:
             return unpack(schema, blobs)
@@ -136,19 +143,6 @@ class StreamPlan:
         partitions = self.first.source.frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200")
         return BUCKETS_PER_PARTITION * int(partitions or 200)
 
-    def unit(self, prepared: DataFrame) -> Unit:
-        """What the stateful part has to know."""
-        travels = pa.schema([(field.name, arrow_type(field.dataType)) for field in prepared.schema if field.name != BUCKET])
-        return Unit(
-            tasks=tuple({name: getattr(plan.task(), name) for name in Task.__slots__} for plan in self.several.plans),
-            letters=self.several.letters,
-            ties=tuple(self.first.tie_columns()),
-            queries=self.several.names,
-            late=tuple((name, self.first.payload_column(name)) for name in self.first.attributes) if self.options.late else None,
-            output=self.arrow_output().serialize().to_pybytes(),
-            schema=travels.serialize().to_pybytes(),
-        )
-
     # ---------------------------------------------------------------------------------------------------------------- what comes out
 
     def output(self, *, decided: bool = True) -> spark_types.StructType:
@@ -161,10 +155,6 @@ class StreamPlan:
             event = [spark_types.StructField(name, self.first.source.fields[name]) for name in self.first.attributes]
             fields.append(spark_types.StructField(LATE, spark_types.StructType(event)))
         return spark_types.StructType(fields)
-
-    def arrow_output(self) -> pa.Schema:
-        """The columns of the output without `decided_time`, in Arrow's types."""
-        return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in self.output(decided=False)])
 
     # ---------------------------------------------------------------------------------------------------------------- what is said
 
@@ -296,6 +286,29 @@ def check_session(frame: DataFrame) -> None:
         import google.protobuf  # noqa: F401 - Spark says only that a worker crashed
     except ImportError:
         raise SetupError("Spark's stateful operators need protobuf, which is not installed", help="pip install 'cepheid[spark]'") from None
+
+
+def check_hand_over(plans: Sequence[Plan]) -> None:
+    """Raise InputError for `until` on a stream, and for `since` where what is decided after a time depends on all events before it."""
+    options = plans[0].options
+    if options.until is not None:
+        raise InputError("until= says where a DataFrame ends, and this one is streaming", help="since= says where a stream goes on")
+    for plan in plans if options.since is not None else ():
+        compiled = plan.compiled
+        reason = (
+            "has no WITHIN a time"
+            if compiled.horizon is None
+            else "has CONSUME BY"
+            if compiled.consume is not Consumption.NONE
+            else "has a nested strategy"
+            if any(program.trackers for program in compiled.programs)
+            else None
+        )
+        if reason is not None:
+            raise InputError(
+                f"since= needs a query whose matches depend on the events of one window, and this one {reason}",
+                help="let the stream read all events from the beginning, without since=",
+            )
 
 
 def with_watermark(plan: Plan) -> DataFrame:
