@@ -17,6 +17,7 @@ from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
+from cepheid.logical.canonical import canonical
 from cepheid.logical.plan import Pattern, Select
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Program:
         automaton = self.automaton
         moves = [(t.source, t.target, t.requires, t.forbids, None if t.mark is None else sorted(t.mark)) for t in automaton.transitions]
         trackers = [(t.bit, t.states, [(m.source, m.target, m.requires, m.forbids) for m in t.moves]) for t in automaton.trackers]
-        text = repr((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *trackers))
+        text = canonical((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *trackers))
         return hashlib.sha256(text.encode()).digest()
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from cepheid.automata.automaton import Automaton, Predicate, order
 from cepheid.automata.program import Program
 from cepheid.automata.transform import trim
+from cepheid.logical.canonical import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +44,7 @@ class SupportProgram(Program):
     @cached_property
     def fingerprint(self) -> bytes:
         """As that of a Program, with what is shown."""
-        shown = repr(sorted(self.variables)).encode()
+        shown = canonical(sorted(self.variables)).encode()
         return hashlib.sha256(Program(self.automaton).fingerprint + shown).digest()
 
 

@@ -32,6 +32,7 @@ from cepheid.errors import CepheidError, NotSupportedError, Span
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
+from cepheid.logical.canonical import canonical
 from cepheid.logical.rewrite import rewrite
 
 if TYPE_CHECKING:
@@ -123,13 +124,13 @@ class Compiled:
     @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""
-        attributes = [(name, str(kind)) for name, kind in self.schema.attributes.items()]
+        attributes = tuple(self.schema.attributes.items())
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         bounds = (self.method, self.window, self.count_window, self.consume.value, self.limit)
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.measures)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
-        text = repr((*bounds, self.keys, self.derived, *schema, *measures, *absences))
+        text = canonical((*bounds, self.keys, self.derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> Running:
