@@ -1,4 +1,4 @@
-"""What a stream's events travel in: on the way to their state one row per bucket and task, on the way out one row per decided time.
+"""What a stream's events travel in: on the way to their state one row per bucket and task, on the way out one row per visit.
 
 Comes in: the prepared batches of a task (`pack`), and the blobs of matches (`unpack`). Goes out: blobs of events, and arrays of matches. Row by row
 between Spark and Python costs more than recognition does; blobs cost next to nothing. Imports no Spark.
@@ -28,6 +28,9 @@ BUCKET, BLOB = "bucket", "blob"
 PACK_ROWS = SHRINK_FROM >> 2
 """Events that a task collects before it hands its blobs on: what it holds in memory."""
 
+LAST_TIME = 253_402_300_799_000_000
+"""The last second of the year 9999, in microseconds: what Python can give back to Spark as the time at which something is decided."""
+
 
 def pack(time_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function that mapInArrow calls: one row per bucket, with its events of these batches.
@@ -55,6 +58,12 @@ def _check_times(times: pa.Array, name: str) -> None:
             f"{times.null_count} events of a micro-batch have no time: `{name}` is NULL",
             help='leave these events out before, or say q.on(.., null_time="drop"), which counts them',
         )
+    beyond = int((raw(plain(times)) > LAST_TIME).sum())
+    if beyond:
+        raise InputError(
+            f"{beyond} events of a micro-batch have a time in `{name}` after the year 9999",
+            help="were milliseconds taken for seconds? Leave these events out before: they would make all others late",
+        )
 
 
 def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -70,15 +79,11 @@ def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(found, pa.int32()), pa.array(blobs, pa.binary())], names=[BUCKET, BLOB])
 
 
-def by_time(rows: pa.Table, times: Array, *, most: int) -> Iterator[tuple[int, bytes]]:
-    """(decided time, blob) of rows whose times ascend: one per time, of at most `most` rows."""
-    if not rows.num_rows:
-        return
-    starts = [0, *(np.flatnonzero(np.diff(times)) + 1).tolist()]
-    batch = rows.combine_chunks().to_batches()[0]
-    for start, stop in zip(starts, [*starts[1:], len(times)], strict=True):
-        for first in range(start, stop, most):
-            yield int(times[start]), batch.slice(first, min(most, stop - first)).serialize().to_pybytes()
+def blobs(rows: pa.Table, times: Array, *, most: int) -> Iterator[tuple[int, bytes]]:
+    """Rows whose times ascend as blobs of at most `most` rows, each with the time of its first row."""
+    for batch in rows.combine_chunks().to_batches(max_chunksize=most):
+        yield int(times[0]), batch.serialize().to_pybytes()
+        times = times[batch.num_rows :]
 
 
 def unpack(schema: pa.Schema, blobs: pa.Array) -> pa.Array:

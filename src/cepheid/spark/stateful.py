@@ -24,7 +24,7 @@ from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
 from cepheid.errors import LimitError
 from cepheid.logical.canonical import canonical
-from cepheid.spark.packing import by_time, merged, one_chunk, steps
+from cepheid.spark.packing import blobs, merged, one_chunk, steps
 from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ Array = np.ndarray[Any, Any]
 
 MICROS = 1000
 """Microseconds of a millisecond: Spark's watermark counts these, its timestamps those."""
+
+DECIDED = "decided_time"
+"""The column of a stream's output that has the time at which a match is decided, in microseconds."""
 
 STATE_LIMIT = 1 << 30
 """Most bytes of a bucket's state: Spark keeps it as one value, and cannot hold 2**31 bytes in one."""
@@ -65,7 +68,7 @@ class Unit:
 class Step:
     """What one visit of a bucket gives.
 
-    rows: (decided time in microseconds, blob of rows). late: blob of the late events' rows, None if they are not asked for, or none came.
+    rows: blobs of rows, each with the time (microseconds) at which the first of them is decided. late: blob of the late events' rows, None if they are not asked for, or none came.
     counts: see `COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked at again, None: never.
     """
 
@@ -112,10 +115,11 @@ class Bucket:
         now = watermark * MICROS + 1
         self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
         rows, times = self.read(tables, now)
-        step = Step(list(by_time(rows, times, most=MARKS_PER_BATCH)))
+        rows = self._dated(rows, times)
+        step = Step(list(blobs(rows, times, most=MARKS_PER_BATCH)))
         late = self.order.take_late()
         if self.unit.late is not None and late.num_rows:
-            step.late = self._late(late)
+            step.late = self._late(late, now)
         self.expire(now)
         step.counts = {
             "events": sum(table.num_rows for table in tables),
@@ -168,12 +172,19 @@ class Bucket:
             rows = rows.add_column(0, "query", pa.repeat(self.unit.queries[number], rows.num_rows))
         return rows, times
 
-    def _late(self, late: pa.Table) -> bytes:
+    def _dated(self, rows: pa.Table, times: Array) -> pa.Table:
+        """The rows with the times at which they are decided, in microseconds."""
+        place = self.output.get_field_index(DECIDED)
+        return rows.set_column(place, self.output.field(place), pa.array(times).cast(self.output.field(place).type))
+
+    def _late(self, late: pa.Table, now: int) -> bytes:
+        """Late events as rows, with the time at which they were found late."""
         names = dict(self.unit.late or ())
         kind = self.output.field("late").type
         columns = [one_chunk(late[names[field.name]]) for field in kind]
         structs = pa.StructArray.from_arrays(columns, fields=list(kind))
-        return bytes(aligned(pa.table([structs], names=["late"]), self.output).to_batches()[0].serialize().to_pybytes())
+        rows = self._dated(aligned(pa.table([structs], names=["late"]), self.output), np.full(late.num_rows, now))
+        return bytes(rows.combine_chunks().to_batches()[0].serialize().to_pybytes())
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
 

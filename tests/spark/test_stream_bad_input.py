@@ -1,0 +1,164 @@
+"""What a stream may be given that is wrong: each has an outcome with a name, and nothing is lost without being counted."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+from test_stateful import START, TIMED, events_of, heat, seconds, travelling, unit_of
+
+import cepheid
+from cepheid.errors import InputError, SnapshotError
+from cepheid.spark.packing import BLOB, BUCKET, LAST_TIME, pack, unpack
+from cepheid.spark.stateful import Bucket
+from cepheid.spark.stream import EPOCH
+from cepheid.spark.worker import TIME
+
+FAR = 10_000_000
+"""Seconds ahead: some months."""
+ABSENT = cepheid.query("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 5 seconds PARTITION BY k")
+
+
+def bucket_of(text, *, query=None, late=False):
+    """A fresh bucket for events such as these, and these as they travel."""
+    query = query or heat()
+    unit, events, output = unit_of([query], events_of(text))
+    if late:
+        columns = (*((name, name) for name in TIMED.names if name != "k"), ("k", "k0"))
+        output = output.append(pa.field("late", pa.struct([TIMED.field(name) for name, _ in columns])))
+        unit = dataclasses.replace(unit, late=columns, output=output.serialize().to_pybytes())
+    return Bucket(unit), events
+
+
+def next_events(bucket, text, *, query=None, key=1):
+    """More events as they travel."""
+    return travelling([query or heat()], events_of(text, key=key))[0].cast(bucket.schema)
+
+
+def rows_of(step, bucket):
+    return [row for _, blob in step.rows for row in unpack(bucket.output, pa.array([blob], pa.binary())).to_pylist()[0]]
+
+
+def pairs(rows):
+    """The seconds of start and end."""
+    return [tuple(int(row[name].timestamp()) - START // 1_000_000 for name in ("start_time", "end_time")) for row in rows]
+
+
+# ------------------------------------------------------------------------------------------------------------------------ watermarks
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_watermark_that_never_advances(restarts):
+    """An idle source among several holds it: events wait, the counts say so, and all of them count once it goes on."""
+    bucket, _ = bucket_of("A1")
+    waiting = 0
+    for second in range(1, 100, 2):
+        step = bucket.step([next_events(bucket, f"B{second + 1} A{second}")], 0)
+        waiting += 2
+        assert step.rows == []
+        assert step.counts == {"events": 2, "late": 0, "matches": 0, "waiting": waiting, "keys": 0}
+        assert step.deadline == seconds(1)
+        assert not bucket.empty
+        if restarts:
+            bucket = Bucket(bucket.unit).load(bucket.dump())
+    step = bucket.step([], seconds(200))
+    assert step.counts["waiting"] == step.counts["late"] == 0
+    text = " ".join(f"A{second} B{second + 1}" for second in range(1, 100, 2))
+    assert len(rows_of(step, bucket)) == step.counts["matches"] == len(heat().run(events_of(text)))
+
+
+def test_a_watermark_that_never_advances_holds_absences_back():
+    bucket, events = bucket_of("A1 A2", query=ABSENT)
+    assert bucket.step([events], 0).rows == []
+    step = bucket.step([], seconds(3))
+    assert (step.rows, step.counts["waiting"], step.deadline) == ([], 0, seconds(6))
+    for _ in range(3):
+        assert bucket.step([], seconds(3)).rows == []
+    assert len(bucket.step([], seconds(8)).rows) == 2
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the future
+
+
+def test_an_event_of_the_future_makes_the_rest_late():
+    """Its time moves the watermark: what comes after it is late, counted and given back; what came before it is decided."""
+    bucket, events = bucket_of(f"A1 B2 A3 A{FAR}", late=True)
+    assert bucket.step([events], 0).rows == []
+    step = bucket.step([next_events(bucket, f"B4 A5 B{FAR + 1}")], seconds(FAR - 6))
+    assert pairs(rows_of(step, bucket)) == [(1, 2)]
+    assert (step.counts["events"], step.counts["late"], step.counts["waiting"]) == (3, 2, 2)
+    late = unpack(bucket.output, pa.array([step.late], pa.binary())).to_pylist()[0]
+    assert [(row["late"]["type"], row["late"]["row"]) for row in late] == [("B", 0), ("A", 1)]
+    bucket = Bucket(bucket.unit).load(bucket.dump())
+    assert pairs(rows_of(bucket.step([], seconds(FAR + 9)), bucket)) == [(FAR, FAR + 1)]
+
+
+def test_a_time_that_no_date_can_have_is_an_error():
+    """Milliseconds taken for seconds are dates of the year 50000: past what Python, and most sinks, have."""
+    _, events = bucket_of("A1 B2")
+    for microseconds in (LAST_TIME, LAST_TIME + 1, START * 1000):
+        times = pa.array([START, microseconds], pa.timestamp("us", "UTC"))
+        table = events.set_column(events.column_names.index(TIME), TIME, times).append_column(BUCKET, pa.array([0, 0], pa.int32()))
+        if microseconds == LAST_TIME:
+            assert next(pack("ts", iter(table.to_batches())))[BLOB].null_count == 0
+            assert EPOCH + dt.timedelta(microseconds=microseconds) < dt.datetime.max.replace(tzinfo=dt.UTC)
+            continue
+        with pytest.raises(InputError, match=r"1 events of a micro-batch have a time in `ts` after the year 9999") as caught:
+            list(pack("ts", iter(table.to_batches())))
+        assert "milliseconds" in str(caught.value)
+
+
+def test_events_before_the_first_watermark_are_late():
+    """Spark's first watermark is 1970: what is before it is counted as late, as after any other."""
+    bucket, events = bucket_of("A1 B2", late=True)
+    times = pa.array([-5, 0], pa.timestamp("us", "UTC"))
+    for name in (TIME, "ts"):
+        events = events.set_column(events.column_names.index(name), name, times)
+    step = bucket.step([events], 0)
+    assert (step.counts["late"], step.counts["waiting"]) == (2, 0)
+    assert step.late is not None
+
+
+# ------------------------------------------------------------------------------------------------------------------------ keys
+
+
+def test_null_keys_are_a_key_where_they_are_grouped():
+    bucket, events = bucket_of("A1 B2 A3")
+    nulls = pa.nulls(len(events), events["k0"].type)
+    grouped = events.set_column(events.column_names.index("k0"), "k0", nulls)
+    step = bucket.step([grouped, next_events(bucket, "A4", key=7)], 0)
+    bucket = Bucket(bucket.unit).load(bucket.dump())
+    step = bucket.step([], seconds(5))
+    (row,) = rows_of(step, bucket)
+    assert (row["k"], pairs([row])) == (None, [(1, 2)])
+    assert step.counts["keys"] == 2
+    step = bucket.step([next_events(bucket, "B9", key=7)], seconds(20))
+    assert (step.counts["late"], step.counts["keys"]) == (1, 0)
+
+
+# ------------------------------------------------------------------------------------------------------------------------ schemas
+
+
+@pytest.mark.parametrize("change", ["type", "gone", "more", "order"])
+def test_another_schema_after_a_restart_is_refused(change):
+    bucket, events = bucket_of("A1 B2")
+    bucket.step([events], 0)
+    data = bucket.dump()
+    schema = bucket.schema
+    place = schema.get_field_index("v")
+    changed = {
+        "type": schema.set(place, pa.field("v", pa.float64())),
+        "gone": schema.remove(place),
+        "more": schema.append(pa.field("more", pa.int64())),
+        "order": pa.schema([*(field for field in schema if field.name != "v"), schema.field("v")]),
+    }[change]
+    payload = tuple(names for names in bucket.tasks[0].payload if names[1] in changed.names)
+    tasks = tuple({**task, "payload": payload} for task in bucket.unit.tasks)
+    other = dataclasses.replace(bucket.unit, schema=changed.serialize().to_pybytes(), tasks=tasks)
+    with pytest.raises(SnapshotError, match="another query, or over another schema"):
+        Bucket(other).load(data)
+    metadata = schema.with_metadata({"written by": "another version"})
+    same = Bucket(dataclasses.replace(bucket.unit, schema=metadata.serialize().to_pybytes())).load(data)
+    assert pairs(rows_of(same.step([], seconds(3)), same)) == [(1, 2)]
