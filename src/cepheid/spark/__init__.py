@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cepheid.spark.kafka import kafka_source
+    from cepheid.spark.observation import Listener, why
     from cepheid.spark.recognition import Recognition, on
     from cepheid.spark.replays import replay
     from cepheid.spark.session import find_java, local_session
@@ -20,9 +21,24 @@ if TYPE_CHECKING:
     from cepheid.spark.stream import split
     from cepheid.spark.translation import translated
 
-__all__ = ["Recognition", "find_java", "kafka_source", "local_session", "merge", "on", "register", "replay", "split", "translated"]
+__all__ = [
+    "Listener",
+    "Recognition",
+    "find_java",
+    "kafka_source",
+    "local_session",
+    "merge",
+    "on",
+    "register",
+    "replay",
+    "split",
+    "translated",
+    "why",
+]
 
 _HOMES = {
+    "Listener": "observation",
+    "why": "observation",
     "Recognition": "recognition",
     "on": "recognition",
     "translated": "translation",

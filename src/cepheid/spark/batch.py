@@ -45,6 +45,9 @@ PLACE = "$place"
 SHUFFLE_TASKS, DEFAULT_TASKS = "spark.sql.shuffle.partitions", 200
 """Where the session says how many tasks a shuffle has, and Spark's own number where it says none."""
 
+FIRST_TIME = -(1 << 63)
+"""No timestamp is before this many microseconds."""
+
 INT_BITS = 31
 """Letters of so many bits travel as Spark's int, longer ones as long."""
 
@@ -337,7 +340,7 @@ class Plan:
                 frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
                 ties.append(column_named(PLACE))
             table = slices(kept([self]).select(self.time.alias(TIME)), self.compiled.window, self.tasks)
-            frame, keys = sliced(frame, table, self.tasks), [SLICE]
+            frame, keys = sliced(frame, table, self.tasks, exactly=self.options.buckets is not None), [SLICE]
         else:
             frame = frame.repartition(1)
         return frame.sortWithinPartitions(*map(column_named, [*keys, TIME]), *ties)
@@ -423,6 +426,10 @@ def kept(plans: Sequence[Plan]) -> DataFrame:
         return frame
     printer = first.printer()
     relevant = functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans])
+    if frame.isStreaming:
+        # Never true. A condition that has the event time stays above the watermark: Spark would otherwise move it below, and the watermark
+        # would not see the events that are left out, and stand still where no others come.
+        relevant = relevant | (first.time < F.timestamp_micros(F.lit(FIRST_TIME)))
     return frame.where(relevant | first.time.isNull() if first.options.null_time == "error" else relevant)
 
 

@@ -1,0 +1,425 @@
+"""What a stream does, in numbers and in words: `Listener` for every micro-batch, `why` for when nothing comes out.
+
+Comes in: the progress that Spark reports of a streaming query, with the counts that `stream` observes under the names "cepheid" and
+"cepheid.dropped". Goes out: `figures`, flat and with one meaning each; a readable line of them; and the cause why there are no matches
+(`reason`). All three are functions of plain dicts; `Listener` and `why` only fetch these from Spark, classic or Connect.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import re
+import sys
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from cepheid.engine.inputs import used_types
+from cepheid.errors import InputError, quoted
+from cepheid.spark.recognition import Recognition
+from cepheid.spark.stateful import COUNTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from cepheid.query import Query
+
+Figures = dict[str, Any]
+
+OBSERVED, DROPPED = "cepheid", "cepheid.dropped"
+"""The names under which `stream` observes the counts of the state, and of the events dropped for a NULL."""
+
+RECENT = 100
+"""Micro-batches that a `Listener` keeps; as many as Spark keeps of a query by default."""
+
+FLOWS = ("late", "matches")
+"""Counts of what came and went in a micro-batch: where no bucket was visited, there were none."""
+
+LEVELS = tuple(name for name in COUNTS if name not in {"events", *FLOWS})
+"""Counts of what is there after a micro-batch, in the buckets that it visited: where none was, they are not known."""
+
+AHEAD = dt.timedelta(minutes=1)
+"""A watermark further ahead of the clock than this was moved by a wrong time, not by a clock that is a little fast."""
+
+LOGGER = logging.getLogger("cepheid.spark")
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the figures
+
+
+def figures(progress: Mapping[str, Any]) -> Figures | None:
+    """The figures of one micro-batch, from its progress as Spark reports it; None if no query of ours is in it.
+
+    query: its name, else its id; id; batch; time: when it began (datetime, UTC, as all times here). events: that the source gave; relevant: of
+    these, the ones that came to the state, the others can change nothing; late: of these, too late; null_keys, null_times: relevant events that
+    were dropped for a NULL; matches. waiting, keys, state_bytes: events that wait for the watermark, keys with state and bytes of state, in the
+    buckets that this micro-batch visited; None if it visited none. watermark: that of this micro-batch, None before the first; earliest,
+    greatest: event time of what it read; lag, clock_lag: the watermark behind the greatest event time and behind the clock (timedelta). seconds:
+    how long it took. moved: whether the source moved on.
+    """
+    observed = {name: _row(row) for name, row in (progress.get("observedMetrics") or {}).items()}
+    if OBSERVED not in observed:
+        return None
+    counts, dropped = observed[OBSERVED], observed.get(DROPPED, {})
+    sources = list(progress.get("sources") or ())
+    events = progress.get("numInputRows")
+    times = {name: instant(text) for name, text in (progress.get("eventTime") or {}).items()}
+    started, watermark, greatest = instant(progress.get("timestamp")), times.get("watermark"), times.get("max")
+    durations = progress.get("durationMs") or {}
+    return {
+        "query": progress.get("name") or str(progress.get("id")),
+        "id": str(progress.get("id")),
+        "batch": progress.get("batchId"),
+        "time": started,
+        "events": sum(int(source.get("numInputRows") or 0) for source in sources) if events is None else int(events),
+        "relevant": int(counts.get("events") or 0),
+        **{name: int(counts.get(name) or 0) for name in FLOWS},
+        **{name: int(dropped.get(name) or 0) for name in ("null_keys", "null_times")},
+        **{name: counts.get(name) for name in LEVELS},
+        "watermark": watermark,
+        "earliest": times.get("min"),
+        "greatest": greatest,
+        "lag": greatest - watermark if greatest and watermark else None,
+        "clock_lag": started - watermark if started and watermark else None,
+        "seconds": (durations.get("triggerExecution") or progress.get("batchDuration") or 0) / 1000,
+        "moved": any(source.get("startOffset") != source.get("endOffset") for source in sources),
+    }
+
+
+def _row(row: Any) -> dict[str, Any]:
+    """Observed values: a Row, or in a progress as JSON a dict."""
+    return dict(row.asDict() if hasattr(row, "asDict") else row)
+
+
+def instant(text: str | None) -> dt.datetime | None:
+    """A time of a progress ("2026-01-01T10:00:00.000Z"); None for none, and for the watermark that nothing has moved yet, 1970.
+
+    A year that Python has no dates for is the last moment it has.
+    """
+    if not text:
+        return None
+    if re.match(r"\+?\d{5,}-", text):
+        return dt.datetime.max.replace(tzinfo=dt.UTC)
+    time = dt.datetime.fromisoformat(text)
+    time = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
+    return None if time.timestamp() == 0 else time
+
+
+def line(batch: Figures) -> str:
+    """The figures of a micro-batch as one line."""
+    nulls = "".join(f", {batch[name]:,} with a NULL {what}" for name, what in NULLS.items() if batch[name])
+    parts = [f"{batch['events']:,} events, {batch['relevant']:,} relevant, {batch['late']:,} late{nulls}, {batch['matches']:,} matches"]
+    if batch["waiting"] is not None:
+        parts.append(f"{batch['waiting']:,} wait, {batch['keys']:,} keys, {size(batch['state_bytes'])}")
+    if batch["watermark"] is None:
+        parts.append("no watermark yet")
+    else:
+        lags = {"the greatest event time": batch["lag"], "the clock": batch["clock_lag"]}
+        parts.append(
+            f"watermark {moment(batch['watermark'])}" + "".join(f", {apart(lag)} {what}" for what, lag in lags.items() if lag is not None)
+        )
+    parts.append(f"{batch['seconds']:.3g} s")
+    return f"cepheid {batch['query']} #{batch['batch']}: {'; '.join(parts)}"
+
+
+NULLS = {"null_keys": "key", "null_times": "time"}
+
+
+def moment(time: dt.datetime) -> str:
+    """A time as text, in UTC, to the second unless it has parts of one."""
+    return time.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "milliseconds" if time.microsecond else "seconds")
+
+
+def span(length: dt.timedelta) -> str:
+    """A length of time as text, in the unit that fits."""
+    seconds = abs(length.total_seconds())
+    for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{_short(seconds / unit)} {name}"
+    return f"{_short(seconds)} s"
+
+
+def apart(lag: dt.timedelta) -> str:
+    """How far the watermark is behind something, or ahead of it."""
+    return f"{span(lag)} {'behind' if lag >= dt.timedelta(0) else 'ahead of'}"
+
+
+def size(count: int) -> str:
+    """Bytes as text."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{_short(count / unit)} {name}"
+    return f"{count} bytes"
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the reason
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known when someone asks why nothing comes out.
+
+    batches: the figures of the last micro-batches, at least one, oldest first. active: whether the query runs. asked: what its queries ask for.
+    """
+
+    batches: Sequence[Figures]
+    active: bool = True
+    asked: str = ""
+
+    @property
+    def since(self) -> Sequence[Figures]:
+        """The micro-batches after the last one with matches; all, if none had any."""
+        last = max((number for number, batch in enumerate(self.batches) if batch["matches"]), default=-1)
+        return self.batches[last + 1 :]
+
+    def total(self, name: str) -> int:
+        """A count over the micro-batches without matches."""
+        return sum(batch[name] for batch in self.since)
+
+    def last(self, name: str) -> Any:
+        """The last figure that is known."""
+        return next((batch[name] for batch in reversed(self.batches) if batch[name] is not None), None)
+
+    def times(self, name: str) -> list[dt.datetime]:
+        """What is known of a time, over the micro-batches without matches."""
+        return [batch[name] for batch in self.since if batch[name] is not None]
+
+    @property
+    def where(self) -> str:
+        """Which micro-batches are spoken of."""
+        first, last = self.since[0]["batch"], self.since[-1]["batch"]
+        return f"in micro-batch {first}" if first == last else f"in the micro-batches {first} to {last}"
+
+    @property
+    def late(self) -> str:
+        """By how much events were late, as far as it is known."""
+        behind = [each["watermark"] - each["earliest"] for each in self.since if each["late"] and each["watermark"] and each["earliest"]]
+        return f" by up to {span(max(behind))}" if behind and max(behind) > dt.timedelta(0) else ""
+
+
+def given(now: Situation) -> str | None:
+    """The last micro-batch gave matches."""
+    if now.since:
+        return None
+    batch = now.batches[-1]
+    text = (
+        f"matches are coming out: {batch['matches']:,} in micro-batch {batch['batch']}, the last. Where none arrive, look at what stands after"
+        " q.on: a where() that leaves none, or a stateful operator (a window, dropDuplicatesWithinWatermark) that itself waits for the watermark."
+    )
+    return f"{text} {_waiting(now)}" if now.last("waiting") else text
+
+
+def all_late(now: Situation) -> str | None:
+    """What was relevant came too late, since some micro-batch."""
+    last = max((number for number, batch in enumerate(now.since) if batch["relevant"] > batch["late"]), default=-1)
+    tail = Situation(now.since[last + 1 :])
+    late = tail.total("late")
+    if not late:
+        return None
+    watermark, lag, greatest = now.last("watermark"), now.last("clock_lag"), max(tail.times("greatest"), default=None)
+    text = (
+        f"all relevant events {tail.where} are too late: {late:,} came, each at or before the watermark {_shown(watermark)}{tail.late}."
+        " A larger lateness= would have taken them; late=True gives them back."
+    )
+    if lag is not None and lag < -AHEAD:
+        text += f" The watermark is {span(lag)} ahead of the clock: {WRONG_TIME}"
+    elif watermark is not None and greatest is not None and greatest < watermark:
+        text += f" No event of any kind was after it, the last at {moment(greatest)}: if that is the right time, {WRONG_TIME}"
+    return text
+
+
+WRONG_TIME = (
+    "an event with a wrong time, later than all others, has moved it, and a watermark never goes back. Leave out such events before q.on"
+    ' (stream.where("ts < current_timestamp() + interval 1 hour")), and start with a new checkpoint.'
+)
+
+
+def _waiting(now: Situation) -> str:
+    watermark = now.last("watermark")
+    place = "not there yet" if watermark is None else f"at {moment(watermark)}"
+    text = (
+        f"{now.last('waiting'):,} or more events wait for the watermark, which is {place}."
+        " An event counts when the watermark has passed it, and only later events move it: it is the greatest time so far minus the lateness."
+    )
+    if now.active:
+        return text
+    return (
+        f"{text} The query has stopped, and what waits is kept in its checkpoint: the next run goes on with it, when it reads later events."
+    )
+
+
+def held(now: Situation) -> str | None:
+    """Events wait in the reorder buffer."""
+    if not now.last("waiting"):
+        return None
+    text = _waiting(now)
+    if not now.active:
+        return text
+    if not now.since[-1]["events"]:
+        return f"{text} No events came in the last micro-batch: an idle source holds the watermark where it is."
+    lagging = [batch["lag"] for batch in now.since if batch["lag"] is not None]
+    if len(lagging) > 1 and len({batch["watermark"] for batch in now.since if batch["lag"] is not None}) == 1:
+        return (
+            f"{text} It stood still {now.where}, though events came, up to {span(max(lagging))} after it. With several sources (merge) the slowest"
+            " one counts; if one of them is idle, nothing is decided."
+        )
+    return text
+
+
+def no_events(now: Situation) -> str | None:
+    """The source gave nothing."""
+    if now.total("events"):
+        return None
+    if any(batch["moved"] for batch in now.since):
+        return (
+            f"no events came {now.where}, though the source moved on: its new files or messages are empty, or Spark left out all of their rows while"
+            f" reading, because no row can be relevant.{now.asked}"
+        )
+    return f"no events came {now.where}: the source has nothing new. Look at its path or topic, and at where it starts to read."
+
+
+def null(now: Situation) -> str | None:
+    """What was relevant was dropped for a NULL."""
+    dropped = {what: now.total(name) for name, what in NULLS.items() if now.total(name)}
+    if now.total("relevant") or not dropped:
+        return None
+    counts = " and ".join(f"{count:,} for a NULL {what}" for what, count in dropped.items())
+    return (
+        f"all relevant events {now.where} were dropped: {counts}. A column that from_json or a cast could not read is NULL;"
+        ' null_keys="group" takes NULL as a key like any other.'
+    )
+
+
+def irrelevant(now: Situation) -> str | None:
+    """No event could change anything."""
+    if now.total("relevant"):
+        return None
+    return (
+        f"{now.total('events'):,} events came {now.where}, and none is relevant: each has another type than the query asks for, or does not"
+        f" pass its FILTER. Names of types are compared letter by letter, upper and lower case apart.{now.asked}"
+    )
+
+
+def incomplete(now: Situation) -> str:
+    """Everything was read, and nothing is complete."""
+    keys, watermark = now.last("keys"), now.last("watermark")
+    held_by = "" if not keys else f" {keys:,} or more keys have events that a match may still begin with."
+    return (
+        f"{now.total('relevant'):,} relevant events came {now.where}, all up to the watermark {_shown(watermark)} are decided, without a match."
+        f"{held_by} All events of a match have one key (PARTITION BY) and lie within the window; a NOT FOLLOWED BY is decided when the watermark has"
+        f" passed its deadline. Run the query over the same events as a table to see.{now.asked}"
+    )
+
+
+CAUSES: tuple[Callable[[Situation], str | None], ...] = (given, all_late, held, no_events, null, irrelevant, incomplete)
+"""The causes, the one that stands first is told."""
+
+
+def _shown(time: dt.datetime | None) -> str:
+    return "(none yet)" if time is None else moment(time)
+
+
+def reason(batches: Iterable[Figures], *, active: bool = True, asked: str = "") -> str:
+    """Why there are no matches, as text, from the figures of a query's last micro-batches (oldest first).
+
+    active: whether the query runs. asked: a sentence about what its queries ask for.
+    """
+    now = Situation(tuple(batches), active, f" {asked}" if asked else "")
+    if not now.batches:
+        return (
+            f"no micro-batch with a q.on in it has been run: {'the source has given nothing yet' if active else 'the query stopped before'}."
+            f" Spark starts a micro-batch when there is data."
+        )
+    cause, told = next((cause, text) for cause, text in ((cause, cause(now)) for cause in CAUSES) if text is not None)
+    late, relevant = (now.total(name) for name in ("late", "relevant"))
+    if late and cause is not all_late:
+        told += f" Besides, {late:,} of {relevant:,} relevant events {now.where} were too late{now.late}."
+    last = max((batch["batch"] for batch in now.batches if batch["matches"]), default=None)
+    return told if last is None or not now.since else f"{told} The last matches came in micro-batch {last}."
+
+
+def why(query: StreamingQuery, asked: Query | Recognition | None = None) -> str:
+    """Why nothing comes out of a streaming query, as text: from the progress of its last micro-batches, by Spark's own account.
+
+    query: what `writeStream.start` gave; it may run or have stopped. asked: the query, or what `on` gave, whose event types are then named. Tells the
+    first that holds of: the query failed; matches do come; all events are late; events wait for the watermark; no events come; all are dropped
+    for a NULL; none is relevant; no match is complete. Asks Spark for the progress it keeps (spark.sql.streaming.numRecentProgressUpdates).
+    """
+    error = query.exception()
+    if error is not None:
+        return f"the query has stopped with an error: {str(error).strip().splitlines()[0]}"
+    batches = [batch for batch in map(figures, query.recentProgress) if batch is not None]
+    return reason(batches, active=query.isActive, asked=asked_for(asked))
+
+
+def asked_for(asked: Query | Recognition | None) -> str:
+    """The event types that queries ask for, as a sentence."""
+    if asked is None:
+        return ""
+    queries = asked.queries if isinstance(asked, Recognition) else (asked,)
+    types = sorted(frozenset().union(*(used_types(query.tree) for query in queries)))
+    return f"Asked for: {quoted(types)}." if types else "Asked for: events of any type."
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the listener
+
+
+class Listener(StreamingQueryListener):
+    """Tells what each micro-batch of each stream with a `q.on` did: `spark.streams.addListener(cepheid.spark.Listener())`.
+
+    to: "print" a line, send it to the "logger" `cepheid.spark` (level INFO), or a function that is called with the figures (a dict, see `figures`).
+    keep: how many micro-batches `recent` has. One listener serves all queries of a session, also through Spark Connect; queries of others are
+    passed over. Whatever goes wrong in it is logged, and never touches the stream. Raises InputError for other values.
+    """
+
+    def __init__(self, *, to: str | Callable[[Figures], object] = "print", keep: int = RECENT) -> None:
+        if not callable(to) and to not in WAYS:
+            raise InputError(f"to={to!r} is no way to tell", help=f"one of {', '.join(map(repr, WAYS))}, or a function that takes a dict")
+        if keep < 1:
+            raise InputError(f"keep={keep} is not a number of micro-batches", help="give a number from 1 on")
+        self._tell = to if callable(to) else WAYS[to]
+        self._recent: deque[Figures] = deque(maxlen=keep)
+
+    @property
+    def recent(self) -> list[Figures]:
+        """The figures of the last micro-batches, of all queries, oldest first: dicts as `figures` describes them."""
+        return list(self._recent)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing is told: a micro-batch will."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """Called for each micro-batch."""
+        try:
+            batch = figures(event.progress)
+            if batch is not None:
+                self._recent.append(batch)
+                self._tell(batch)
+        except Exception:
+            LOGGER.exception("the progress of a micro-batch cannot be told")
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing is told: whoever waits for the query has its error."""
+
+
+def _print(batch: Figures) -> None:
+    sys.stdout.write(f"{line(batch)}\n")
+    sys.stdout.flush()
+
+
+def _log(batch: Figures) -> None:
+    LOGGER.info("%s", line(batch))
+
+
+WAYS: Mapping[str, Callable[[Figures], object]] = {"print": _print, "logger": _log}
+"""Where a `Listener` tells what."""
