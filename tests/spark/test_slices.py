@@ -224,7 +224,7 @@ def test_the_table_of_slices_has_the_type_of_time(kind):
 
 
 def test_the_number_of_slices_follows_the_tasks():
-    assert [slices.slice_count(tasks) for tasks in (2, 64, 200, 1000)] == [8, 256, 256, 1000]
+    assert [slices.slice_count(tasks) for tasks in (2, 64, 200, 1000)] == [8, 256, 512, 512]
 
 
 REFUSED = {
@@ -310,6 +310,24 @@ def test_times_of_all_types(spark, small, kind):
         count, once, again = slices_of(query, shuffled, buckets=4)
         assert count == 16
         assert 0 < again < once / 10
+
+
+def test_many_tasks_are_put_together(spark, small):
+    """Spark's own number of tasks for a shuffle, 200, is far too many for some thousand events."""
+    events = events_at(pa.array(range(3000), pa.int64()))
+    query = cepheid.query("SELECT * WHERE A AS x ; B+ AS y ; C AS z FILTER x[v = 2.5] WITHIN 9")
+    settings = {"spark.sql.shuffle.partitions": "200", "spark.sql.adaptive.enabled": "true"}
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        found = frame_of(spark, events).transform(query.on())
+        tasks = found.select(F.spark_partition_id()).distinct().count()
+        assert rows([found.toArrow()]) == rows([query.run(events).to_arrow(events=True)])
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    assert tasks <= 4
 
 
 def test_descending_times_strategies_and_measures(spark, small):

@@ -35,17 +35,20 @@ Array = np.ndarray[Any, Any]
 SLICES_PER_TASK = 4
 """Slices for each task of the shuffle: busy times are then spread over the tasks."""
 
-MOST_SLICES = 256
-"""More slices than this only where there are more tasks: each event is compared with each slice, which takes some nanoseconds."""
+MOST_SLICES = 512
+"""Each event is compared with each slice, which takes some nanoseconds."""
 
-LEAST_EVENTS = 10_000
+FEW_TASKS = 16
+"""Up to so many tasks, slices are dealt to them in turn, and an empty one does no harm; more are Spark's to fill and to put together."""
+
+LEAST_EVENTS = 20_000
 """Events that a slice has at least, its overlap not counted."""
 
 EVENTS_PER_OVERLAP = 2
 """A slice has at least so many times the events of its overlap: what is read twice is bounded, whatever the window."""
 
 SAMPLED = 0.02
-"""The share of events that the quantiles are made of, by chance: 200 of the LEAST_EVENTS."""
+"""The share of events that the quantiles are made of, by chance: 400 of the LEAST_EVENTS."""
 
 RANKS_PER_SLICE = 20
 """How exact the quantiles are: one in so many of a slice's events may be on the other side of its cut."""
@@ -73,7 +76,7 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
 
 def slice_count(tasks: int) -> int:
     """How many slices there are at most for so many tasks."""
-    return max(tasks, min(SLICES_PER_TASK * tasks, MOST_SLICES))
+    return min(SLICES_PER_TASK * tasks, MOST_SLICES)
 
 
 # --------------------------------------------------------------------------------------------------------------------- where to cut
@@ -143,10 +146,11 @@ def slices(times: DataFrame, window: int, tasks: int) -> DataFrame:
     return row.mapInArrow(functools.partial(cut, window, math.ceil(LEAST_EVENTS * SAMPLED)), spark_types.StructType(fields))
 
 
-def sliced(events: DataFrame, table: DataFrame, tasks: int) -> DataFrame:
+def sliced(events: DataFrame, table: DataFrame, tasks: int, *, exactly: bool) -> DataFrame:
     """The events, each once for every slice that it is in or in whose overlap it is, a slice in one task; adds SLICE and OWN.
 
-    events: with the column TIME; those without a time go to the first slice, where the task finds them. table: of `slices`.
+    events: with the column TIME; those without a time go to the first slice, where the task finds them. table: of `slices`. exactly: there are
+    to be so many tasks, else Spark may put small ones together.
     """
     time = column_named(TIME)
     inside = time.between(column_named(OPENS), column_named(LAST))
@@ -155,4 +159,5 @@ def sliced(events: DataFrame, table: DataFrame, tasks: int) -> DataFrame:
     joined = events.join(F.broadcast(table), inside).select(
         *map(column_named, events.columns), column_named(SLICE), (time >= column_named(START)).alias(OWN)
     )
-    return joined.repartitionById(tasks, column_named(SLICE))
+    number = column_named(SLICE)
+    return joined.repartitionById(tasks, number) if exactly or tasks <= FEW_TASKS else joined.repartition(number)
