@@ -76,7 +76,7 @@ def test_a_watermark_that_never_advances_holds_absences_back():
     assert (step.rows, step.counts["waiting"], step.deadline) == ([], 0, seconds(6))
     for _ in range(3):
         assert bucket.step([], seconds(3)).rows == []
-    assert len(bucket.step([], seconds(8)).rows) == 2
+    assert len(rows_of(bucket.step([], seconds(8)), bucket)) == 2
 
 
 # ------------------------------------------------------------------------------------------------------------------------ the future
@@ -108,6 +108,14 @@ def test_a_time_that_no_date_can_have_is_an_error():
         with pytest.raises(InputError, match=r"1 events of a micro-batch have a time in `ts` after the year 9999") as caught:
             list(pack("ts", iter(table.to_batches())))
         assert "milliseconds" in str(caught.value)
+
+
+def test_a_watermark_after_all_dates_is_an_error():
+    """An event without a key, or of no type of the query, has moved it: it never comes to the state."""
+    bucket, events = bucket_of("A1 B2")
+    bucket.step([events], LAST_TIME // 1000 - 1)
+    with pytest.raises(InputError, match=r"the watermark is after the year 9999: .* `ts`"):
+        bucket.step([], LAST_TIME // 1000 + 1)
 
 
 def test_events_before_the_first_watermark_are_late():

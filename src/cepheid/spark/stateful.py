@@ -22,9 +22,9 @@ from cepheid.engine import state
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
-from cepheid.errors import LimitError
+from cepheid.errors import InputError, LimitError
 from cepheid.logical.canonical import canonical
-from cepheid.spark.packing import blobs, merged, one_chunk, steps
+from cepheid.spark.packing import LAST_TIME, blobs, merged, one_chunk, steps
 from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ class Unit:
 class Step:
     """What one visit of a bucket gives.
 
-    rows: blobs of rows, each with the time (microseconds) at which the first of them is decided. late: blob of the late events' rows, None if they are not asked for, or none came.
-    counts: see `COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked at again, None: never.
+    rows: blobs of rows, each with the time (microseconds) at which the first of them is decided. late: blob of the late events' rows, None if
+    they are not asked for, or none came. counts: see `COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked
+    at again, None: never.
     """
 
     rows: list[tuple[int, bytes]] = field(default_factory=list)
@@ -111,8 +112,16 @@ class Bucket:
     # ------------------------------------------------------------------------------------------------------------------- running
 
     def step(self, tables: Sequence[pa.Table], watermark: int) -> Step:
-        """Take events, and decide what the watermark (milliseconds) allows. O(events log events), and the kernels' time."""
+        """Take events, and decide what the watermark (milliseconds) allows; raises InputError past LAST_TIME.
+
+        O(events log events), and the kernels' time.
+        """
         now = watermark * MICROS + 1
+        if now > LAST_TIME:
+            raise InputError(
+                f"the watermark is after the year 9999: an event that is in no match has such a time in `{self.tasks[0].time_name}`",
+                help="were milliseconds taken for seconds? Leave these events out before, and start in a new checkpoint",
+            )
         self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
         rows, times = self.read(tables, now)
         rows = self._dated(rows, times)
@@ -192,7 +201,7 @@ class Bucket:
         """Forget the keys in which nothing can go on in any query, and the events that no match can show."""
         idle = self.partitions.live
         for query_state in self.states:
-            idle = np.intersect1d(idle, query_state.expire(now))
+            idle = np.intersect1d(idle, query_state.expire(now), assume_unique=True)
             query_state.compact(now, at_once=True)
         self.empty = self.forgets and len(idle) == len(self.partitions) and not len(self.order.times)
         if self.forgets and self.partitions.keys and len(idle):
