@@ -69,6 +69,7 @@ def output_of(queries, tasks):
         fields += [TIMED.field(name) for name in layout.keys]
         fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())] if task["index"] else []
         fields += [pa.field("start_time", TIMED.field("ts").type), pa.field("end_time", TIMED.field("ts").type), *layout.measure_columns]
+        fields += [pa.field("decided_time", TIMED.field("ts").type)]
         fields += [pa.field(name, pa.list_(event)) for name in layout.variables]
     return pa.schema(list({field.name: field for field in fields}.values()))
 
@@ -149,9 +150,13 @@ def streamed(unit, events, output, chance, *, count=1, lateness=3000, restart=0.
             held = state if isinstance(state, Bucket) else Bucket(unit) if state is None else Bucket(unit).load(state)
             step = held.step(blobs.get(bucket, []), watermark)
             assert step.counts["late"] == 0
-            for decided, blob in step.rows:
-                assert decided_until < decided <= watermark * 1000, "a row at or below the watermark before fails the stream"
-                rows += unpack(output, pa.array([blob], pa.binary())).to_pylist()[0]
+            for moment, blob in step.rows:
+                new = unpack(output, pa.array([blob], pa.binary())).to_pylist()[0]
+                decided = [int(row.pop("decided_time").timestamp() * 1000) * 1000 for row in new]
+                assert moment == decided[0] == min(decided)
+                assert decided_until < moment, "a row at or below the watermark before fails the stream"
+                assert max(decided) <= watermark * 1000
+                rows += new
             states[bucket] = (step.deadline, None if held.empty else held.dump() if chance.random() < restart else held)
         decided_until = watermark * 1000
     return rows, states
@@ -278,6 +283,7 @@ def test_events_at_the_watermark_are_late_and_given_back():
     assert step.counts["late"] == 2
     rows = unpack(output, pa.array([step.late], pa.binary())).to_pylist()[0]
     assert [row["late"]["row"] for row in rows] == [0, 1]
+    assert all(row["decided_time"].timestamp() * 1000 == pytest.approx(seconds(6)) for row in rows)
     assert all(row["x"] is None and row["k"] is None for row in rows)
 
 

@@ -4,8 +4,9 @@
 
 Comes in: queries, options and a streaming DataFrame. Goes out: a DataFrame of matches, in append mode, with the column `decided_time` as its event
 time. Spark has no stateful operator over Arrow batches, and row by row costs more than recognition: so the events of many keys travel as one blob
-(`packing`), the keys of a bucket live in one state value (`stateful`), and matches leave as blobs, one per decided time, which a column
-expression takes apart: that, and nothing after it in Python, keeps the watermark for stateful operators below.
+(`packing`), the keys of a bucket live in one state value (`stateful`), and matches leave as blobs, which a column expression takes apart. The
+column with their event times is not the one that the stateful operator gave (that one has a time per blob), but it is marked as Spark marks event
+times, and no time in it is before the watermark: so stateful operators below go by it.
 
 Everything that can be wrong is found when `q.on` is applied, before the stream starts; what only the data or the checkpoint can tell stops the
 stream with an error that `translation.translated` gives its class back.
@@ -32,7 +33,7 @@ from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
 from cepheid.spark.packing import BLOB, BUCKET, pack, unpack
 from cepheid.spark.several import arrow_schema
-from cepheid.spark.stateful import COUNTS, Bucket, Unit
+from cepheid.spark.stateful import COUNTS, DECIDED, Bucket, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,8 +53,8 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 BUCKETS_PER_PARTITION = 4
 """Buckets of keys for each shuffle partition, unless buckets= says otherwise: enough to spread evenly, few enough to be large."""
 
-DECIDED = "decided_time"
-"""The event time of the output."""
+MOMENT = "moment"
+"""The event time of a blob: the least one of its matches."""
 
 LATE = "late"
 """The column of an event that came too late, where these are asked for."""
@@ -95,14 +96,14 @@ class StreamPlan:
     def run(self) -> DataFrame:
         """The DataFrame of matches."""
         prepared = self.prepared()
-        unit = self.several.unit(prepared, output=self.output(decided=False), late=self.options.late)
+        unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
         packed = prepared.mapInArrow(functools.partial(pack, self.first.compiled.layout.time or ""), f"`{BUCKET}` int, {BLOB} binary")
         rows = packed.groupBy(BUCKET).transformWithState(
-            Recognize(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=DECIDED
+            Recognize(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
         )
         counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS))
         matches = F.explode(self._unpacked(BLOB))
-        shown = counted.where(F.col(BLOB).isNotNull()).select(DECIDED, matches.alias("match"))
+        shown = counted.where(F.col(BLOB).isNotNull()).select(matches.alias("match"))
         rows = shown.select(*(self._output_column(field.name) for field in self.output()))
         since = self.first.since
         if since is None:
@@ -112,16 +113,23 @@ class StreamPlan:
 
     def _unpacked(self, blob: str) -> Column:
         """The matches of a blob: an array of structs."""
-        schema = arrow_schema(self.output(decided=False))
+        schema = arrow_schema(self.output())
 
         def matches(blobs: pa.Array) -> pa.Array:
             return unpack(schema, blobs)
 
-        decorate = arrow_udf(spark_types.ArrayType(self.output(decided=False)))  # type: ignore[call-overload]  # as in `columns`
+        decorate = arrow_udf(spark_types.ArrayType(self.output()))  # type: ignore[call-overload]  # as in `columns`
         return cast("Column", decorate(matches)(blob))
 
     def _output_column(self, name: str) -> Column:
-        return F.col(DECIDED) if name == DECIDED else F.col("match").getField(name).alias(name)
+        column = F.col("match").getField(name)
+        return column.alias(name, metadata={WATERMARK: self.watermark}) if name == DECIDED else column.alias(name)
+
+    @property
+    def watermark(self) -> int:
+        """How far the watermark is behind the greatest event time, in milliseconds."""
+        source = self.first.source
+        return int(source.frame.schema[source.names[self.first.compiled.layout.time or ""]].metadata[WATERMARK])
 
     def prepared(self) -> DataFrame:
         """The events as they travel, with their buckets."""
@@ -145,12 +153,11 @@ class StreamPlan:
 
     # ---------------------------------------------------------------------------------------------------------------- what comes out
 
-    def output(self, *, decided: bool = True) -> spark_types.StructType:
+    def output(self) -> spark_types.StructType:
         """The columns of the output, in Spark's types."""
         fields = list(self.several.output())
-        if decided:
-            place = [field.name for field in fields].index("end_time") + 1
-            fields.insert(place, spark_types.StructField(DECIDED, spark_types.TimestampType()))
+        place = [field.name for field in fields].index("end_time") + 1
+        fields.insert(place, spark_types.StructField(DECIDED, spark_types.TimestampType()))
         if self.options.late:
             event = [spark_types.StructField(name, self.first.source.fields[name]) for name in self.first.attributes]
             fields.append(spark_types.StructField(LATE, spark_types.StructType(event)))
@@ -161,7 +168,6 @@ class StreamPlan:
     def describe(self) -> str:
         """The plan as text."""
         compiled, options = self.first.compiled, self.options
-        watermark = self.first.source.frame.schema[self.first.source.names[compiled.layout.time or ""]].metadata.get(WATERMARK)
         ties = [*(["the stream's place in FROM"] if self.first.source.rank else []), *(f"`{name}`" for name in options.order)]
         keys = ", ".join(compiled.keys)
         lines = {
@@ -174,7 +180,7 @@ class StreamPlan:
             "tasks": "buckets spread over the shuffle partitions" if keys else "one runs the automaton; predicates and packing run in all",
             "order": ", ".join(["time", *ties, "then the order of arrival"])
             + ("" if ties else ": a restart may read events of one key and time in another order; order= names what decides"),
-            "late": f"events at or before the watermark (greatest time of the micro-batches before - {watermark} ms) are counted"
+            "late": f"events at or before the watermark (greatest time of the micro-batches before - {self.watermark} ms) are counted"
             + (" and given back" if options.late else ", late=True gives them back"),
             "decided": "a match is given when the watermark has passed its end, with that as its event time (decided_time)",
             "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
@@ -199,7 +205,7 @@ def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 STEP = spark_types.StructType(
     [
-        spark_types.StructField(DECIDED, spark_types.TimestampType()),
+        spark_types.StructField(MOMENT, spark_types.TimestampType()),
         spark_types.StructField(BLOB, spark_types.BinaryType()),
         *(spark_types.StructField(name, spark_types.LongType()) for name in COUNTS),
     ]
@@ -248,11 +254,11 @@ class Recognize(StatefulProcessor):
             data = bucket.dump()
             size = len(data)
             self.state.update((data,))
-        for decided, blob in step.rows:
-            yield Row(**{DECIDED: EPOCH + dt.timedelta(microseconds=decided), BLOB: blob, **NO_COUNTS})
+        for moment, blob in step.rows:
+            yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **NO_COUNTS})
         # Never at or below the watermark: such a row would be an error.
         now = EPOCH + dt.timedelta(milliseconds=watermark + 1)
-        yield Row(**{DECIDED: now, BLOB: step.late, **step.counts, "state_bytes": size})
+        yield Row(**{MOMENT: now, BLOB: step.late, **step.counts, "state_bytes": size})
 
     def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
         """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""

@@ -1,0 +1,249 @@
+"""Spark streams against their own floor: `q.on` beside the same pipeline with an empty engine, with few and with many keys, one query and many.
+
+    python benchmarks/bench_spark_stream.py [--rows N] [--batches N] [--minutes M] [--only NAME]
+
+Events of five types, of which A, B and C are a fifth together, in Parquet files, one per micro-batch of N rows. The empty engine gets the same blobs,
+reads them, and keeps and gives nothing. Figures are medians over micro-batches, without the first ones, from Spark's own progress; engine and floor
+run one after the other in one session.
+
+throughput   events per second at 1, 1,000 and 100,000 keys, and their ratio to the empty engine (bar 0.7)
+overhead     milliseconds per micro-batch of 1,000 rows, over a pipeline without state (bar 500)
+queries      100 queries over one stream, beside one query
+steady       state and memory over M minutes of micro-batches (default 0: not measured)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Row
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
+
+import cepheid
+import circumstances
+from cepheid.spark import local_session, on, stream
+from cepheid.spark.packing import BLOB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+SHARE = 0.7
+"""Least share of the empty engine's throughput."""
+
+OVERHEAD = 500
+"""Most milliseconds per micro-batch over a pipeline without state."""
+
+WARMING = 3
+"""First micro-batches, which do not count."""
+
+DDL = "ts timestamp, type string, k long, v double"
+KEYS = {1: "50 milliseconds", 1_000: "50 seconds", 100_000: "20 minutes"}
+"""Windows in which a key has about ten events that matter: an event comes each millisecond."""
+
+
+class Empty(stream.Recognize):
+    """The stateful operator without an engine: reads what comes, keeps as good as nothing, gives its counts alone."""
+
+    def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:  # noqa: ARG002 - as the real one
+        self.state.get()
+        self.state.update((b"nothing",))
+        events = sum(table.num_rows for table in tables)
+        counts = dict.fromkeys(stream.COUNTS, 0) | {"events": events}
+        yield Row(**{stream.MOMENT: stream.EPOCH.replace(year=2200), BLOB: None, **counts})
+
+
+def write_events(folder: Path, *, rows: int, batches: int, keys: int) -> None:
+    """One file per micro-batch; an event each millisecond; A, B and C are a fifth of all."""
+    rng = np.random.default_rng(5)
+    folder.mkdir()
+    names = pa.array(["A", "B", "C", "X", "Y"])
+    for number in range(batches):
+        kinds = names.take(pa.array(rng.choice(5, rows, p=[1 / 15, 1 / 15, 1 / 15, 0.4, 0.4])))
+        times = pa.array((number * rows + np.arange(rows)) * 1_000 + 1_700_000_000_000_000, pa.timestamp("us", "UTC"))
+        table = pa.table({"ts": times, "type": kinds, "k": rng.integers(0, keys, rows), "v": rng.random(rows)})
+        path = folder / f"{number:06}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + number,) * 2)
+
+
+def progress(spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame], **trigger: Any) -> list[dict[str, Any]]:
+    """Run a pipeline over the files of a folder; Spark's progress of each micro-batch that read something."""
+    frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    checkpoint = tempfile.mkdtemp()
+    seen: list[dict[str, Any]] = []
+    query = (
+        made(frame)
+        .writeStream.format("noop")
+        .option("checkpointLocation", checkpoint)
+        .trigger(**(trigger or {"availableNow": True}))
+        .start()
+    )
+    last = -1
+    while query.isActive:
+        query.awaitTermination(1)
+        for each in query.recentProgress:
+            if each["batchId"] > last:
+                last = each["batchId"]
+                seen.append(each)
+        if trigger and len(seen) >= len(list(folder.iterdir())):
+            query.stop()
+    if error := query.exception():
+        raise error
+    shutil.rmtree(checkpoint)
+    return [each for each in seen if each["numInputRows"]]
+
+
+def milliseconds(seen: list[dict[str, Any]]) -> float:
+    """Median duration of a micro-batch."""
+    return statistics.median(each["durationMs"]["triggerExecution"] for each in seen[WARMING:])
+
+
+def query_of(window: str) -> cepheid.Query:
+    """The query of all figures."""
+    return cepheid.query(f"SELECT * WHERE A AS x ; B AS y ; C AS z PARTITION BY k WITHIN {window}")
+
+
+def emptied(made: Callable[[], DataFrame]) -> DataFrame:
+    """What a function makes, with the empty engine in the place of ours."""
+    ours = stream.Recognize
+    stream.Recognize = Empty  # type: ignore[misc]  # for the length of one plan
+    try:
+        return made()
+    finally:
+        stream.Recognize = ours  # type: ignore[misc]
+
+
+def throughput(spark: SparkSession, folder: Path, rows: int, batches: int) -> list[dict[str, Any]]:
+    """Engine and floor, for each number of keys."""
+    figures = []
+    for keys, window in KEYS.items():
+        files = folder / f"keys-{keys}"
+        write_events(files, rows=rows, batches=batches, keys=keys)
+        recognize = query_of(window).on(lateness="1 second")
+        floor = milliseconds(progress(spark, files, lambda frame, r=recognize: emptied(lambda: frame.transform(r))))
+        seen = progress(spark, files, lambda frame, r=recognize: frame.transform(r))
+        ours = milliseconds(seen)
+        counts = [each["observedMetrics"]["cepheid"] for each in seen]
+        figures.append(
+            {
+                "keys": keys,
+                "window": window,
+                "floor_ms": floor,
+                "ms": ours,
+                "events_per_second": round(rows / ours * 1000),
+                "share": round(floor / ours, 3),
+                "matches": sum(count["matches"] or 0 for count in counts),
+                "state_bytes": counts[-1]["state_bytes"],
+            }
+        )
+        print(figures[-1], flush=True)
+    return figures
+
+
+def overhead(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Small micro-batches beside a pipeline without state."""
+    files = folder / "small"
+    write_events(files, rows=1_000, batches=25, keys=100)
+    stateless = milliseconds(progress(spark, files, lambda frame: frame.where(F.col("type").isin("A", "B", "C")).select("ts", "k")))
+    ours = milliseconds(progress(spark, files, lambda frame: frame.transform(query_of("50 seconds").on(lateness="1 second"))))
+    figures = {"rows": 1_000, "stateless_ms": stateless, "ms": ours, "overhead_ms": round(ours - stateless)}
+    print(figures, flush=True)
+    return figures
+
+
+def queries(spark: SparkSession, folder: Path, rows: int, batches: int) -> dict[str, Any]:
+    """One query and a hundred over one stream of 1,000 keys."""
+    files = folder / "keys-1000"
+    if not files.exists():
+        write_events(files, rows=rows, batches=batches, keys=1_000)
+    many = {
+        f"q{number}": cepheid.query(
+            f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x[v < {number % 10 / 10 + 0.1}] AND z[v > {number // 10 / 10}]"
+            " PARTITION BY k WITHIN 50 seconds"
+        )
+        for number in range(100)
+    }
+    one = milliseconds(progress(spark, files, lambda frame: frame.transform(many["q0"].on(lateness="1 second"))))
+    hundred = milliseconds(progress(spark, files, lambda frame: frame.transform(on(many, lateness="1 second"))))
+    figures = {"queries": 100, "one_ms": one, "ms": hundred, "times_one": round(hundred / one, 2)}
+    print(figures, flush=True)
+    return figures
+
+
+def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
+    """State and memory of a stream that runs for some minutes, one micro-batch of 10,000 events per second or so."""
+    files = folder / "steady"
+    write_events(files, rows=10_000, batches=max(10, int(minutes * 60)), keys=1_000)
+    memory: list[float] = []
+
+    def sampled(frame: DataFrame) -> DataFrame:
+        return frame.transform(query_of("50 seconds").on(lateness="1 second"))
+
+    started = time.perf_counter()
+    seen = progress(spark, files, sampled, processingTime="1 second")
+    memory.append(_resident())
+    state = [each["observedMetrics"]["cepheid"]["state_bytes"] or 0 for each in seen]
+    took = [each["durationMs"]["triggerExecution"] for each in seen]
+    tenth = max(1, len(seen) // 10)
+    figures = {
+        "minutes": round((time.perf_counter() - started) / 60, 1),
+        "micro_batches": len(seen),
+        "events": sum(each["numInputRows"] for each in seen),
+        "state_bytes": [statistics.median(state[start : start + tenth]) for start in range(0, len(seen), tenth)],
+        "ms": [statistics.median(took[start : start + tenth]) for start in range(0, len(seen), tenth)],
+    }
+    print(figures, flush=True)
+    return figures
+
+
+def _resident() -> float:
+    """Mebibytes of this process and its children."""
+    total = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        except OSError:
+            continue
+        if fields.get("Name", "").strip() in {"java", "python", "python3"}:
+            total += int(fields.get("VmRSS", "0 kB").split()[0])
+    return total / 1024
+
+
+def main() -> None:
+    """Measures, and keeps the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--batches", type=int, default=15)
+    parser.add_argument("--minutes", type=float, default=0)
+    parser.add_argument("--only", choices=["throughput", "overhead", "queries", "steady"])
+    options = parser.parse_args()
+    spark = local_session(app_name="cepheid-bench", memory="4g")
+    figures: dict[str, Any] = {"rows": options.rows, "bars": {"share": SHARE, "overhead_ms": OVERHEAD}}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.only in {None, "throughput"}:
+            figures["throughput"] = throughput(spark, folder, options.rows, options.batches)
+        if options.only in {None, "overhead"}:
+            figures["overhead"] = overhead(spark, folder)
+        if options.only in {None, "queries"}:
+            figures["queries"] = queries(spark, folder, options.rows, options.batches)
+        if options.only == "steady" or options.minutes:
+            figures["steady"] = steady(spark, folder, options.minutes or 1)
+    spark.stop()
+    circumstances.write("spark_stream" if options.only is None else f"spark_stream_{options.only}", figures)
+
+
+if __name__ == "__main__":
+    main()
