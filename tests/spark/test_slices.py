@@ -202,8 +202,9 @@ def test_even_times_are_cut_evenly():
     assert slices.cuts_of(points, 16_000_000, 1500).tolist() == points[1:-1:2].tolist()[:7]
     assert slices.cuts_of(points, 16 * slices.LEAST_EVENTS // 4, 10).tolist() == [4000, 8000, 12000]
     assert slices.cuts_of(points, slices.LEAST_EVENTS, 10).tolist() == []
-    # A window as long as the table: the last slice reads everything, and owns two thirds of it.
-    assert slices.cuts_of(points, 16_000_000, 10**9).tolist() == [1000, 3000]
+    # A window as long as the table: the last slice would read everything.
+    assert slices.cuts_of(points, 16_000_000, 10**9).tolist() == []
+    assert slices.cuts_of(points, 16_000_000, 3000).tolist() == [1000, 3000, 9000]
     extremes = np.array([-(2**63), -5, 2**63 - 1])
     assert slices.cuts_of(extremes, 10**9, 2**62, least=1).tolist() == [-5, 2**63 - 1]
 

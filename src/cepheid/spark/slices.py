@@ -47,6 +47,9 @@ LEAST_EVENTS = 20_000
 EVENTS_PER_OVERLAP = 2
 """A slice has at least so many times the events of its overlap: what is read twice is bounded, whatever the window."""
 
+MOST_READ = 0.75
+"""Slices are not made where one of them would read more than this share of all events, as with a window as long as the table."""
+
 SAMPLED = 0.02
 """The share of events that the quantiles are made of, by chance: 400 of the LEAST_EVENTS."""
 
@@ -87,7 +90,7 @@ def cuts_of(points: Array, count: int, window: int, *, least: int = LEAST_EVENTS
 
     points: times, n quantiles at equal distances that begin with the least time. count: how many events these are of. window, least: in
     steps of time; events of a slice. A cut is a point; no slice is empty, or has less than `least` events (as far as the points tell) or less than
-    EVENTS_PER_OVERLAP times those of its overlap. O(n log n).
+    EVENTS_PER_OVERLAP times those of its overlap; none reads more than MOST_READ of all. O(n log n).
     """
     size = len(points)
     first = np.searchsorted(points, points)  # of equal points the first: that many parts lie before the time
@@ -100,7 +103,9 @@ def cuts_of(points: Array, count: int, window: int, *, least: int = LEAST_EVENTS
         if place - start >= needed[start] and size - place >= needed[place]:
             cuts.append(place)
             start = place
-    return points[cuts].astype(np.int64)
+    starts = np.array([0, *cuts], np.int64)
+    most = int(np.max(np.diff(starts, append=size) + overlap[starts]))
+    return points[cuts if most <= MOST_READ * size else []].astype(np.int64)
 
 
 def slice_table(cuts: Array, window: int, kind: pa.DataType) -> pa.Table:
