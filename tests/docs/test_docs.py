@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-ON_SPARK = {"spark.md", "sources.md"}
+ON_SPARK = {"spark.md", "sources.md", "streaming.md"}
 """Run by tests/spark/test_docs_spark.py."""
 FILES = sorted(path for path in DOCS.glob("*.md") if path.name not in ON_SPARK)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
