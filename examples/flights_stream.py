@@ -128,7 +128,9 @@ def print_progress(progress: StreamingQueryProgress, before: int) -> int:
     """One micro-batch in one line; how many matches it gave."""
     counts = progress["observedMetrics"].get("cepheid")
     found, late = ((counts[name] or 0) if counts else 0 for name in ("matches", "late"))
-    watermark = progress["eventTime"].get("watermark", "none yet")[:16].replace("T", " ")
+    watermark = progress["eventTime"].get("watermark", "")[:16].replace("T", " ")
+    if progress["batchId"] == 0:
+        watermark = "none yet"  # it is taken from the micro-batches before
     line = f"  micro-batch {progress['batchId']:>2}: {progress['numInputRows']:>7,} events, watermark {watermark}"
     print(f"{line}, {before + found:>7,} matches so far" + (f", {late:,} events too late" if late else ""), flush=True)
     return int(found)

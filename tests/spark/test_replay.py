@@ -351,3 +351,17 @@ def test_watermarks_take_no_event_for_late(spark, tmp_path):
     stream = replay(spark, table, disorder="30 seconds", close="1 h", **options).withWatermark("ts", "30 seconds")
     run(stream.groupBy("ts").count(), tmp_path)
     assert sum(pq.read_table(tmp_path / "rows")["count"].to_pylist()) == 300
+
+
+@pytest.mark.connect
+def test_on_connect(connect, tmp_path):
+    """From an Arrow table and from a DataFrame of the session."""
+    table = events(100)
+    run(replay(connect, table, disorder="10 seconds"), tmp_path / "arrow")
+    assert written(tmp_path / "arrow") == rows_of(table)
+    frame = connect.createDataFrame(table)
+    run(replay(connect, frame, disorder="10 seconds"), tmp_path / "frame")
+    assert written(tmp_path / "frame") == rows_of(table)
+    run(replay(connect, table, disorder="10 seconds", seed=1), tmp_path / "other")
+    with pytest.raises(InputError, match="the checkpoint is of a replay of other data"):
+        run(replay(connect, table, disorder="10 seconds", seed=2), tmp_path / "other")

@@ -31,7 +31,7 @@ Offset = dict[str, Any]
 """A place in the source, as Spark stores it: JSON."""
 
 
-class Source(DataSourceStreamReader):
+class Paged(DataSourceStreamReader):
     """What a paged source says of itself."""
 
     rows_per_batch: int | None = None
@@ -59,7 +59,7 @@ class Source(DataSourceStreamReader):
 
 if PAGES:
 
-    class PagedReader(Source, SupportsTriggerAvailableNow):
+    class PagedReader(Paged, SupportsTriggerAvailableNow):
         """A source whose micro-batches have at most `rows_per_batch` rows, also with the trigger availableNow."""
 
         _target: Offset | None = None
@@ -85,7 +85,7 @@ if PAGES:
 
 else:
 
-    class PagedReader(Source):  # type: ignore[no-redef]
+    class PagedReader(Paged):  # type: ignore[no-redef]
         """A source whose micro-batches are everything there is."""
 
         def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802 - Spark's name

@@ -385,7 +385,7 @@ class ReplayReader(PagedReader):
         if offset["replay"] != self.prepared.fingerprint:
             raise InputError(
                 "the checkpoint is of a replay of other data: the table, or time=, disorder=, seed= or close= was another",
-                help="start with a new checkpoint, or pass what was passed before",
+                help="start with a new checkpoint, or pass what was passed before (with the pyarrow that was used before, which wrote the rows)",
             )
         return int(offset["row"])
 
