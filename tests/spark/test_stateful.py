@@ -306,6 +306,35 @@ def test_idle_keys_are_forgotten_and_start_again():
     assert sum(len(unpack(output, pa.array([blob], pa.binary()))[0]) for _, blob in rows) == 10
 
 
+@pytest.mark.slow
+def test_a_million_keys_that_come_once():
+    """State is of the keys of one window, however many have been: it goes back to nothing."""
+    query = heat()
+    unit, first, _ = unit_of([query], events_of("A1"))
+    bucket, sizes = Bucket(unit), []
+    for number in range(20):
+        keys = np.arange(number * 50_000, (number + 1) * 50_000)
+        times = np.full(len(keys), START + 20 * number * SECOND)
+        columns = {
+            "k0": keys,
+            "k": keys,
+            TIME: times,
+            "ts": times,
+            "type": ["A"] * len(keys),
+            LETTER: np.full(len(keys), first[LETTER][0].as_py()),
+        }
+        given = {name: pa.array(columns[name]).cast(first.schema.field(name).type) for name in first.column_names if name in columns}
+        nulls = {name: pa.nulls(len(keys), first.schema.field(name).type) for name in first.column_names if name not in columns}
+        events = pa.table({name: (given | nulls)[name] for name in first.column_names}, schema=first.schema)
+        bucket.step([events], seconds(20 * number - 1))
+        bucket = Bucket(unit).load(bucket.dump())
+        sizes.append(len(bucket.dump()))
+    assert max(sizes[3:]) <= 1.1 * max(sizes[:3])
+    bucket.step([], seconds(10_000))
+    assert bucket.empty
+    assert len(bucket.partitions) == 0
+
+
 def test_state_of_another_query_is_refused():
     unit, events, _ = unit_of([heat()], events_of("A1 B2"))
     bucket = Bucket(unit)

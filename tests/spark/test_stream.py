@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import os
 import random
@@ -12,9 +13,11 @@ import pytest
 from pyspark.sql import functions as F
 
 import cepheid
-from cepheid.errors import InputError, SchemaError, SetupError, SnapshotError
+from cepheid.errors import InputError, LimitError, SchemaError, SetupError, SnapshotError
 from cepheid.spark import on, split, translated
 from cepheid.spark.stream import PROVIDER
+from cepheid.testing import generators
+from cepheid.testing.generators import ABSENT, random_query, random_stream
 
 SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.timestamp("us", "UTC")), ("type", pa.string()), ("v", pa.int64())])
 DDL = "k int, ts timestamp, type string, v long"
@@ -38,8 +41,12 @@ class Feed:
 
     def put(self, rows):
         """One more micro-batch."""
+        self.put_table(table_of(rows))
+
+    def put_table(self, table):
+        """One more micro-batch, as a table."""
         path = self.folder / "in" / f"{self.count:05}.parquet"
-        pq.write_table(table_of(rows), path)
+        pq.write_table(table, path)
         os.utime(path, (1_700_000_000 + self.count,) * 2)
         self.count += 1
 
@@ -276,3 +283,60 @@ def test_hand_over_where_it_cannot_be(feed):
         feed.stream().transform(PAIRS.on(lateness="6 seconds", until=BASE))
     with pytest.raises(InputError, match="since= says where a stream goes on"):
         feed.spark.createDataFrame(table_of([(1, 1, "A", 1)])).transform(PAIRS.on(since=BASE))
+
+
+MANY = dataclasses.replace(
+    ABSENT, partition=0.0, consume=0.2, unit="s", strategies=("", "ALL", "NXT", "LAST", "MAX", "STRICT"), absence=0.3
+)
+
+
+def random_queries(seed, table, count):
+    """Random queries over one table, none with too many matches."""
+    chance, found = random.Random(seed), {}
+    while len(found) < count:
+        query = cepheid.query(random_query(chance, fragment=MANY))
+        try:
+            if query.compiled(query.schema(table)).keys == () and len(query.run(table, order="row", until="end")) <= 500:
+                found[f"q{len(found)}"] = query
+        except LimitError:
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_random_queries_share_one_stream(spark, tmp_path, seed):
+    """A dozen random queries over one stream in disorder, with restarts: each gives what it gives over the table."""
+    table = generators.table(random_stream(random.Random(seed), most=40), timed=True)
+    # Spark's first watermark is 1970.
+    times = pa.array(table["ts"].cast("int64").to_numpy() + int(BASE.timestamp()) * 1_000_000).cast(table["ts"].type)
+    table = table.set_column(1, "ts", times).append_column("row", pa.array(range(len(table)), pa.int64()))
+    queries = random_queries(seed, table, 12)
+    chance = random.Random(seed)
+    times = table["ts"].cast("int64").to_numpy()
+    order = sorted(range(len(table)), key=lambda row: (times[row] + chance.uniform(0, 4e6), row))
+    feed = Feed(spark, tmp_path)
+    for start in range(0, len(order), 15):
+        feed.put_table(table.take(pa.array(order[start : start + 15])))
+    end = table.slice(0, 1).to_pylist()[0] | {"type": "X", "row": -1}
+    schema = spark.createDataFrame(table).schema
+
+    def matches():
+        stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+        return stream.transform(on(queries, lateness="5 seconds", order="row"))
+
+    feed.run(matches())
+    for day in (1, 2):
+        later = end["ts"] + dt.timedelta(days=day)
+        feed.put_table(pa.Table.from_pylist([end | {"ts": later}], schema=table.schema))
+    feed.run(matches())
+    rows = feed.rows()
+    for name, query in queries.items():
+        expected = query.run(table, order="row", until="end").to_arrow(events=True).to_pylist()
+        mine = [row for row in rows if row["query"] == name]
+        assert sorted(map(by_rows, mine)) == sorted(map(by_rows, expected)), (seed, query.text)
+    assert rows
+
+
+def by_rows(row):
+    """A row as a value: the numbers of its events."""
+    return repr(sorted((name, [event["row"] for event in value]) for name, value in row.items() if isinstance(value, list)))
