@@ -22,7 +22,7 @@ from cepheid.engine import state
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
-from cepheid.errors import InputError, LimitError
+from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.logical.canonical import canonical
 from cepheid.spark.packing import LAST_TIME, blobs, merged, one_chunk, steps
 from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
@@ -52,7 +52,7 @@ class Unit:
     tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for
     each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
     None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
-    schema: serialized Arrow schema of what travels.
+    schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
@@ -62,6 +62,7 @@ class Unit:
     late: tuple[tuple[str, str], ...] | None
     output: bytes
     schema: bytes
+    buckets: int = 1
 
 
 @dataclass(slots=True)
@@ -226,6 +227,7 @@ class Bucket:
         """The state; raises LimitError past STATE_LIMIT. O(live state)."""
         keys, seen = self.partitions.dump()
         numbers = {"events": self.events, "latest": self.latest, "watermark": self.order.watermark, "timers": self.timers}
+        numbers["buckets"] = self.unit.buckets
         sections = {
             "bucket": json.dumps(numbers).encode(),
             "keys": state.table_bytes(keys),
@@ -252,6 +254,7 @@ class Bucket:
         sections = state.unpack(data, fingerprint=self._fingerprint())
         with state.reading():
             numbers = json.loads(sections["bucket"])
+            buckets = int(numbers.get("buckets", self.unit.buckets))
             self.events, self.latest = int(numbers["events"]), int(numbers["latest"])
             self.timers = [int(timer) for timer in numbers["timers"]]
             self.partitions.load(state.table_of(sections["keys"]), np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64))
@@ -262,7 +265,19 @@ class Bucket:
                 prefix = f"{number}/"
                 own = {name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)}
                 query_state.load(own, state.table_of(own["payload"]))
+        self._check_buckets(buckets)
         return self
+
+    def _check_buckets(self, stored: int) -> None:
+        """Keys would look for their state in other buckets than those that have it."""
+        if stored != self.unit.buckets:
+            raise SnapshotError(
+                f"the checkpoint has the state of {stored} buckets of keys, and the query now spreads them over {self.unit.buckets}",
+                help=(
+                    f"say q.on(.., buckets={stored}): without it the number follows spark.sql.shuffle.partitions",
+                    "or take a new checkpoint",
+                ),
+            )
 
     def _fingerprint(self) -> bytes:
         unit = self.unit

@@ -96,7 +96,7 @@ class StreamPlan:
     def run(self) -> DataFrame:
         """The DataFrame of matches."""
         prepared = self.prepared()
-        unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
+        unit = dataclasses.replace(self.several.unit(prepared, output=self.output(), late=self.options.late), buckets=self.buckets)
         packed = prepared.mapInArrow(functools.partial(pack, self.first.compiled.layout.time or ""), f"`{BUCKET}` int, {BLOB} binary")
         rows = packed.groupBy(BUCKET).transformWithState(
             Recognize(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
