@@ -7,7 +7,9 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 from test_stateful import START, TIMED, events_of, heat, seconds, travelling, unit_of
+from test_stream import PAIRS, Feed, shown
 
 import cepheid
 from cepheid.errors import InputError, SnapshotError
@@ -170,3 +172,34 @@ def test_another_schema_after_a_restart_is_refused(change):
     metadata = schema.with_metadata({"written by": "another version"})
     same = Bucket(dataclasses.replace(bucket.unit, schema=metadata.serialize().to_pybytes())).load(data)
     assert pairs(rows_of(same.step([], seconds(3)), same)) == [(1, 2)]
+
+
+# ------------------------------------------------------------------------------------------------------------------------ through Spark
+
+
+@pytest.fixture
+def feed(spark, tmp_path):
+    return Feed(spark, tmp_path)
+
+
+def test_a_changed_column_on_an_old_checkpoint_fails_before_any_output(feed):
+    feed.put([(1, 1, "A", 1), (1, 2, "B", 2)])
+    feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
+    feed.close()
+    changed = feed.stream().withColumn("v", F.col("v").cast("double"))
+    with pytest.raises(SnapshotError, match="another query, or over another schema"):
+        feed.run(changed.transform(PAIRS.on(lateness="6 seconds")))
+    assert feed.rows() == []
+    feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
+    assert shown(feed.rows()) == [(1, (1,), (2,))]
+
+
+def test_a_null_key_and_an_event_of_the_future(feed):
+    """NULL is a key where that is asked for; an event that is in no match moves the watermark all the same."""
+    feed.put([(None, 1, "A", 1), (None, 2, "B", 2), (1, 100_000, "Z", 0)])
+    feed.put([(None, 3, "B", 3), (None, 100_001, "A", 4), (None, 100_002, "B", 5)])
+    feed.close()
+    progress = feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds", null_keys="group")))
+    assert shown(feed.rows()) == [(None, (1,), (2,)), (None, (4,), (5,))]
+    late = [each["observedMetrics"]["cepheid"]["late"] for each in progress if "cepheid" in each["observedMetrics"]]
+    assert sum(filter(None, late)) == 1

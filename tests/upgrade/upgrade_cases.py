@@ -1,0 +1,159 @@
+"""What a stored snapshot consists of: how it is made, how it is read, and what must come after it.
+
+A case is `<version>/<name>.json` with queries, schema, the events before and after the snapshot and the expected matches after it, and `<name>.bin`,
+the bytes. A `bucket` is the state of a stream over Spark, for all queries at once; the others are snapshots of one embedded recognizer.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+
+import cepheid
+
+HERE = Path(__file__).resolve().parent
+TYPES = {str(kind): kind for kind in (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))}
+BASE = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+END = BASE + dt.timedelta(days=1)
+"""A time after all events and all deadlines."""
+
+SCHEMA = {"type": "string", "ts": "timestamp[us, tz=UTC]", "k": "int64", "v": "int64", "s": "string"}
+"""`v` numbers the events."""
+
+KEYED = "PARTITION BY k WITHIN 9 seconds"
+QUERIES = {
+    "match_graph": f"SELECT * WHERE A AS x ; (B OR C) AS y ; B+ AS z FILTER x[s = 'p' OR v IN (1, 46, 47, 48)] AND y[v < 85] {KEYED}",
+    "measures": f"SELECT count(x) AS n, sum(x.v) AS total, last(y.s) AS s WHERE A+ AS x ; B AS y {KEYED}",
+    "consume": "SELECT * WHERE A AS x ; B AS y WITHIN 9 events CONSUME BY ANY",
+    "limit": f"SELECT x, z WHERE A AS x ; B AS y ; C AS z {KEYED} LIMIT 2",
+    "equality": "SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.k = y.k AND y.k = z.k WITHIN 9 seconds",
+    "next": f"SELECT NXT * WHERE A AS x ; B AS y ; C AS z {KEYED}",
+    "last": f"SELECT LAST * WHERE A AS x ; B AS y ; C AS z {KEYED}",
+    "maximal": f"SELECT MAX * WHERE A AS x ; B+ AS y ; C AS z {KEYED}",
+    "per_end": f"SELECT MAX * WHERE (A : B+) AS x ; C AS y {KEYED}",
+    "count": f"SELECT COUNT(*) WHERE A+ AS x ; B AS y {KEYED}",
+    "trackers": "SELECT * WHERE NXT(A AS x ; B AS y) : C AS z PARTITION BY k WITHIN 80 seconds",
+    "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
+}
+LATENESS = {"limit": "4s", "absence": "4s"}
+BUCKETS = {
+    "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
+    "bucket_absence": ["absence"],
+    "bucket_measures": ["measures"],
+}
+"""Streams over Spark; one query without a name is a plan of its own."""
+
+
+def stored():
+    """The names of all cases, with their versions."""
+    return sorted(f"{path.parent.name}/{path.stem}" for path in HERE.glob("*/*.json"))
+
+
+def read(name):
+    """A case and its bytes."""
+    return json.loads((HERE / f"{name}.json").read_text(encoding="utf-8")), (HERE / f"{name}.bin").read_bytes()
+
+
+def is_bucket(name):
+    return name.split("/")[-1].startswith("bucket")
+
+
+def random_events():
+    """The events of the cases: disordered by up to 3 seconds, the first with a NULL in its key."""
+    chance = random.Random(1)
+    rows = [[chance.choice("AABBCCD"), second, chance.choice([1, 2]), second, chance.choice(["p", "q", None])] for second in range(90)]
+    rows[0][2] = None
+    return sorted(rows, key=lambda row: row[1] + chance.random() * 3)
+
+
+def schema_of(case):
+    return pa.schema([(name, TYPES[kind]) for name, kind in case["schema"].items()])
+
+
+def table_of(case, rows):
+    """Rows of a case as events; times are seconds."""
+    columns = {name: list(column) for name, column in zip(case["schema"], zip(*rows, strict=True), strict=True)}
+    columns["ts"] = [BASE + dt.timedelta(seconds=second) for second in columns["ts"]]
+    return pa.table(columns, schema=schema_of(case))
+
+
+def recognizer(case, **options):
+    """The embedded recognizer of a case."""
+    (text,) = case["queries"].values()
+    return cepheid.query(text).recognizer(schema_of(case), lateness=case["lateness"], **options)
+
+
+def rows_of(matches):
+    """Matches of an embedded recognizer as plain values."""
+    return [plain(row) for row in matches.to_arrow(events=True).to_pylist()]
+
+
+def rest(run, case):
+    """What a recognizer gives for the events after the snapshot, and then until the end of time."""
+    given = rows_of(run.push(table_of(case, case["after"])))
+    return given + rows_of(run.advance_time(END))
+
+
+def plain(row):
+    """A row as it is stored: times in seconds, events by their numbers, without what another query of a bucket has."""
+    values = {}
+    for name, value in row.items():
+        if isinstance(value, dt.datetime):
+            values[name] = (value - BASE).total_seconds()
+        elif isinstance(value, list):
+            values[name] = [event["v"] for event in value]
+        elif isinstance(value, Decimal):
+            values[name] = str(value)
+        elif value is not None:
+            values[name] = value
+    return values
+
+
+def ordered(rows):
+    return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+# ------------------------------------------------------------------------------------------------------------------------ on Spark
+
+
+def bucket_of(case, spark, folder, *, state=None):
+    """The one bucket of a stream over the queries of a case, as `q.on` plans it, and a function that makes events travel to it."""
+    from cepheid.spark.batch import prepare
+    from cepheid.spark.recognition import on
+    from cepheid.spark.several import Several
+    from cepheid.spark.stateful import Bucket
+
+    queries = {name: cepheid.query(text) for name, text in case["queries"].items()}
+    one = next(iter(queries.values()))
+    planned = on(one if len(queries) == 1 else queries, lateness=case["lateness"], order="v", buckets=1)
+    ddl = ", ".join(f"{name} {kind}" for name, kind in case["ddl"].items())
+    plan = planned._stream(spark.readStream.schema(ddl).parquet(str(folder)))
+    bucket = Bucket(plan.several.unit(plan.prepared(), output=plan.output(), late=False))
+    if state is not None:
+        bucket.load(state)
+
+    def travel(rows):
+        several = Several.of(planned.queries, planned.names, planned.options, spark.createDataFrame(table_of(case, rows)))
+        return prepare(several.plans, observed=None).toArrow().select(bucket.schema.names).cast(bucket.schema)
+
+    return bucket, travel
+
+
+def step_rows(bucket, tables, time):
+    """The rows that a bucket gives when the watermark comes to a time."""
+    from cepheid.spark.packing import unpack
+
+    step = bucket.step(tables, int(time.timestamp() * 1000))
+    lists = [unpack(bucket.output, pa.array([blob], pa.binary())).to_pylist()[0] for _, blob in step.rows]
+    return [plain({name: value for name, value in row.items() if name != "decided_time"}) for rows in lists for row in rows]
+
+
+def rest_of_bucket(bucket, travel, case):
+    """What a bucket gives for the events after its state was stored, and then until the end of time."""
+    watermark = BASE + dt.timedelta(seconds=case["watermark"])
+    return step_rows(bucket, [travel(case["after"])], watermark) + step_rows(bucket, [], END)
