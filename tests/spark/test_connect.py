@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 import random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
@@ -57,3 +60,27 @@ def test_errors_of_tasks_are_ours(connect):
     table = pa.table({"ts": [1, 1], "type": ["A", "B"]})
     with pytest.raises(cepheid.InputError, match="two events have the same time 1"), translated():
         connect.createDataFrame(table).transform(cepheid.query("SELECT * WHERE A ; B").on()).collect()
+
+
+def test_a_stream(connect, tmp_path):
+    table = stream(300).sort_by("ts")
+    times = pa.array(table["ts"].to_numpy() * 1_000_000 + 1_700_000_000_000_000, pa.timestamp("us", "UTC"))
+    table = table.set_column(0, "ts", times)
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 40 seconds")
+    (tmp_path / "in").mkdir()
+    late = {"type": "Z", "k": 1, "v": None}
+    moves = [late | {"ts": table["ts"][-1].as_py() + dt.timedelta(days=day)} for day in (1, 2)]
+    for number, part in enumerate([table, *(pa.Table.from_pylist([row], schema=table.schema) for row in moves)]):
+        pq.write_table(part, tmp_path / "in" / f"{number}.parquet")
+        os.utime(tmp_path / "in" / f"{number}.parquet", (1_700_000_000 + number,) * 2)
+    frame = (
+        connect.readStream.schema("ts timestamp, type string, k int, v double")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(tmp_path / "in"))
+    )
+    writer = frame.transform(query.on(lateness="1 second")).writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+    found = connect.read.parquet(str(tmp_path / "out")).drop("decided_time").toArrow()
+    expected = query.run(table).to_arrow(events=True)
+    assert rows(found.select(expected.column_names).cast(expected.schema)) == rows(expected)
+    assert len(expected) > 10
