@@ -186,6 +186,20 @@ def test_rows_of_another_schema_are_an_error():
     assert len(read_all(read, other.to_batches())) == 1
 
 
+def test_partitions_are_read_by_themselves_whatever_their_keys():
+    table = pa.table({"ts": [1, 5, 1, 5], "type": list("ABAB"), "k": [1, 1, 1, 1]})
+    for text, positions in (("SELECT * WHERE A AS a ; B AS b", [0, 0]), ("SELECT * WHERE A AS a ; B AS b PARTITION BY k", [0, 0])):
+        _, read = reading(cepheid.query(text), table.schema, positions=True)
+        reader = Reader(read)
+        for start in (0, 2):
+            reader.open()
+            assert list(reader.push(table.slice(start, 1).to_batches()[0], 1)) == []
+            assert list(reader.push(table.slice(start + 1, 1).to_batches()[0], 1)) == []
+        found = [row for batch in reader.flush() for row in batch.to_pylist()]
+        assert [row["start"] for row in found] == positions
+        assert [row["end"] for row in found] == [1, 1]
+
+
 def test_only_a_known_caller_makes_rows_wait():
     class Other:
         def eval(self, function):

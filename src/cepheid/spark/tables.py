@@ -116,8 +116,7 @@ class Reader:
         if not batch.num_rows:
             return
         if self.run is None:
-            self.run = Run(self.task, self.compiled, batch.schema)
-            self.run.incoming.keys = (PARTITION,)
+            self.run = Run(self.task, self.compiled, batch.schema, partition=(PARTITION,))
         yield from self.run.read(batch)
 
     # ------------------------------------------------------------------------------------------------------------------ what comes in

@@ -176,9 +176,12 @@ def aligned(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> Any:
 
 
 class Run:
-    """One task's pass over its sorted events."""
+    """One task's pass over its sorted events.
 
-    def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema) -> None:
+    partition: the columns in which the events of one partition agree (default: the slice, or the key).
+    """
+
+    def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema, *, partition: tuple[str, ...] | None = None) -> None:
         assert not compiled.absences, "matches with absences are decided later than they end: `stateful` reads them"
         self.task = task
         self.evaluation = compiled.evaluation()
@@ -186,7 +189,7 @@ class Run:
         self.count_window = compiled.count_window
         self.view = task.view(compiled, schema)
         self.layout = self.view.layout
-        self.incoming = Incoming(task, (SLICE,) if task.sliced else task.keys)
+        self.incoming = Incoming(task, partition or ((SLICE,) if task.sliced else task.keys))
         self.kept = Kept(self.layout.events)
         self.base = 0
         self.consumes = compiled.consume is not Consumption.NONE
