@@ -40,7 +40,7 @@ BAR = 1.5
 
 QUERY = "SELECT * WHERE A AS x ; B AS y ; C AS z PARTITION BY k LIMIT 1"
 
-WINDOWED = "SELECT * WHERE A AS x ; B AS y ; C AS z WITHIN 1 minute LIMIT 1"
+WINDOWED = "SELECT COUNT(*) WHERE A ; B ; C WITHIN 1 minute"
 """Without keys: three of five events can matter, so that a window holds some 36."""
 
 

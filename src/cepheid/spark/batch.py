@@ -375,10 +375,9 @@ class Plan:
             return "one key in one task: PARTITION BY " + ", ".join(compiled.keys) + (" (from equalities)" if compiled.derived else "")
         if self.one_task is not None:
             return f"one task reads all events: the query has no PARTITION BY, and {self.one_task}"
-        choice = "" if compiled.limit is None else "; where time is cut may decide which matches of an end are given, not how many"
         return (
             f"up to {slice_count(self.tasks)} slices of time in {self.tasks} tasks, each with the events of one window before it; cut at the"
-            f" quantiles of time, by a pass of its own over the events that are not left out, when the result is asked for{choice}"
+            " quantiles of time, by a pass of its own over the events that are not left out, when the result is asked for"
         )
 
     def _columns(self) -> str:

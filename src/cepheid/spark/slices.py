@@ -2,9 +2,8 @@
 
 Comes in: a DataFrame of prepared events, a window over the whole pattern. Goes out: the events with the number of their slice. A slice gives
 the matches that END in it. These begin at most the window earlier, so it also receives the events back to its start minus the window, its
-overlap. Cuts are on time: events of one time are in one slice. Where the cuts are decides how long tasks take and not what comes out, but for
-LIMIT and ANY, where the choice among the matches of an end may depend on what came before the window. The cuts are quantiles of the data, by
-an aggregate over a sample that runs with the result, and are broadcast to a join on the events' times.
+overlap. Cuts are on time: events of one time are in one slice. Where the cuts are decides how long tasks take and never what comes out.
+They are quantiles of the data, by an aggregate over a sample that runs with the result, and are broadcast to a join on the events' times.
 """
 
 from __future__ import annotations
@@ -74,6 +73,8 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
         return "CONSUME BY needs to know of every match before"
     if compiled.program.trackers:
         return "a nested strategy compares matches of the whole stream"
+    if compiled.limit is not None:
+        return "which matches LIMIT or ANY take may depend on where a slice begins"
     return "positions=True counts every event" if positions else None
 
 
