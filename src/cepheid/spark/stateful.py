@@ -280,6 +280,10 @@ class Bucket:
             )
 
     def _fingerprint(self) -> bytes:
+        """Of what the bytes mean: the columns that travel, each query with its bounds and schema, names and order of queries, and the letters' bits.
+
+        The output is no part of it, nor whether late events are given back, nor the lateness: these may change between restarts.
+        """
         unit = self.unit
         digest = hashlib.sha256(canonical(self.schema).encode())
         for compiled, task in zip(self.compiled, self.tasks, strict=True):
