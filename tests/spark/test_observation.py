@@ -103,6 +103,11 @@ def test_progress_as_rows_and_as_json_is_the_same():
     rows = {name: Row(**values) for name, values in batch["observedMetrics"].items()}
     assert figures({**batch, "observedMetrics": rows, "id": uuid.UUID(batch["id"])}) == figures(batch)
     assert figures({**batch, "numInputRows": None}) == figures(batch)
+    apart = {
+        name: Row(values=[*values.values()], schema={"type": "struct", "fields": [{"name": each, "type": "long"} for each in values]})
+        for name, values in batch["observedMetrics"].items()
+    }
+    assert figures({**batch, "observedMetrics": apart}) == figures(batch), "recentProgress of Connect"
 
 
 def test_other_queries_are_none_of_ours():
@@ -353,3 +358,16 @@ def test_a_stream_that_is_listened_to(spark, capsys):
     assert text.startswith("1 or more events wait for the watermark, which is at 2026-01-01 12:01:25.")
     assert "the next run goes on with it" in text
     assert text.endswith("The last matches came in micro-batch 2.")
+
+
+@pytest.mark.connect
+def test_a_stream_of_connect(connect):
+    """The same figures from what the server sends as JSON."""
+    seen = []
+    listener = Listener(to=seen.append)
+    query = run(connect, [(1, 1, "A"), (1, 2, "B"), (1, 30, "Z"), (1, 90, "Z")], listener)
+    assert seen == listener.recent
+    recent = [batch for batch in map(figures, query.recentProgress) if batch is not None]
+    assert [one.items() - other.items() for one, other in zip(seen, recent, strict=True)] == [set()] * len(seen)
+    assert sum(batch["matches"] for batch in seen) == 1
+    assert why(query).startswith("matches are coming out: 1 in micro-batch 2")

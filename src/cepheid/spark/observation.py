@@ -93,8 +93,11 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
 
 
 def _row(row: Any) -> dict[str, Any]:
-    """Observed values: a Row, or in a progress as JSON a dict."""
-    return dict(row.asDict() if hasattr(row, "asDict") else row)
+    """Observed values: a Row; in a progress as JSON a dict; and in `recentProgress` of Connect the values beside their schema."""
+    values = dict(row.asDict() if hasattr(row, "asDict") else row)
+    if values.keys() != {"values", "schema"}:
+        return values
+    return dict(zip((field["name"] for field in values["schema"]["fields"]), values["values"], strict=True))
 
 
 def instant(text: str | None) -> dt.datetime | None:
