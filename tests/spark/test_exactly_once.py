@@ -218,18 +218,20 @@ def test_a_killed_worker_is_replaced(streams, kills, seed):
     chance = random.Random(f"{seed}/worker")
     stream = streams(chance, 2 * FILES_OF_A_KILL * kills)
     stream.start()
+    assert stream.wait(lambda: stream.batches("commits")), stream.log[-4000:]
     crashed = killed = 0
-    while crashed < kills:
-        # Once in a micro-batch: Spark gives up a task that fails four times.
-        begun = stream.batches("offsets") + 1
-        if not stream.wait(lambda begun=begun: stream.batches("offsets") >= begun):
-            break
-        time.sleep(chance.random() * stream.seconds())
-        for worker in stream.workers():
+    while crashed < kills and stream.process.poll() is None:
+        time.sleep(chance.random() * stream.seconds() / 4)
+        workers = stream.workers()
+        if workers:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
+                os.kill(chance.choice(workers), signal.SIGKILL)
                 killed += 1
-        crashed = stream.log.count("ERROR Executor: Exception in task")
+        found, begun = stream.log.count("ERROR Executor: Exception in task"), stream.batches("offsets") + 1
+        if found > crashed:
+            crashed = found
+            # Once in a micro-batch: Spark gives up a task that fails four times. One that waits for work may be killed as often as one likes.
+            stream.wait(lambda begun=begun: stream.batches("offsets") >= begun)
     sys.stdout.write(f"{killed} of workers, {crashed} while they had a task\n")
     assert crashed >= kills, (killed, stream.log[-4000:])
     stream.finish()
