@@ -14,7 +14,7 @@ import cepheid
 from cepheid.engine.keys import key_table
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.spark import stateful
-from cepheid.spark.packing import BLOB, BUCKET, pack, unpack
+from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.stateful import Bucket, Unit
 from cepheid.spark.worker import LETTER, TIME, Task, pack_schema
 from cepheid.testing.generators import ABSENT, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
@@ -142,7 +142,8 @@ def streamed(unit, events, output, chance, *, count=1, lateness=3000, restart=0.
         blobs = {}
         for piece in pack("ts", iter(batch.to_batches(max_chunksize=5))):
             for bucket, blob in zip(piece[BUCKET].to_pylist(), piece[BLOB].to_pylist(), strict=True):
-                blobs.setdefault(bucket, []).append(pa.ipc.open_stream(blob).read_all())
+                if bucket != SEAL:
+                    blobs.setdefault(bucket, []).append(pa.ipc.open_stream(blob).read_all())
         for bucket in {*blobs, *states}:
             deadline, state = states.get(bucket, (None, None))
             if bucket not in blobs and (deadline is None or deadline > watermark):
@@ -345,6 +346,18 @@ def test_state_of_another_query_is_refused():
         Bucket(other).load(data)
     with pytest.raises(SnapshotError, match="damaged"):
         Bucket(unit).load(data[:-9] + b"123456789")
+
+
+def test_the_seal_of_other_queries_is_refused():
+    """Also where no bucket that has a state is visited."""
+    unit, _, _ = unit_of([heat()], events_of("A1 B2"))
+    seal = Bucket(unit).seal()
+    Bucket(unit).check_seal(seal)
+    other, _, _ = unit_of([heat("11 seconds")], events_of("A1 B2"))
+    with pytest.raises(SnapshotError, match="another query"):
+        Bucket(other).check_seal(seal)
+    with pytest.raises(SnapshotError, match="the state of 1 buckets of keys, and the query now spreads them over 2"):
+        Bucket(dataclasses.replace(unit, buckets=2)).check_seal(seal)
 
 
 def test_too_large_a_state_is_an_error(monkeypatch):

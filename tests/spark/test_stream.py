@@ -191,13 +191,17 @@ def test_what_has_to_be_there_before_it_starts(feed):
 def test_another_query_on_an_old_checkpoint_fails_before_any_output(feed):
     feed.put([(1, 1, "A", 1), (1, 2, "B", 2)])
     feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
+    # Other keys, so that no bucket with an old state has events.
+    feed.put([(key, 30 + second, kind, 3) for key in range(2, 6) for second, kind in enumerate("AB")])
     feed.close()
     other = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 11 seconds")
     with pytest.raises(SnapshotError, match="another query"):
         feed.run(feed.stream().transform(other.on(lateness="6 seconds")))
+    with pytest.raises(SnapshotError, match="the state of 8 buckets of keys, and the query now spreads them over 5"):
+        feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds", buckets=5)))
     assert feed.rows() == []
     feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
-    assert shown(feed.rows()) == [(1, (1,), (2,))]
+    assert shown(feed.rows()) == [(1, (1,), (2,)), *((key, (3,), (3,)) for key in range(2, 6))]
 
 
 def test_events_without_a_time_or_a_key(feed):

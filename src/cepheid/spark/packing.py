@@ -25,6 +25,9 @@ Array = np.ndarray[Any, Any]
 BUCKET, BLOB = "bucket", "blob"
 """Columns of the packed rows: the bucket of the key, and its events."""
 
+SEAL = -1
+"""The bucket that every micro-batch with events visits: its state says what the other states are of."""
+
 PACK_ROWS = SHRINK_FROM >> 2
 """Events that a task collects before it hands its blobs on: what it holds in memory."""
 
@@ -33,16 +36,19 @@ LAST_TIME = 253_402_300_799_000_000
 
 
 def pack(time_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function that mapInArrow calls: one row per bucket, with its events of these batches.
+    """The function that mapInArrow calls: one row per bucket, with its events of these batches, and first of all one for SEAL.
 
     time_name: the attribute, for the error about a NULL in it (InputError). Linear.
     """
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows, sealed = 0, False
     for batch in batches:
         if not batch.num_rows:
             continue
         _check_times(batch.column(TIME), time_name)
+        if not sealed:
+            yield pa.record_batch([pa.array([SEAL], pa.int32()), pa.array([b""], pa.binary())], names=[BUCKET, BLOB])
+            sealed = True
         held.append(batch)
         rows += batch.num_rows
         if rows >= PACK_ROWS:

@@ -268,6 +268,15 @@ class Bucket:
         self._check_buckets(buckets)
         return self
 
+    def seal(self) -> bytes:
+        """What the states of all buckets are of, as bytes."""
+        return state.pack({"bucket": json.dumps({"buckets": self.unit.buckets}).encode()}, fingerprint=self._fingerprint())
+
+    def check_seal(self, data: bytes) -> None:
+        """Raise SnapshotError where `seal` was of other queries, schemas, formats, or another number of buckets."""
+        sections = state.unpack(data, fingerprint=self._fingerprint())
+        self._check_buckets(int(json.loads(sections["bucket"])["buckets"]))
+
     def _check_buckets(self, stored: int) -> None:
         """Keys would look for their state in other buckets than those that have it."""
         if stored != self.unit.buckets:

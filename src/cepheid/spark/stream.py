@@ -31,7 +31,7 @@ from cepheid.engine.explain import evaluation_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
-from cepheid.spark.packing import BLOB, BUCKET, pack, unpack
+from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.several import arrow_schema
 from cepheid.spark.stateful import COUNTS, DECIDED, Bucket, Unit
 
@@ -226,11 +226,14 @@ class Recognize(StatefulProcessor):
         self.handle = handle
         self.state = handle.getValueState("bucket", STATE)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """The events of a micro-batch."""
         from cepheid.engine.state import table_of
 
-        yield from self._step([table_of(row[BLOB]) for row in rows], timerValues, None)
+        if key[0] == SEAL:
+            self._check_seal()
+        else:
+            yield from self._step([table_of(row[BLOB]) for row in rows], timerValues, None)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 - Spark's
         """The watermark has come to where something is decided, or all is idle."""
@@ -238,6 +241,14 @@ class Recognize(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
+
+    def _check_seal(self) -> None:
+        """Raise SnapshotError for the checkpoint of other queries: here, because a bucket without state could not tell, and would give rows."""
+        bucket, stored = Bucket(Unit(**self.unit)), self.state.get()
+        if stored is None:
+            self.state.update((bucket.seal(),))
+        else:
+            bucket.check_seal(bytes(stored[0]))
 
     def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
         bucket = Bucket(Unit(**self.unit))
