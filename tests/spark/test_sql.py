@@ -339,7 +339,7 @@ def events(spark):
 
 
 def rows(frame):
-    return sorted(map(repr, frame.toArrow().to_pylist()))
+    return sorted(map(repr, frame.collect()))
 
 
 CALLS = {
@@ -390,10 +390,10 @@ def test_any_query_takes_parameters_and_options(spark, events):
         " order => array('id'), null_keys => 'group', columns => array('id', 'k'), time => 'ts', type => 'type')"
     )
     assert rows(result) == rows(expected)
-    assert any("'k': None" in row for row in rows(result))
+    assert any("k=None" in row for row in rows(result))
 
 
-def test_every_type_goes_through_single_rows(spark):
+def test_every_type_goes_through_single_rows(spark, events):
     frame = spark.createDataFrame(VALUES).withColumn("local", F.col("local").cast("timestamp_ntz"))
     frame.createOrReplaceTempView("things")
     query = cepheid.query("SELECT * WHERE A AS a ; B AS b")
@@ -403,6 +403,21 @@ def test_every_type_goes_through_single_rows(spark):
     expected = frame.transform(query.on())
     assert result.schema == batches.schema == expected.schema
     assert rows(result) == rows(batches) == rows(expected) != []
+
+
+def test_the_session_s_time_zone_changes_nothing(spark, events):
+    query = "SELECT * WHERE A AS a : B AS b PARTITION BY k WITHIN 5 seconds"
+    expected = rows(events.transform(cepheid.query(query).on(order="id")))
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        register(spark, "found", query, schema=events, order="id")
+        for call in ("found(TABLE(events) PARTITION BY k ORDER BY (ts, id))", MATCHED.format(query)):
+            assert rows(spark.sql(f"SELECT * FROM {call}")) == expected != []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+MATCHED = "cepheid_match(TABLE(events) PARTITION BY k ORDER BY (ts, id), '{}', order => 'id')"
 
 
 def test_dataframes_and_schemas_of_all_kinds(spark, events):
