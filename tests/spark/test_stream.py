@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import cepheid
-from cepheid.errors import InputError, LimitError, SchemaError, SetupError, SnapshotError
+from cepheid.errors import CepheidError, InputError, LimitError, SchemaError, SetupError, SnapshotError
 from cepheid.spark import on, split, translated
 from cepheid.spark.stream import PROVIDER
 from cepheid.testing import generators
@@ -186,6 +186,32 @@ def test_what_has_to_be_there_before_it_starts(feed):
             stream.transform(PAIRS.on(lateness="5 seconds"))
     finally:
         feed.spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+
+
+def test_names_that_a_stream_needs(feed):
+    """The columns that say when a match was decided, of which query it is, and what came too late."""
+    stream = feed.stream()
+    decided = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY decided_time WITHIN 5 seconds")
+    with pytest.raises(CepheidError, match="two columns named `decided_time`"):
+        stream.withColumnRenamed("k", "decided_time").transform(decided.on(lateness="5 seconds"))
+    late = cepheid.query("SELECT late WHERE A AS late ; B WITHIN 5 seconds")
+    stream.transform(late.on(lateness="5 seconds"))
+    with pytest.raises(SchemaError, match="two columns named `late`"):
+        stream.transform(late.on(lateness="5 seconds", late=True))
+    named = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY query WITHIN 5 seconds")
+    with pytest.raises(SchemaError, match="two columns named `query`"):
+        stream.withColumnRenamed("k", "query").transform(on([named, named], lateness="5 seconds"))
+
+
+def test_late_events_have_all_columns_whatever_is_shown(feed):
+    feed.put([(None, 200, "Z", 0)])
+    feed.put([(1, 150, "A", 3), (1, 201, "A", 4), (1, 206, "B", 5)])
+    feed.close()
+    counted = cepheid.query("SELECT count(x) AS n WHERE A AS x ; B PARTITION BY k WITHIN 10 seconds")
+    feed.run(feed.stream().transform(counted.on(lateness="6 seconds", late=True)))
+    rows = [row for row in feed.rows() if row["late"] is not None]
+    assert [(row["late"]["k"], row["late"]["type"], row["late"]["v"]) for row in rows] == [(1, "A", 3)]
+    assert [(row["k"], row["n"]) for row in feed.rows() if row["late"] is None] == [(1, 1)]
 
 
 def test_another_query_on_an_old_checkpoint_fails_before_any_output(feed):

@@ -96,6 +96,11 @@ class Several:
             for field in plan.output():
                 name = field.name if plan.case_sensitive else field.name.lower()
                 other = fields.setdefault(name, field)
+                if self.names is not None and name == QUERY:
+                    raise SchemaError(
+                        f"the output would have two columns named `{QUERY}`: one says which query a match is of",
+                        help=f"give another name in the queries, `AS {QUERY}_`, or rename the column of the events",
+                    )
                 if (other.name, other.dataType) != (field.name, field.dataType):
                     raise SchemaError(
                         f"the output would have a column `{other.name}` ({other.dataType.simpleString()}) of one query and"

@@ -31,6 +31,7 @@ from cepheid.engine.explain import evaluation_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
+from cepheid.spark.columns import column_named
 from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.several import arrow_schema
 from cepheid.spark.stateful import COUNTS, DECIDED, Bucket, Unit
@@ -133,9 +134,12 @@ class StreamPlan:
 
     def prepared(self) -> DataFrame:
         """The events as they travel, with their buckets."""
-        return prepare(
-            self.several.plans, observed=f"{OBSERVED}.dropped", more={BUCKET: self._bucket(list(self.first.key_columns().values()))}
-        )
+        keys = self.first.key_columns()
+        more = {BUCKET: self._bucket(list(keys.values()))}
+        if self.options.late:
+            columns = {self.first.payload_column(name) for name in self.first.attributes}
+            more |= {column: column_named(column) for column in sorted(columns - keys.keys())}
+        return prepare(self.several.plans, observed=f"{OBSERVED}.dropped", more=more)
 
     def _bucket(self, keys: list[Column]) -> Column:
         """The bucket of a key: a hash that never changes, for it decides where the state of a key is."""
@@ -156,6 +160,12 @@ class StreamPlan:
     def output(self) -> spark_types.StructType:
         """The columns of the output, in Spark's types."""
         fields = list(self.several.output())
+        for field in fields:
+            if field.name == DECIDED or (field.name == LATE and self.options.late):
+                raise SchemaError(
+                    f"the output would have two columns named `{field.name}`: a stream gives one of that name",
+                    help=f"give another name in the query: `AS {field.name}_`",
+                )
         place = [field.name for field in fields].index("end_time") + 1
         fields.insert(place, spark_types.StructField(DECIDED, spark_types.TimestampType()))
         if self.options.late:
