@@ -6,7 +6,7 @@ Events of five types, of which A, B and C are a fifth together, in Parquet files
 reads them, and keeps and gives nothing. Figures are medians over micro-batches, without the first ones, from Spark's own progress; engine and floor
 run one after the other in one session.
 
-throughput   events per second at 1, 1,000 and 100,000 keys, and their ratio to the empty engine (bar 0.7)
+throughput   events per second without a key, at 1, 1,000 and 100,000 keys, and their ratio to the empty engine (bar 0.7)
 overhead     milliseconds per micro-batch of 1,000 rows, over a pipeline without state (bar 500)
 queries      100 queries over one stream, beside one query
 steady       state and memory over M minutes of micro-batches (default 0: not measured)
@@ -49,7 +49,7 @@ WARMING = 3
 """First micro-batches, which do not count."""
 
 DDL = "ts timestamp, type string, k long, v double"
-KEYS = {1: "50 milliseconds", 1_000: "50 seconds", 100_000: "20 minutes"}
+KEYS = {0: "50 milliseconds", 1: "50 milliseconds", 1_000: "50 seconds", 100_000: "20 minutes"}
 """Windows in which a key has about ten events that matter: an event comes each millisecond."""
 
 
@@ -72,14 +72,20 @@ def write_events(folder: Path, *, rows: int, batches: int, keys: int) -> None:
     for number in range(batches):
         kinds = names.take(pa.array(rng.choice(5, rows, p=[1 / 15, 1 / 15, 1 / 15, 0.4, 0.4])))
         times = pa.array((number * rows + np.arange(rows)) * 1_000 + 1_700_000_000_000_000, pa.timestamp("us", "UTC"))
-        table = pa.table({"ts": times, "type": kinds, "k": rng.integers(0, keys, rows), "v": rng.random(rows)})
+        table = pa.table({"ts": times, "type": kinds, "k": rng.integers(0, max(keys, 1), rows), "v": rng.random(rows)})
         path = folder / f"{number:06}.parquet"
         pq.write_table(table, path)
         os.utime(path, (1_700_000_000 + number,) * 2)
 
 
-def progress(spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame], **trigger: Any) -> list[dict[str, Any]]:
-    """Run a pipeline over the files of a folder; Spark's progress of each micro-batch that read something."""
+def progress(
+    spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame], *, memory: list[float] | None = None, **trigger: Any
+) -> list[dict[str, Any]]:
+    """Run a pipeline over the files of a folder; Spark's progress of each micro-batch that read something.
+
+    memory: gets the mebibytes of all processes, twice a minute.
+    """
+    files, polls = len(list(folder.iterdir())), 0
     frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder))
     checkpoint = tempfile.mkdtemp()
     seen: list[dict[str, Any]] = []
@@ -93,11 +99,14 @@ def progress(spark: SparkSession, folder: Path, made: Callable[[DataFrame], Data
     last = -1
     while query.isActive:
         query.awaitTermination(1)
+        polls += 1
+        if memory is not None and polls % 30 == 1:
+            memory.append(_resident())
         for each in query.recentProgress:
             if each["batchId"] > last:
                 last = each["batchId"]
                 seen.append(each)
-        if trigger and len(seen) >= len(list(folder.iterdir())):
+        if trigger and len(seen) >= files:
             query.stop()
     if error := query.exception():
         raise error
@@ -110,9 +119,9 @@ def milliseconds(seen: list[dict[str, Any]]) -> float:
     return statistics.median(each["durationMs"]["triggerExecution"] for each in seen[WARMING:])
 
 
-def query_of(window: str) -> cepheid.Query:
+def query_of(window: str, *, keyed: bool = True) -> cepheid.Query:
     """The query of all figures."""
-    return cepheid.query(f"SELECT * WHERE A AS x ; B AS y ; C AS z PARTITION BY k WITHIN {window}")
+    return cepheid.query(f"SELECT * WHERE A AS x ; B AS y ; C AS z {'PARTITION BY k' if keyed else ''} WITHIN {window}")
 
 
 def emptied(made: Callable[[], DataFrame]) -> DataFrame:
@@ -126,12 +135,12 @@ def emptied(made: Callable[[], DataFrame]) -> DataFrame:
 
 
 def throughput(spark: SparkSession, folder: Path, rows: int, batches: int) -> list[dict[str, Any]]:
-    """Engine and floor, for each number of keys."""
+    """Engine and floor, for each number of keys; without a key the automaton runs in one task."""
     figures = []
     for keys, window in KEYS.items():
         files = folder / f"keys-{keys}"
         write_events(files, rows=rows, batches=batches, keys=keys)
-        recognize = query_of(window).on(lateness="1 second")
+        recognize = query_of(window, keyed=keys > 0).on(lateness="1 second")
         floor = milliseconds(progress(spark, files, lambda frame, r=recognize: emptied(lambda: frame.transform(r))))
         seen = progress(spark, files, lambda frame, r=recognize: frame.transform(r))
         ours = milliseconds(seen)
@@ -187,13 +196,9 @@ def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
     files = folder / "steady"
     write_events(files, rows=10_000, batches=max(10, int(minutes * 60)), keys=1_000)
     memory: list[float] = []
-
-    def sampled(frame: DataFrame) -> DataFrame:
-        return frame.transform(query_of("50 seconds").on(lateness="1 second"))
-
+    recognize = query_of("50 seconds").on(lateness="1 second")
     started = time.perf_counter()
-    seen = progress(spark, files, sampled, processingTime="1 second")
-    memory.append(_resident())
+    seen = progress(spark, files, lambda frame: frame.transform(recognize), memory=memory, processingTime="1 second")
     state = [each["observedMetrics"]["cepheid"]["state_bytes"] or 0 for each in seen]
     took = [each["durationMs"]["triggerExecution"] for each in seen]
     tenth = max(1, len(seen) // 10)
@@ -203,6 +208,7 @@ def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
         "events": sum(each["numInputRows"] for each in seen),
         "state_bytes": [statistics.median(state[start : start + tenth]) for start in range(0, len(seen), tenth)],
         "ms": [statistics.median(took[start : start + tenth]) for start in range(0, len(seen), tenth)],
+        "memory_mib": [round(each) for each in memory],
     }
     print(figures, flush=True)
     return figures
