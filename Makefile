@@ -81,9 +81,12 @@ compiled: setup
 test-connect: compiled
 	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest -m connect || test $$? -eq 5
 
-# Last, so that the output ends with pytest's own closing line.
-test: test-connect
-	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest -m "not connect"
+# Spark's tests beside all others: two cores, two processes. What the others said comes last, so that the output ends with pytest's own line for them.
+test: compiled
+	@mkdir -p out; export CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1; \
+	{ $(MAKE) --no-print-directory test-connect && $(BIN)/python -m pytest -m "not connect" --ignore=tests/spark; } > out/tests.log 2>&1 & others=$$!; \
+	status=0; $(BIN)/python -m pytest -m "not connect" tests/spark || status=$$?; \
+	wait $$others || status=$$?; cat out/tests.log; exit $$status
 
 # Leaves its result, with the seed, in benchmarks/record/tests.json.
 test-all:

@@ -66,8 +66,9 @@ class Feed:
             query.awaitTermination()
         return query.recentProgress
 
-    def rows(self, name="out"):
-        return [row.asDict(recursive=True) for row in self.spark.read.parquet(str(self.folder / name)).collect()]
+    def rows(self, name="out", *, schema=None):
+        reader = self.spark.read if schema is None else self.spark.read.schema(schema)
+        return [row.asDict(recursive=True) for row in reader.parquet(str(self.folder / name)).collect()]
 
 
 @pytest.fixture

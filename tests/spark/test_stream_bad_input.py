@@ -190,8 +190,10 @@ def test_a_changed_column_on_an_old_checkpoint_fails_before_any_output(feed):
     with pytest.raises(SnapshotError, match="another query, or over another schema"):
         feed.run(changed.transform(PAIRS.on(lateness="6 seconds")))
     assert feed.rows() == []
-    feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
-    assert shown(feed.rows()) == [(1, (1,), (2,))]
+    right = feed.stream().transform(PAIRS.on(lateness="6 seconds"))
+    feed.run(right)
+    # The changed stream may have left a file without rows, in its schema.
+    assert shown(feed.rows(schema=right.schema)) == [(1, (1,), (2,))]
 
 
 def test_a_null_key_and_an_event_of_the_future(feed):
