@@ -249,6 +249,7 @@ class Query:
         buckets: int | None = None,
         late: bool = False,
         until: object = None,
+        undecided: bool = False,
         since: object = None,
     ) -> Recognition:
         """A function from a Spark DataFrame of events to one of matches, for `DataFrame.transform`.
@@ -270,6 +271,7 @@ class Query:
             buckets=buckets,
             late=late,
             until=until,
+            undecided=undecided,
             since=since,
         )
 

@@ -267,6 +267,21 @@ def test_absence_over_a_table(spark, seed):
         assert found
 
 
+def test_what_the_end_of_a_table_leaves_open(spark, seed):
+    """The youngest are listed as undecided, as embedded: those that something may still follow."""
+    events, _ = disordered(seed, count=200)
+    frame = spark.createDataFrame(table_of(events))
+    last = BASE + dt.timedelta(seconds=120)
+    for queries in (UNPAID, [UNPAID, PAIRS]):
+        found = frame.transform(on(queries, until=last, undecided=True)).collect()
+        whole = UNPAID.run(table_of(events), until=last)
+        mine = [row for row in found if row.asDict().get("query", "q1") == "q1"]
+        assert numbers([row for row in mine if not row.undecided]) == numbers(whole.to_arrow(events=True).to_pylist())
+        assert numbers([row for row in mine if row.undecided]) == numbers(whole.undecided.to_arrow(events=True).to_pylist())
+        assert any(row.undecided for row in mine)
+    assert len(found) > len(mine)
+
+
 def numbers(rows):
     """The numbers of the events in x, of each match."""
     return sorted(tuple(event["v"] for event in row["x"]) for row in rows)
@@ -312,6 +327,8 @@ def test_hand_over_where_it_cannot_be(feed):
             feed.stream().transform(query.on(lateness="6 seconds", since=BASE))
     with pytest.raises(InputError, match="until= says where a DataFrame ends"):
         feed.stream().transform(PAIRS.on(lateness="6 seconds", until=BASE))
+    with pytest.raises(InputError, match="undecided=True lists"):
+        feed.stream().transform(PAIRS.on(lateness="6 seconds", undecided=True))
     with pytest.raises(InputError, match="since= says where a stream goes on"):
         feed.spark.createDataFrame(table_of([(1, 1, "A", 1)])).transform(PAIRS.on(since=BASE))
 

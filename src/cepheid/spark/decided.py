@@ -24,6 +24,9 @@ UNTIL = "$until"
 EXPIRED_AFTER = 64
 """Batches between two looks for keys that are idle."""
 
+UNDECIDED = "undecided"
+"""The column of the output that says that a match may still be vetoed, where such ones are asked for."""
+
 FOREVER = 2**62
 """A time after every other, from which every duration can be taken."""
 
@@ -45,8 +48,19 @@ def recognize_decided(unit: Mapping[str, Any], until: int | None, batches: Itera
             until = int(steps(table[UNTIL].slice(0, 1))[0]) if until is None else until
         times, _ = incoming.read(batch)
         now = int(times[-1])
-        yield from bucket.read([table.select(bucket.schema.names)], now)[0].to_batches()
+        yield from told(bucket.read([table.select(bucket.schema.names)], now)[0], undecided=False)
         if number % EXPIRED_AFTER == 0:
             bucket.expire(now)
     if bucket is not None and until is not None:
-        yield from bucket.read([], until + 1)[0].to_batches()
+        yield from told(bucket.read([], until + 1)[0], undecided=False)
+        if UNDECIDED in bucket.output.names:
+            yield from told(bucket.undecided(), undecided=True)
+
+
+def told(rows: pa.Table, *, undecided: bool) -> list[pa.RecordBatch]:
+    """Rows that say whether they are decided, where the output has that column."""
+    place = rows.schema.get_field_index(UNDECIDED)
+    if place >= 0:
+        rows = rows.set_column(place, rows.schema.field(place), pa.repeat(undecided, rows.num_rows))
+    batches: list[pa.RecordBatch] = rows.to_batches()
+    return batches

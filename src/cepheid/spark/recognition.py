@@ -39,6 +39,7 @@ class Options:
     buckets: int | None
     late: bool
     until: object
+    undecided: bool
     since: object
 
 
@@ -56,6 +57,7 @@ def on(
     buckets: int | None = None,
     late: bool = False,
     until: object = None,
+    undecided: bool = False,
     since: object = None,
 ) -> Recognition:
     """A function for `DataFrame.transform` that gives one row per match of the query, from a batch or a streaming DataFrame.
@@ -70,8 +72,9 @@ def on(
     then nothing is left out before the shuffle. columns: the attributes that the events of the output have (default: all). buckets: the number of
     tasks of the shuffle (default: Spark's); on a stream the number of state values that the keys are spread over (default: 4 per shuffle
     partition). late: for streams: also give the events that came too late (see `split`). until: for a DataFrame: events after this time are not
-    read, and all up to it are known; "end": nothing will follow. since: for a stream that goes on where a DataFrame's `until` ended: gives what
-    is decided after this time; feed it the events from this time minus the window on.
+    read, and all up to it are known; "end": nothing will follow. undecided: for a DataFrame: also give the matches that a NOT FOLLOWED BY may
+    still veto after that time; the column `undecided` (bool) tells them apart. since: for a stream that goes on where a DataFrame's `until`
+    ended: gives what is decided after this time; feed it the events from this time minus the window on.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures;
     the same as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values; the
@@ -87,7 +90,9 @@ def on(
     if buckets is not None and buckets < 1:
         raise InputError(f"buckets={buckets} is not a number of tasks", help="give a number from 1 on, or leave it out")
     tie_breakers = given[:-1] if any_order else given
-    options = Options(type, time, lateness, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets, late, until, since)
+    options = Options(
+        type, time, lateness, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets, late, until, undecided, since
+    )
     return Recognition(*named(query), options)
 
 

@@ -21,7 +21,7 @@ from cepheid.engine.batch import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, quoted
 from cepheid.spark.batch import Plan, letter_columns, prepare
 from cepheid.spark.columns import arrow_type, column_named
-from cepheid.spark.decided import FOREVER, UNTIL, recognize_decided
+from cepheid.spark.decided import FOREVER, UNDECIDED, UNTIL, recognize_decided
 from cepheid.spark.packing import BUCKET
 from cepheid.spark.stateful import Unit
 from cepheid.spark.worker import TIME, Task, recognize_several
@@ -107,13 +107,20 @@ class Several:
                         f" `{field.name}` ({field.dataType.simpleString()}) of another",
                         help=f"give it another name in one of them: `AS {field.name}_`",
                     )
+        if self.first.options.undecided:
+            other = fields.setdefault(UNDECIDED, spark_types.StructField(UNDECIDED, spark_types.BooleanType()))
+            if other.name != UNDECIDED or other.dataType != spark_types.BooleanType():
+                raise SchemaError(
+                    f"the output would have two columns named `{UNDECIDED}`: undecided=True gives one of that name",
+                    help=f"give the other one another name in the query: `AS {UNDECIDED}_`",
+                )
         return spark_types.StructType(list(fields.values()))
 
     # ---------------------------------------------------------------------------------------------------------------- what is run
 
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches of a batch, and where the dropped events are counted."""
-        delayed = any(plan.compiled.absences for plan in self.plans)
+        delayed = self.first.options.undecided or any(plan.compiled.absences for plan in self.plans)
         if self.names is None and not delayed:
             return self.first.run()
         observation = Observation() if self.first.drops_nulls else None

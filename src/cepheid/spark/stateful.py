@@ -152,6 +152,11 @@ class Bucket:
         found = self._recognize(events, times, now) if len(times) else [state.advance(now) for state in self.states]
         return merged([self._rows(number, matches) for number, matches in enumerate(found) if len(matches)], self.output)
 
+    def undecided(self) -> pa.Table:
+        """The rows of the matches that wait for their time of absence to pass, and that nothing vetoes so far. O(state); nothing changes."""
+        found = [self._rows(number, query_state.undecided()) for number, query_state in enumerate(self.states)]
+        return merged(found, self.output)[0]
+
     def _recognize(self, events: pa.Table, times: Array, now: int) -> list[Matches]:
         """The matches of each query that events in order decide."""
         named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))

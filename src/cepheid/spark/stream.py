@@ -320,6 +320,10 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
     options = plans[0].options
     if options.until is not None:
         raise InputError("until= says where a DataFrame ends, and this one is streaming", help="since= says where a stream goes on")
+    if options.undecided:
+        raise InputError(
+            "undecided=True lists what a DataFrame's end leaves open, and this one is streaming", help="a stream decides it later"
+        )
     for plan in plans if options.since is not None else ():
         compiled = plan.compiled
         reason = (
