@@ -388,3 +388,20 @@ def test_random_queries_share_one_stream(spark, tmp_path, seed):
 def by_rows(row):
     """A row as a value: the numbers of its events."""
     return repr(sorted((name, [event["row"] for event in value]) for name, value in row.items() if isinstance(value, list)))
+
+
+def test_times_in_another_zone(feed):
+    """The session's time zone is how times are shown, and nothing else."""
+    feed.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        feed.put([(1, 1, "A", 1), (1, 4, "B", 2), (1, 20, "A", 3)])
+        feed.close()
+        feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))
+        table = feed.spark.read.parquet(str(feed.folder / "out"))
+        times = table.select(*(F.unix_micros(name).alias(name) for name in ("start_time", "end_time", "decided_time"))).collect()
+        seen = table.select(F.unix_micros(F.col("x")[0]["ts"]).alias("x")).collect()
+    finally:
+        feed.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    start = int(BASE.timestamp()) * 1_000_000
+    assert [tuple(row) for row in times] == [(start + 1_000_000, start + 4_000_000, start + 4_000_000)]
+    assert seen[0].x == start + 1_000_000
