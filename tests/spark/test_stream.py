@@ -133,8 +133,10 @@ def test_late_events_are_counted_and_given_back(feed):
     given = {"matches": [], "late": []}
 
     def collect(batch, _number):
+        batch.persist()
         for name, frame in zip(given, split(batch), strict=True):
             given[name] += [row.asDict(recursive=True) for row in frame.collect()]
+        batch.unpersist()
 
     frame = feed.stream().transform(PAIRS.on(lateness="6 seconds", late=True))
     writer = frame.writeStream.foreachBatch(collect).option("checkpointLocation", str(feed.folder / "checkpoint"))
