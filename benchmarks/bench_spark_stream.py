@@ -83,7 +83,7 @@ def progress(
 ) -> list[dict[str, Any]]:
     """Run a pipeline over the files of a folder; Spark's progress of each micro-batch that read something.
 
-    memory: gets the mebibytes of all processes, twice a minute.
+    memory: gets the mebibytes of this process and all that it started, twice a minute.
     """
     files, polls = len(list(folder.iterdir())), 0
     frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder))
@@ -215,16 +215,20 @@ def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
 
 
 def _resident() -> float:
-    """Mebibytes of this process and its children."""
-    total = 0
+    """Mebibytes of this process and all that it started, the Java of Spark and its Python workers."""
+    parents: dict[int, int] = {}
+    kibibytes: dict[int, int] = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except OSError:
+        except OSError:  # it has ended
             continue
-        if fields.get("Name", "").strip() in {"java", "python", "python3"}:
-            total += int(fields.get("VmRSS", "0 kB").split()[0])
-    return total / 1024
+        process = int(status.parent.name)
+        parents[process], kibibytes[process] = int(fields["PPid"]), int(fields.get("VmRSS", "0 kB").split()[0])
+    ours = {os.getpid()}
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(kibibytes[process] for process in ours) / 1024
 
 
 def main() -> None:

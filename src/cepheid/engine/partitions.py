@@ -52,7 +52,7 @@ class Arrived:
             order, cuts, partitions = groups.interleaved()
             slots = slots[partitions]
         lengths = np.diff(cuts, append=len(order))
-        return cls(order, cuts, slots, seen[slots] + _earlier(slots, lengths) - cuts, rows)
+        return cls(order, cuts, slots, seen[slots] + events_before(slots, lengths) - cuts, rows)
 
     def rows_of(self, segments: Array, positions: Array) -> Array:
         """The rows of the batch at some positions, given the segments that they are in (int64)."""
@@ -200,8 +200,8 @@ def _exact_rows(keys: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
-def _earlier(slots: Array, lengths: Array) -> Array:
-    """For each segment, the events in earlier segments of its slot; O(n log n)."""
+def events_before(slots: Array, lengths: Array) -> Array:
+    """For each segment, given by its slot and its number of events, the events in earlier segments of its slot (int64); O(n log n)."""
     order = np.argsort(slots, kind="stable")
     before = np.cumsum(lengths[order]) - lengths[order]
     first = np.flatnonzero(np.diff(slots[order], prepend=-1))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from cepheid.automata.program import span_program
 from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.order import earlier
+from cepheid.engine.partitions import events_before
 from cepheid.engine.pools import ragged
 from cepheid.engine.running import Chunk, collect
 from cepheid.engine.trackers import Trackers
@@ -190,7 +191,7 @@ class PerEnd:
         """The events kept of these partitions and those of the piece; positions before each segment; for each row its index in the events."""
         lengths = np.diff(piece.cuts, append=len(piece.letters))
         seen = np.where(records >= 0, self.records[np.maximum(records, 0), SEEN], 0)
-        before = seen[owners] + _earlier(owners, lengths)
+        before = seen[owners] + events_before(owners, lengths)
         rows = np.flatnonzero(piece.relevant)
         segments = np.searchsorted(piece.cuts, rows, "right") - 1
         counts = np.where(records >= 0, self.records[np.maximum(records, 0), COUNT], 0)
@@ -490,13 +491,3 @@ def _groups(owners: Array) -> list[tuple[int, Array]]:
     order = np.argsort(owners, kind="stable")
     cuts = np.flatnonzero(np.diff(owners[order])) + 1
     return [(int(owners[part[0]]), part) for part in np.split(order, cuts)]
-
-
-def _earlier(owners: Array, lengths: Array) -> Array:
-    """For each segment, the events in earlier segments of its owner."""
-    order = np.argsort(owners, kind="stable")
-    before = np.cumsum(lengths[order]) - lengths[order]
-    first = np.flatnonzero(np.diff(owners[order], prepend=-1))
-    found = np.empty_like(before)
-    found[order] = before - np.repeat(before[first], np.diff(first, append=len(owners)))
-    return found

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.running import SHRINK_FROM
 from cepheid.engine.state import table_bytes
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
@@ -28,7 +27,7 @@ BUCKET, BLOB = "bucket", "blob"
 SEAL = -1
 """The bucket that every micro-batch with events visits: its state says what the other states are of."""
 
-PACK_ROWS = SHRINK_FROM >> 2
+PACK_ROWS = 1 << 18
 """Events that a task collects before it hands its blobs on: what it holds in memory."""
 
 LAST_TIME = 253_402_300_799_000_000
