@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 import pytest
 
 from cepheid.spark.session import SMALL_MACHINE, local_session, prepare_environment
 
 TEST_SETTINGS = {
+    # They are over before code that is compiled to the last pays.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     # Small jobs: the plans and their checks cost more than the rows.
     "spark.sql.adaptive.enabled": "false",
     "spark.default.parallelism": "2",
@@ -35,7 +38,7 @@ def connect():
     # Spark's own switch for a server on any free port: two test runs on one machine do not meet.
     os.environ["SPARK_TESTING"] = "1"
     # The server takes what is not of SQL on its command line only.
-    fixed = [f"--conf {name}={value}" for name, value in settings.items() if not name.startswith("spark.sql.")]
+    fixed = [f"--conf {shlex.quote(f'{name}={value}')}" for name, value in settings.items() if not name.startswith("spark.sql.")]
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*fixed, "pyspark-shell"])
     from pyspark.sql import SparkSession
 

@@ -83,6 +83,7 @@ class Stream:
 
     def start(self):
         environment = os.environ | {"PYTHONHASHSEED": str(random.randrange(1000)), "SPARK_LOCAL_DIRS": str(self.folder / "local")}
+        environment["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that will not live long
         with (self.folder / "log").open("ab") as log:
             command = [sys.executable, __file__, str(self.folder)]
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)

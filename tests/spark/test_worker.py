@@ -75,7 +75,7 @@ MOST_MATCHES = 2000
 @pytest.mark.parametrize("compact", [2, worker.COMPACT_ROWS])
 def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
     monkeypatch.setattr(worker, "COMPACT_ROWS", compact)
-    monkeypatch.setattr(worker, "MARKS_PER_BATCH", 7)
+    monkeypatch.setattr("cepheid.spark.rows.ROWS_PER_PIECE", 7)
     for number in range(cases):
         source = random.Random(seed * 10_000 + number)
         # With keys, CONSUME BY ANY needs the order of the whole stream, which no task sees.

@@ -48,13 +48,15 @@ def recognize_decided(unit: Mapping[str, Any], until: int | None, batches: Itera
             until = int(steps(table[UNTIL].slice(0, 1))[0]) if until is None else until
         times, _ = incoming.read(batch)
         now = int(times[-1])
-        yield from told(bucket.read([table.select(bucket.schema.names)], now)[0], undecided=False)
+        for rows, _ in bucket.read([table.select(bucket.schema.names)], now):
+            yield from told(rows, undecided=False)
         if number % EXPIRED_AFTER == 0:
             bucket.expire(now)
     if bucket is not None and until is not None:
-        yield from told(bucket.read([], until + 1)[0], undecided=False)
-        if UNDECIDED in bucket.output.names:
-            yield from told(bucket.undecided(), undecided=True)
+        for rows, _ in bucket.read([], until + 1):
+            yield from told(rows, undecided=False)
+        for rows in bucket.undecided() if UNDECIDED in bucket.output.names else ():
+            yield from told(rows, undecided=True)
 
 
 def told(rows: pa.Table, *, undecided: bool) -> list[pa.RecordBatch]:

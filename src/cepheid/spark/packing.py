@@ -14,10 +14,11 @@ import pyarrow as pa
 from cepheid.engine.state import table_bytes
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError
-from cepheid.spark.worker import TIME, aligned
+from cepheid.spark.rows import BYTES_PER_PIECE, ROWS_PER_PIECE
+from cepheid.spark.worker import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 Array = np.ndarray[Any, Any]
 
@@ -27,8 +28,8 @@ BUCKET, BLOB = "bucket", "blob"
 SEAL = -1
 """The bucket that every micro-batch with events visits: its state says what the other states are of."""
 
-PACK_ROWS = 1 << 18
-"""Events that a task collects before it hands its blobs on: what it holds in memory."""
+PACK_ROWS, PACK_BYTES = 1 << 18, 1 << 26
+"""Events that a task collects before it hands its blobs on, and their bytes: what it holds in memory."""
 
 LAST_TIME = 253_402_300_799_000_000
 """The last second of the year 9999, in microseconds: what Python can give back to Spark as the time at which something is decided."""
@@ -40,7 +41,7 @@ def pack(time_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     time_name: the attribute, for the error about a NULL in it (InputError). Linear.
     """
     held: list[pa.RecordBatch] = []
-    rows, sealed = 0, False
+    rows, size, sealed = 0, 0, False
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -49,10 +50,10 @@ def pack(time_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
             yield pa.record_batch([pa.array([SEAL], pa.int32()), pa.array([b""], pa.binary())], names=[BUCKET, BLOB])
             sealed = True
         held.append(batch)
-        rows += batch.num_rows
-        if rows >= PACK_ROWS:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= PACK_ROWS or size >= PACK_BYTES:
             yield _packed(held)
-            held, rows = [], 0
+            held, rows, size = [], 0, 0
     if held:
         yield _packed(held)
 
@@ -84,11 +85,24 @@ def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(found, pa.int32()), pa.array(blobs, pa.binary())], names=[BUCKET, BLOB])
 
 
-def blobs(rows: pa.Table, times: Array, *, most: int) -> Iterator[tuple[int, bytes]]:
-    """Rows whose times ascend as blobs of at most `most` rows, each with the time of its first row."""
-    for batch in rows.combine_chunks().to_batches(max_chunksize=most):
-        yield int(times[0]), batch.serialize().to_pybytes()
-        times = times[batch.num_rows :]
+def blobs(pieces: Iterable[tuple[pa.Table, Array]]) -> Iterator[tuple[int, bytes]]:
+    """Rows of one schema, in pieces with their times (int64), as blobs with the least time of each; small pieces share one."""
+    held: list[pa.Table] = []
+    rows, size, first = 0, 0, LAST_TIME
+    for table, times in pieces:
+        if not len(times):
+            continue
+        held.append(table)
+        rows, size, first = rows + table.num_rows, size + table.nbytes, min(first, int(times.min()))
+        if rows >= ROWS_PER_PIECE or size >= BYTES_PER_PIECE:
+            yield first, _blob(held)
+            held, rows, size, first = [], 0, 0, LAST_TIME
+    if held:
+        yield first, _blob(held)
+
+
+def _blob(tables: list[pa.Table]) -> bytes:
+    return bytes(pa.concat_tables(tables).combine_chunks().to_batches()[0].serialize().to_pybytes())
 
 
 def unpack(schema: pa.Schema, blobs: pa.Array) -> pa.Array:
@@ -99,16 +113,6 @@ def unpack(schema: pa.Schema, blobs: pa.Array) -> pa.Array:
     columns = [one_chunk(column) for column in table.columns]
     structs = pa.StructArray.from_arrays(columns, fields=list(schema)) if columns else pa.nulls(int(offsets[-1]), pa.struct([]))
     return pa.ListArray.from_arrays(pa.array(offsets), structs)
-
-
-def merged(parts: Sequence[tuple[pa.Table, Array]], schema: pa.Schema) -> tuple[pa.Table, Array]:
-    """Rows of several queries in the order of their times (int64), those of one time in the order of the queries."""
-    rows = pa.concat_tables([schema.empty_table(), *(aligned(table, schema) for table, _ in parts)])
-    times: Array = np.concatenate([np.zeros(0, np.int64), *(times for _, times in parts)])
-    if len(parts) > 1 or (np.diff(times) < 0).any():
-        order = np.argsort(times, kind="stable")
-        rows, times = rows.take(pa.array(order)), times[order]
-    return rows, times
 
 
 def steps(column: pa.ChunkedArray) -> Array:

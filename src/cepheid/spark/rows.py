@@ -9,19 +9,28 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.measures import compute
 from cepheid.logical.plan import Apply, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cepheid.engine.matches import Layout, Matches
     from cepheid.engine.planner import Compiled
 
 INDEX = "$index"
 """The position of an event in its partition, shown in events when asked."""
+
+ROWS_PER_PIECE, BYTES_PER_PIECE = 1 << 16, 1 << 26
+"""Most events in a piece of what goes back to Spark, and about most bytes: Arrow's 32-bit offsets and Spark's memory want small ones."""
+
+
+def piece_rows(count: int, size: int) -> int:
+    """Into pieces of how many rows a table is to be cut that has `count` of them in `size` bytes."""
+    return max(1, min(ROWS_PER_PIECE, BYTES_PER_PIECE * count // max(size, 1)))
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType:
@@ -66,8 +75,15 @@ class View:
         """The matches with their measures."""
         return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
 
-    def rows(self, matches: Matches) -> pa.Table:
-        """One row per match."""
+    def pieces(self, matches: Matches) -> Iterator[pa.Table]:
+        """One row per match, in tables of bounded size."""
+        offsets, most, start = matches.offsets, piece_rows(matches.events.num_rows, matches.events.nbytes), 0
+        while start < len(matches):
+            stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, "right")) - 1)
+            yield self._rows(matches[start:stop])
+            start = stop
+
+    def _rows(self, matches: Matches) -> pa.Table:
         table = matches.to_arrow(events=True)
         names = table.column_names
         columns = [table.column(index) for index in range(len(names))]

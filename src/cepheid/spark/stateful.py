@@ -24,11 +24,12 @@ from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
 from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.logical.canonical import canonical
-from cepheid.spark.packing import LAST_TIME, blobs, merged, one_chunk, steps
-from cepheid.spark.worker import MARKS_PER_BATCH, TIME, Task, aligned, compiled_here, own_letters
+from cepheid.spark.packing import LAST_TIME, blobs, one_chunk, steps
+from cepheid.spark.rows import piece_rows
+from cepheid.spark.worker import TIME, Task, aligned, compiled_here, own_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cepheid.engine.matches import Matches
     from cepheid.engine.planner import Compiled
@@ -69,13 +70,11 @@ class Unit:
 class Step:
     """What one visit of a bucket gives.
 
-    rows: blobs of rows, each with the time (microseconds) at which the first of them is decided. late: blob of the late events' rows, None if
-    they are not asked for, or none came. counts: see `COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked
-    at again, None: never.
+    rows: blobs of rows, each with the time (microseconds) at which the first of them is decided; late events, where they are asked for, are
+    rows too. counts: see `COUNTS`. deadline: the least watermark (milliseconds) at which the bucket has to be looked at again, None: never.
     """
 
     rows: list[tuple[int, bytes]] = field(default_factory=list)
-    late: bytes | None = None
     counts: dict[str, int] = field(default_factory=dict)
     deadline: int | None = None
 
@@ -124,38 +123,35 @@ class Bucket:
                 help="were milliseconds taken for seconds? Leave these events out before, and start in a new checkpoint",
             )
         self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
-        rows, times = self.read(tables, now)
-        rows = self._dated(rows, times)
-        step = Step(list(blobs(rows, times, most=MARKS_PER_BATCH)))
+        found = list(self.read(tables, now))
         late = self.order.take_late()
-        if self.unit.late is not None and late.num_rows:
-            step.late = self._late(late, now)
+        rows = [(self._dated(rows, times), times) for rows, times in found]
+        step = Step(list(blobs(rows + self._late(late, now))))
         self.expire(now)
         step.counts = {
             "events": sum(table.num_rows for table in tables),
             "late": late.num_rows,
-            "matches": rows.num_rows,
+            "matches": sum(len(times) for _, times in found),
             "waiting": len(self.order.times),
             "keys": len(self.partitions),
         }
         step.deadline = self._deadline()
         return step
 
-    def read(self, tables: Sequence[pa.Table], now: int) -> tuple[pa.Table, Array]:
+    def read(self, tables: Sequence[pa.Table], now: int) -> Iterator[tuple[pa.Table, Array]]:
         """Take events, in any order; the rows of the matches that are decided if no event before `now` comes any more, and when each was.
 
-        now, times (int64): in steps of the time column. The rows are in the order of these times.
+        now, times (int64): in steps of the time column. The rows come in pieces of bounded size, query by query.
         """
         for table in tables:
             self.order.hold(table.cast(self.schema), steps(table[TIME]))
         events, times = self.order.advance(now)
         found = self._recognize(events, times, now) if len(times) else [state.advance(now) for state in self.states]
-        return merged([self._rows(number, matches) for number, matches in enumerate(found) if len(matches)], self.output)
+        return self._rows(found)
 
-    def undecided(self) -> pa.Table:
+    def undecided(self) -> Iterator[pa.Table]:
         """The rows of the matches that wait for their time of absence to pass, and that nothing vetoes so far. O(state); nothing changes."""
-        found = [self._rows(number, query_state.undecided()) for number, query_state in enumerate(self.states)]
-        return merged(found, self.output)[0]
+        return (rows for rows, _ in self._rows([query_state.undecided() for query_state in self.states]))
 
     def _recognize(self, events: pa.Table, times: Array, now: int) -> list[Matches]:
         """The matches of each query that events in order decide."""
@@ -179,27 +175,30 @@ class Bucket:
         columns, places = self.unit.letters[number]
         return own_letters([one_chunk(events[column]) for column in columns], places)
 
-    def _rows(self, number: int, matches: Matches) -> tuple[pa.Table, Array]:
-        """The rows of a query's matches, and when they are decided."""
-        rows = self.views[number].rows(matches)
-        times = steps(rows["end_time"]) + self.compiled[number].delay
-        if self.unit.queries is not None:
-            rows = rows.add_column(0, "query", pa.repeat(self.unit.queries[number], rows.num_rows))
-        return rows, times
+    def _rows(self, found: Sequence[Matches]) -> Iterator[tuple[pa.Table, Array]]:
+        """The rows of each query's matches, and when they are decided."""
+        for number, matches in enumerate(found):
+            for own in self.views[number].pieces(matches):
+                name = None if self.unit.queries is None else self.unit.queries[number]
+                rows = own if name is None else own.add_column(0, "query", pa.repeat(name, own.num_rows))
+                yield aligned(rows, self.output), steps(own["end_time"]) + self.compiled[number].delay
 
     def _dated(self, rows: pa.Table, times: Array) -> pa.Table:
         """The rows with the times at which they are decided, in microseconds."""
         place = self.output.get_field_index(DECIDED)
         return rows.set_column(place, self.output.field(place), pa.array(times).cast(self.output.field(place).type))
 
-    def _late(self, late: pa.Table, now: int) -> bytes:
-        """Late events as rows, with the time at which they were found late."""
-        names = dict(self.unit.late or ())
+    def _late(self, late: pa.Table, now: int) -> list[tuple[pa.Table, Array]]:
+        """Late events as rows, if they are asked for, with the time at which they were found late."""
+        if self.unit.late is None or not late.num_rows:
+            return []
+        names = dict(self.unit.late)
         kind = self.output.field("late").type
-        columns = [one_chunk(late[names[field.name]]) for field in kind]
-        structs = pa.StructArray.from_arrays(columns, fields=list(kind))
-        rows = self._dated(aligned(pa.table([structs], names=["late"]), self.output), np.full(late.num_rows, now))
-        return bytes(rows.combine_chunks().to_batches()[0].serialize().to_pybytes())
+        structs = pa.StructArray.from_arrays([one_chunk(late[names[field.name]]) for field in kind], fields=list(kind))
+        rows = aligned(pa.table([structs], names=["late"]), self.output)
+        times = np.full(late.num_rows, now)
+        dated, most = self._dated(rows, times), piece_rows(late.num_rows, late.nbytes)
+        return [(dated.slice(start, most), times[start : start + most]) for start in range(0, late.num_rows, most)]
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
 

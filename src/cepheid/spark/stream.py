@@ -280,7 +280,7 @@ class Recognize(StatefulProcessor):
             yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **NO_COUNTS})
         # Never at or below the watermark: such a row would be an error.
         now = EPOCH + dt.timedelta(milliseconds=watermark + 1)
-        yield Row(**{MOMENT: now, BLOB: step.late, **step.counts, "state_bytes": size})
+        yield Row(**{MOMENT: now, BLOB: None, **step.counts, "state_bytes": size})
 
     def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
         """One timer at or before the deadline; none that has passed, or the bucket would be visited twice in one micro-batch."""

@@ -39,9 +39,6 @@ SLICE, OWN = "$slice", "$own"
 LETTER_BITS = 64
 """Predicates of one letter column."""
 
-MARKS_PER_BATCH = 1 << 16
-"""Events in one batch that goes back to Spark: Arrow's 32-bit offsets and Spark's memory want small ones."""
-
 COMPACT_ROWS = 1 << 14
 """Kept events of the open key are looked through for dead ones each time they have doubled, but not below this."""
 
@@ -265,12 +262,8 @@ class Run:
             partitions = chunk.segments.astype(np.int64)
         marks = (chunk.positions, chunk.labels, rows)
         matches = Matches(self.layout, chunk.offsets, *marks, events, partitions, keys, counts=chunk.counts)
-        matches = self.view.measured(matches)
-        start = 0
-        while start < len(matches):
-            stop = max(start + 1, int(np.searchsorted(chunk.offsets, chunk.offsets[start] + MARKS_PER_BATCH, "right")) - 1)
-            yield from self.view.rows(matches[start:stop]).to_batches()
-            start = stop
+        for rows in self.view.pieces(self.view.measured(matches)):
+            yield from rows.to_batches()
 
 
 class Incoming:
