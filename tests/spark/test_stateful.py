@@ -136,10 +136,14 @@ def arrivals(chance, events, lateness):
 
 def streamed(unit, events, output, chance, *, count=1, lateness=3000, restart=0.5):
     """The rows that a stream over the events gives: every batch is packed, read by its bucket, and often goes through bytes."""
-    states, rows, decided_until = {}, [], 0
+    states, rows, decided_until, known = {}, [], 0, 0
+    # `arrivals` counts a millisecond more than Spark.
+    unit = dataclasses.replace(unit, lateness=chance.choice([None, lateness + 1]))
     number = buckets_of(events, count)
     events = events.append_column(BUCKET, pa.array(number))
     for batch, watermark in arrivals(chance, events, lateness):
+        if unit.lateness is not None and len(batch):
+            known = max(known, max(batch["ts"].cast(pa.int64()).to_pylist()) // 1000 - unit.lateness)
         blobs = {}
         for piece in pack("ts", iter(batch.to_batches(max_chunksize=5))):
             for bucket, blob in zip(piece[BUCKET].to_pylist(), piece[BLOB].to_pylist(), strict=True):
@@ -157,7 +161,7 @@ def streamed(unit, events, output, chance, *, count=1, lateness=3000, restart=0.
                 decided = [int(row.pop("decided_time").timestamp() * 1000) * 1000 for row in new]
                 assert moment == min(decided)
                 assert decided_until < moment, "a row at or below the watermark before fails the stream"
-                assert max(decided) <= watermark * 1000
+                assert max(decided) <= max(watermark, known) * 1000
                 rows += new
             states[bucket] = (step.deadline, None if held.empty else held.dump() if chance.random() < restart else held)
         decided_until = watermark * 1000
@@ -284,6 +288,28 @@ def test_what_waits_and_when_it_is_looked_at_again():
     assert step.counts["keys"] == 0
 
 
+def test_with_a_lateness_only_its_events_wait():
+    """The events of a micro-batch move the next watermark: what these make known is decided at once, and only what may come later is not."""
+    unit, events, _ = unit_of([heat()], events_of("A1 B2 A9 B11 B12"))
+    bucket = Bucket(dataclasses.replace(unit, lateness=3000))
+    step = bucket.step([events], 0)
+    assert [decided for decided, _ in step.rows] == [START + 2 * SECOND]
+    assert step.counts == {"events": 5, "late": 0, "matches": 1, "waiting": 2, "keys": 1}
+    assert step.deadline == seconds(11)
+    # Spark's watermark is now that of the greatest event anywhere: here, or in another bucket. What is at or below either is late.
+    for watermark, late in ((seconds(9), 2), (seconds(10), 3)):
+        again = Bucket(bucket.unit).load(bucket.dump())
+        step = again.step([events_as(again, "A8 A9 A10 B12")], watermark)
+        assert (step.counts["late"], step.counts["matches"]) == (late, 0)
+        assert len(again.step([], seconds(12)).rows) == 1
+        assert again.step([], seconds(30)).deadline is None
+
+
+def events_as(bucket, text):
+    """More events for a bucket, as they travel."""
+    return travelling([heat()], events_of(text))[0].cast(bucket.schema)
+
+
 def test_events_at_the_watermark_are_late_and_given_back():
     query = heat()
     columns = [(name, name) for name in TIMED.names if name != "k"] + [("k", "k0")]
@@ -323,6 +349,16 @@ def test_large_events_travel_in_pieces_of_bounded_size(monkeypatch):
     assert max(len(blob) for _, blob in step.rows) < 2 * (1 << 16)
     rows = [row for _, blob in step.rows for row in unpack(output, pa.array([blob], pa.binary())).to_pylist()[0]]
     assert len(rows) == len(query.run(table)) == 100
+
+
+def test_more_matches_than_a_visit_can_give_are_an_error(monkeypatch):
+    monkeypatch.setattr(stateful, "OUTPUT_LIMIT", 100)
+    unit, events, _ = unit_of([heat()], events_of("A1 B2"))
+    bucket = Bucket(unit)
+    bucket.step([events], 0)
+    with pytest.raises(LimitError, match=r"more than 100 bytes \(OUTPUT_LIMIT\)") as caught:
+        bucket.step([], seconds(3))
+    assert "maxFilesPerTrigger" in str(caught.value)
 
 
 def test_idle_keys_are_forgotten_and_start_again():

@@ -3,9 +3,13 @@
 Comes in: blobs of events and a watermark. Goes out: matches with the time they are decided at, counts, and the state as bytes. The engine is that
 of the embedded `Recognizer`: a `ReorderBuffer`, `Partitions`, and a `QueryState` per query. Imports no Spark.
 
-Watermarks are Spark's: when the watermark is W, no event at or before W counts any more, so that all up to W is known and decided. What came too
-late is counted, and given back when asked; what waits is in no match yet. Whatever order the events of one W came in, the answer is the same, but
-for events of one key that agree in time and tie-breakers.
+Watermarks are Spark's: when the watermark is W, no event at or before W counts any more, so that all up to W is known and decided. Where the
+lateness is known, a bucket need not wait for that: the events that it has got will move the watermark of the next micro-batch, at least to the
+greatest of their times minus the lateness, so that all up to there is known now. Only the events of one lateness wait, not those of a whole
+micro-batch, and matches come out one micro-batch earlier.
+
+What came too late is counted, and given back when asked; what waits is in no match yet. Whatever order the events came in, the answer is the
+same, but for events of one key that agree in time and tie-breakers.
 """
 
 from __future__ import annotations
@@ -45,6 +49,9 @@ DECIDED = "decided_time"
 STATE_LIMIT = 1 << 30
 """Most bytes of a bucket's state: Spark keeps it as one value, and cannot hold 2**31 bytes in one."""
 
+OUTPUT_LIMIT = 1 << 30
+"""Most bytes of the matches that one visit of a bucket gives: Spark takes all of them in one Arrow array."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -53,7 +60,8 @@ class Unit:
     tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for
     each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
     None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
-    schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread.
+    schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come
+    later than a younger one; None: the watermark alone says what is known.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
@@ -64,6 +72,7 @@ class Unit:
     output: bytes
     schema: bytes
     buckets: int = 1
+    lateness: int | None = None
 
 
 @dataclass(slots=True)
@@ -123,15 +132,16 @@ class Bucket:
                 help="were milliseconds taken for seconds? Leave these events out before, and start in a new checkpoint",
             )
         self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
-        found = list(self.read(tables, now))
+        self._hold(tables)
         late = self.order.take_late()
-        rows = [(self._dated(rows, times), times) for rows, times in found]
-        step = Step(list(blobs(rows + self._late(late, now))))
-        self.expire(now)
+        known = self._known(now)
+        rows = [(self._dated(rows, times), times) for rows, times in self._decided(known)]
+        step = Step(_within_limit(blobs(rows + self._late(late, now))))
+        self.expire(known)
         step.counts = {
             "events": sum(table.num_rows for table in tables),
             "late": late.num_rows,
-            "matches": sum(len(times) for _, times in found),
+            "matches": sum(len(times) for _, times in rows),
             "waiting": len(self.order.times),
             "keys": len(self.partitions),
         }
@@ -143,8 +153,21 @@ class Bucket:
 
         now, times (int64): in steps of the time column. The rows come in pieces of bounded size, query by query.
         """
+        self._hold(tables)
+        return self._decided(now)
+
+    def _hold(self, tables: Sequence[pa.Table]) -> None:
         for table in tables:
             self.order.hold(table.cast(self.schema), steps(table[TIME]))
+
+    def _known(self, now: int) -> int:
+        """The least time that a later event may have: `now`, or what the events that wait say, in steps of the time column."""
+        if self.unit.lateness is None or not len(self.order.times):
+            return now
+        # As Spark computes it: in whole milliseconds.
+        return max(now, (int(self.order.times.max()) // MICROS - self.unit.lateness) * MICROS + 1)
+
+    def _decided(self, now: int) -> Iterator[tuple[pa.Table, Array]]:
         events, times = self.order.advance(now)
         found = self._recognize(events, times, now) if len(times) else [state.advance(now) for state in self.states]
         return self._rows(found)
@@ -304,6 +327,23 @@ class Bucket:
             digest.update(canonical((task.keys, task.key_names, task.payload, task.index)).encode())
         digest.update(canonical((unit.queries, unit.letters, unit.ties)).encode())
         return digest.digest()
+
+
+def _within_limit(found: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """The blobs of a visit; raises LimitError past OUTPUT_LIMIT."""
+    kept, size = [], 0
+    for moment, blob in found:
+        kept.append((moment, blob))
+        size += len(blob)
+        if size > OUTPUT_LIMIT:
+            raise LimitError(
+                f"the matches of one bucket in one micro-batch have more than {OUTPUT_LIMIT} bytes (OUTPUT_LIMIT)",
+                help=(
+                    "read fewer events per micro-batch: an option of the source, such as maxFilesPerTrigger or maxOffsetsPerTrigger",
+                    "or show less of each match: q.on(.., columns=[..]), a strategy such as SELECT NXT, LIMIT, or COUNT(*)",
+                ),
+            )
+    return kept
 
 
 def _schema(serialized: bytes) -> pa.Schema:

@@ -68,10 +68,12 @@ OBSERVED = "cepheid"
 class StreamPlan:
     """Queries over one streaming DataFrame: everything decided, nothing run.
 
-    several: the queries' plans, over a source with a watermark.
+    several: the queries' plans, over a source with a watermark. lateness: of that watermark in milliseconds if it is ours; None where others, of
+    other sources, may hold Spark's back.
     """
 
     several: Several
+    lateness: int | None = None
 
     def __post_init__(self) -> None:
         """Check the session, and give the event time its watermark."""
@@ -79,6 +81,8 @@ class StreamPlan:
         check_session(first.source.frame)
         check_hand_over(self.several.plans)
         frame = with_watermark(first)
+        if frame is not first.source.frame:
+            object.__setattr__(self, "lateness", milliseconds(first.options.lateness))
         plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame)) for plan in self.several.plans]
         object.__setattr__(self, "several", dataclasses.replace(self.several, plans=tuple(plans)))
 
@@ -97,7 +101,8 @@ class StreamPlan:
     def run(self) -> DataFrame:
         """The DataFrame of matches."""
         prepared = self.prepared()
-        unit = dataclasses.replace(self.several.unit(prepared, output=self.output(), late=self.options.late), buckets=self.buckets)
+        unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
+        unit = dataclasses.replace(unit, buckets=self.buckets, lateness=self.lateness)
         packed = prepared.mapInArrow(functools.partial(pack, self.first.compiled.layout.time or ""), f"`{BUCKET}` int, {BLOB} binary")
         rows = packed.groupBy(BUCKET).transformWithState(
             Recognize(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
@@ -192,7 +197,9 @@ class StreamPlan:
             + ("" if ties else ": a restart may read events of one key and time in another order; order= names what decides"),
             "late": f"events at or before the watermark (greatest time of the micro-batches before - {self.watermark} ms) are counted"
             + (" and given back" if options.late else ", late=True gives them back"),
-            "decided": "a match is given when the watermark has passed its end, with that as its event time (decided_time)",
+            "decided": "a match is given when the watermark has passed its end"
+            + ("" if self.lateness is None else f", or an event of the bucket is {self.lateness} ms younger")
+            + "; that end is its event time (decided_time)",
             "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
         }
         width = max(map(len, lines))
