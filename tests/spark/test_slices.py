@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from test_worker import cut, rows
 
 import cepheid
 from cepheid.spark import slices, translated, worker
@@ -74,19 +75,6 @@ def joined(whole, slice_table):
     return pa.concat_tables(parts).combine_chunks()
 
 
-def in_batches(whole, source):
-    start, batches = 0, []
-    while start < len(whole):
-        size = source.choice([1, 2, 5, 30])
-        batches += whole.slice(start, size).to_batches()
-        start += size
-    return batches
-
-
-def rows(found):
-    return sorted(repr(row) for part in found for row in part.to_pylist())
-
-
 def random_cuts(source, times, window):
     """Any times as cuts, or those that `cuts_of` chooses."""
     different = sorted(set(times))
@@ -121,9 +109,7 @@ def test_random_queries_cut_anywhere(name, cases, seed):
         source, query, events, compiled, task, expected = random_case(seed * 10_000 + number, name)
         cuts = random_cuts(source, events["ts"].to_pylist(), compiled.window)
         sliced = joined(prepared(compiled, events, source), slices.slice_table(cuts, compiled.window, pa.int64()))
-        found = pa.Table.from_batches(
-            list(worker.recognize(task, iter(in_batches(sliced, source)))), schema=expected.to_arrow(events=True).schema
-        )
+        found = pa.Table.from_batches(list(worker.recognize(task, iter(cut(sliced, source)))), schema=expected.to_arrow(events=True).schema)
         case = (query.text, cuts.tolist(), events.to_pylist())
         assert rows([found]) == rows([expected.to_arrow(events=True)]), case
         matched += len(expected) > 0
@@ -144,7 +130,7 @@ def test_few_times_and_windows_of_zero_length(times, window):
     every_time = np.array(sorted(set(times)), np.int64)
     for cuts in (every_time[:0], every_time, every_time[1::2], every_time + 1):
         sliced = joined(prepared(compiled, events, random.Random(1)), slices.slice_table(cuts, window, pa.int64()))
-        assert rows(worker.recognize(task, iter(in_batches(sliced, random.Random(2))))) == expected
+        assert rows(worker.recognize(task, iter(cut(sliced, random.Random(2))))) == expected
 
 
 def test_ties_are_told_by_the_slice_that_owns_them():
@@ -178,10 +164,10 @@ def test_no_slice_is_small_and_no_overlap_large(cases, seed):
         assert set(cuts.tolist()) <= set(points[points > points[0]].tolist())
         starts = [*np.searchsorted(points, cuts).tolist(), size]
         assert not len(cuts) or starts[0] * count >= least * size
-        for index, cut in enumerate(cuts.tolist()):
+        for index, place in enumerate(cuts.tolist()):
             own = starts[index + 1] - starts[index]
             assert own * count >= least * size
-            overlap = int(np.count_nonzero((points >= cut - window) & (points < cut)))
+            overlap = int(np.count_nonzero((points >= place - window) & (points < place)))
             assert own >= slices.EVENTS_PER_OVERLAP * overlap
 
 
