@@ -36,7 +36,7 @@ def test_random_measures_are_those_of_the_definition(time, seed, cases, monkeypa
         assert matches.to_arrow(events=True).schema == case.query.output_schema(schema, events=True)
         matches.measures.validate(full=True)
         matched += bool(matches)
-    assert matched >= cases // 40
+    assert matched > 0
 
 
 def test_batches_and_snapshots_change_nothing(seed, cases):

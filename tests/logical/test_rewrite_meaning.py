@@ -259,7 +259,7 @@ def test_a_rule_alone_keeps_the_matches(name: str, cases: int, seed: int) -> Non
         changed += rewritten is not plan
         found += check(plan, rewritten, plans)
     assert found > cases / 10
-    assert changed > cases / 100
+    assert changed > 0
 
 
 def test_all_rules_keep_the_matches(cases: int, seed: int) -> None:

@@ -222,7 +222,7 @@ def test_a_stream_gives_what_the_table_gives(fragment, cases, seed, monkeypatch)
         if compiled.horizon is not None and not any(program.trackers for program in compiled.programs):  # these look back for ever
             assert not [state for _, state in states.values() if state is not None], (seed, number, query.text, "state of idle keys")
         matched += bool(found)
-    assert matched > cases // 20
+    assert matched >= cases // 40
 
 
 def test_several_queries_share_a_bucket(cases, seed, monkeypatch):
