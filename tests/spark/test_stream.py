@@ -157,7 +157,8 @@ def test_several_queries_share_one_stream(feed, seed):
     events, arrival = disordered(seed, count=120)
     feed.put(arrival)
     feed.close()
-    feed.run(feed.stream().transform(on(queries, lateness="6 seconds")))
+    progress = feed.run(feed.stream().transform(on(queries, lateness="6 seconds")))
+    assert progress[0]["observedMetrics"]["cepheid"]["matches"] > 0, "what a micro-batch makes known comes out of it"
     rows = feed.rows()
     batch = feed.spark.createDataFrame(table_of(events)).transform(on(queries)).collect()
     for name, query in queries.items():

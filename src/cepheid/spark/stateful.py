@@ -288,10 +288,13 @@ class Bucket:
             self.order.watermark = int(numbers["watermark"])
             self.order.pending = state.table_of(sections["pending"]).cast(self.schema)
             self.order.times = steps(self.order.pending[TIME])
-            for number, query_state in enumerate(self.states):
-                prefix = f"{number}/"
-                own = {name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)}
-                query_state.load(own, state.table_of(own["payload"]))
+            own: list[dict[str, bytes]] = [{} for _ in self.states]
+            for name, content in sections.items():
+                number, slash, section = name.partition("/")
+                if slash:
+                    own[int(number)][section] = content
+            for query_state, found in zip(self.states, own, strict=True):
+                query_state.load(found, state.table_of(found["payload"]))
         self._check_buckets(buckets)
         return self
 
