@@ -20,7 +20,7 @@ import pytest
 
 import cepheid
 from cepheid.engine.methods import METHODS
-from cepheid.errors import NotSupportedError
+from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators
 from cepheid.testing.differential import MAX_MATCHES, WAYS, Answer, Case, Row, by_definition, check, draw, rows_of, whole
 from cepheid.testing.generators import ENGINE, WAITING, Fragment
@@ -168,7 +168,10 @@ def test_max_with_too_many_groups_of_starts(pattern: str, clause: str, cases: in
         # The first stream has a match for certain.
         types = [chance.choice(steps) if number and chance.random() < 0.2 else steps[place % len(steps)] for place in range(24)]
         events = pa.table({"type": types, "ts": pa.array(range(24), pa.int64())})
-        case = Case(seed, number, query, events, by_definition(query, events))
+        try:
+            case = Case(seed, number, query, events, by_definition(query, events))
+        except LimitError:
+            continue  # the definition lists all of them
         found = whole(case, None)
         check(case, found)
         for way in ("pushed", "restored"):
