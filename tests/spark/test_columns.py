@@ -204,7 +204,10 @@ def nested(operator: str, left, middle, right):
     return Apply(operator, (Apply(operator, (left, middle), INT), right), INT)
 
 
+NAMED = Apply("length", (Apply("coalesce", (field("name"), Literal("a", TEXT)), TEXT),), INT)
 FOUND = [
+    Apply(">", (Apply("+", (NAMED, Literal(None, INT)), INT), field("long")), BOOL),
+    Apply("<=", (Apply("%", (NAMED, Literal(0, INT)), INT), field("long")), BOOL),
     Apply(">=", (field("long"), nested("+", field("long"), Literal(-1, INT), Literal(1, INT))), BOOL),
     Apply("=", (nested("*", field("long"), field("long"), Apply("-", (field("count"), field("count")), INT)), Literal(0, INT)), BOOL),
     Apply("=", (Apply("negate", (Apply("abs", (field("huge"),), WIDEST),), WIDEST), field("huge")), BOOL),

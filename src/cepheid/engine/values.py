@@ -360,7 +360,9 @@ def _double(values: np.ndarray[Any, Any], *, finite: Sequence[np.ndarray[Any, An
 
 
 def _integer(values: np.ndarray[Any, Any], fits: Mask, valid: Mask | None) -> Column:
-    return Column(values, valid if fits.all() else both(fits, valid))
+    valid = valid if fits.all() else both(fits, valid)
+    # A constant operand says of all rows at once that they are NULL: NULL itself, or a division by zero.
+    return Column(values, valid if valid is None or valid.shape == values.shape else np.broadcast_to(valid, values.shape))
 
 
 def _add(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Mask]:
