@@ -299,15 +299,15 @@ def test_with_a_lateness_only_its_events_wait():
     # Spark's watermark is now that of the greatest event anywhere: here, or in another bucket. What is at or below either is late.
     for watermark, late in ((seconds(9), 2), (seconds(10), 3)):
         again = Bucket(bucket.unit).load(bucket.dump())
-        step = again.step([events_as(again, "A8 A9 A10 B12")], watermark)
+        step = again.step([next_events(again, "A8 A9 A10 B12")], watermark)
         assert (step.counts["late"], step.counts["matches"]) == (late, 0)
         assert len(again.step([], seconds(12)).rows) == 1
         assert again.step([], seconds(30)).deadline is None
 
 
-def events_as(bucket, text):
+def next_events(bucket, text, *, query=None, key=1):
     """More events for a bucket, as they travel."""
-    return travelling([heat()], events_of(text))[0].cast(bucket.schema)
+    return travelling([query or heat()], events_of(text, key=key))[0].cast(bucket.schema)
 
 
 def test_events_at_the_watermark_are_late_and_given_back():

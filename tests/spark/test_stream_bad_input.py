@@ -8,7 +8,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
-from test_stateful import START, TIMED, events_of, heat, seconds, travelling, unit_of
+from test_stateful import START, TIMED, events_of, heat, next_events, seconds, unit_of
 from test_stream import PAIRS, Feed, shown
 
 import cepheid
@@ -32,11 +32,6 @@ def bucket_of(text, *, query=None, late=False):
         output = output.append(pa.field("late", pa.struct([TIMED.field(name) for name, _ in columns])))
         unit = dataclasses.replace(unit, late=columns, output=output.serialize().to_pybytes())
     return Bucket(unit), events
-
-
-def next_events(bucket, text, *, query=None, key=1):
-    """More events as they travel."""
-    return travelling([query or heat()], events_of(text, key=key))[0].cast(bucket.schema)
 
 
 def rows_of(step, bucket):
