@@ -205,6 +205,34 @@ def test_what_is_not_decided_is_said() -> None:
     assert "note: 1 match is not decided yet" in waiting.stderr
 
 
+def test_until() -> None:
+    query = "SELECT * WHERE Humidity AS h NOT FOLLOWED BY Humidity FOR 40s"
+    starts = {
+        until: [row["start_time"] for row in rows("-e", query, "readings.csv", *(["--until", until] if until else []))]
+        for until in ("", "2026-01-01T10:00:30", "2026-01-01T12:00:00+01:00", "2026-01-01T11:01:30+01:00", "end")
+    }
+    assert list(starts.values()) == [[], [], ["2026-01-01T10:00:50Z"], ["2026-01-01T10:00:50Z"], ["2026-01-01T10:00:50Z"]]
+    assert rows("-e", query, "readings.csv", "--until", "2026-01-01T10:00:30", "--engine", "reference") == []
+    waiting = call("run", "-e", query, "readings.csv", "--until", "2026-01-01T10:00:30Z")
+    assert "note: 1 match is not decided yet" in waiting.stderr
+    Path("days.csv").write_text("ts,type\n2026-01-01,A\n2026-01-02,A\n", encoding="utf-8")
+    Path("numbers.csv").write_text("ts,type\n-1,A\n2,A\n", encoding="utf-8")
+    Path("local.csv").write_text("ts,type\n2026-01-01T10:00:00,A\n2026-01-01T11:00:00,A\n", encoding="utf-8")
+    for file, until in (("days.csv", "2026-01-01"), ("numbers.csv", "1"), ("numbers.csv", "-1"), ("local.csv", "2026-01-01 10:59:59")):
+        assert len(rows("-e", "SELECT * WHERE A", file, f"--until={until}")) == 1
+
+
+def test_until_that_is_no_time() -> None:
+    query = "SELECT * WHERE A"
+    Path("numbers.csv").write_text("ts,type\n-1,A\n2,A\n", encoding="utf-8")
+    Path("local.csv").write_text("ts,type\n2026-01-01T10:00:00,A\n", encoding="utf-8")
+    assert mistake("run", "-e", query, "numbers.csv", "--until", "noon") == (
+        "error: --until noon is not a time of the column `ts` (int64)\nhelp: write it as the column has it, or end\n"
+    )
+    assert "--until 5 is not a time of the column `ts` (timestamp" in mistake("run", "-e", query, "local.csv", "--until", "5")
+    assert "one of them has a time zone" in mistake("run", "-e", query, "local.csv", "--until", "2026-01-01T10:00:00Z")
+
+
 def test_nulls_of_csv_stand_without_quotes() -> None:
     from cepheid.cli.files import read
 
@@ -373,12 +401,27 @@ def test_spark_gives_the_same(tmp_path: Path) -> None:
         "ts,origin,dep\n" + "".join(f"{n // 4},{['JFK', 'EWR', ''][n % 3]},{n}\n" for n in range(60)), encoding="utf-8"
     )
     query = "SELECT * FROM w, f WHERE w AS x ; f{2} AS y FILTER x[gust > 4] PARTITION BY origin WITHIN 2"
-    command = [sys.executable, "-m", "cepheid.cli", "run", "-e", query, "w.csv", "f.csv"]
-    done = subprocess.run([*command, "--engine", "spark", "-o", "spark.parquet"], capture_output=True, text=True, check=False)
+    on_spark(query)
+    absent = "SELECT * FROM w, f WHERE w AS x NOT FOLLOWED BY (f AS y FILTER y[dep % 9 = 0]) FOR 2 PARTITION BY origin"
+    ends = on_spark(absent, "--until", "12", note="not decided")["end_time"].to_pylist()
+    assert 5 < max(ends) <= 10
+
+
+def on_spark(query: str, *options: str, note: str = "") -> pa.Table:
+    """What Spark gives, which must be what the embedded engine gives."""
+    command = ["run", "-e", query, "w.csv", "f.csv", *options, "--overwrite"]
+    started = [sys.executable, "-m", "cepheid.cli", *command, "--engine", "spark", "-o", "spark.parquet"]
+    done = subprocess.run(started, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    assert call("run", "-e", query, "w.csv", "f.csv", "-o", "local.parquet").exit_code == 0
+    local_run = call(*command, "-o", "local.parquet")
+    assert local_run.exit_code == 0
+    assert [line for line in done.stderr.splitlines() if note and note in line] == [
+        line for line in local_run.stderr.splitlines() if note and note in line
+    ]
+    assert note in done.stderr
     spark, local = pq.read_table("spark.parquet"), pq.read_table("local.parquet")
     assert spark.schema == local.schema
     assert local.num_rows > 10
     assert sorted(map(str, spark.to_pylist())) == sorted(map(str, local.to_pylist()))
+    return spark

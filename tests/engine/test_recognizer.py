@@ -139,6 +139,14 @@ def test_advancing_time():
     zoned = cepheid.query("SELECT * WHERE A ; B WITHIN 10s").recognizer(SCHEMA.set(1, pa.field("ts", pa.timestamp("ms", "UTC"))))
     zoned.advance_time(dt.datetime(2024, 1, 1, tzinfo=dt.UTC))
     assert zoned._latest == 1_704_067_200_000
+    with pytest.raises(InputError, match=r"1704067201000 is not a time of the column `ts` \(timestamp"):
+        zoned.advance_time(1_704_067_201_000)
+    with pytest.raises(InputError, match=r"12\.5 is not a time of the column `ts`"):
+        strict.advance_time(12.5)
+    daily = cepheid.query("SELECT * WHERE A ; B").recognizer(SCHEMA.set(1, pa.field("ts", pa.date32())))
+    with pytest.raises(InputError, match=r"is not a time of the column `ts` \(date32"):
+        daily.advance_time(dt.datetime(2024, 1, 1, 12))  # noqa: DTZ001 - a day has no zone
+    daily.advance_time(dt.date(2024, 1, 1))
     with pytest.raises(InputError, match="the events have no time column"):
         cepheid.query("SELECT * WHERE A ; B").recognizer(pa.schema([("type", pa.string())])).advance_time(1)
 

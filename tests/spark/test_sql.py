@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 
 import cepheid
-from cepheid.spark import register, translated
+from cepheid.spark import register, tables, translated
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
 from cepheid.spark.sql import plan_of, reading_of
 from cepheid.spark.tables import Partition, Reader, RowReader, from_arrow, is_between, is_cut, rows_of, to_arrow
 from cepheid.spark.translation import cepheid_error
-from cepheid.testing.generators import ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import ABSENT, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
 
 # ---------------------------------------------------------------------------------------------------------------- without Spark
 
@@ -85,24 +85,26 @@ def in_order(table, keys, source):
 MOST_MATCHES = 2000
 """Of a random case: one in some thousands has millions, and here each becomes a text."""
 
-FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "nested": NESTED}
+FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "nested": NESTED, "absence": ABSENT}
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
-def test_random_queries_give_the_rows_of_run(fragment, cases, seed):
+def test_random_queries_give_the_rows_of_run(fragment, cases, seed, monkeypatch):
     matched = 0
     for number in range(cases // 2):
         source = random.Random(seed * 10_000 + number)
         query = cepheid.query(random_query(source, fragment=FRAGMENTS[fragment]).replace("CONSUME BY ANY", "CONSUME BY PARTITION"))
         table = pa.Table.from_pylist(random_stream(source, most=14), schema=SCHEMA)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
+        until = source.choice(["end", source.randint(0, 20)] if "NOT FOLLOWED" in query.text else [None, "end", source.randint(0, 20)])
+        monkeypatch.setattr(tables, "HELD_ROWS", source.choice([1, 5, 1000]))
         try:
-            expected = query.run(table, order="row")
+            expected = query.run(table, order="row", until=until)
         except cepheid.LimitError:
             continue
         if len(expected) > MOST_MATCHES:
             continue
-        plan, read = reading(query, table.schema, order="row", type="type", time="ts")
+        plan, read = reading(query, table.schema, order="row", type="type", time="ts", until=until)
         found = called(read, in_order(table, plan.compiled.keys, source), plan.compiled.keys, source)
         rows = [row for batch in found for row in batch.to_pylist()]
         assert sorted(map(repr, rows)) == sorted(map(repr, expected.to_arrow(events=True).to_pylist())), (query.text, table.to_pylist())
@@ -247,8 +249,12 @@ def test_what_no_call_can_do_right_is_refused():
     with pytest.raises(cepheid.NotSupportedError, match="made one by merge"):
         plan_of(keyed, on(keyed).options, table("string", "$stream"), case_sensitive=False)
     absent = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY B FOR 5 PARTITION BY name")
-    with pytest.raises(cepheid.NotSupportedError, match="NOT FOLLOWED BY needs to know up to when"):
+    with pytest.raises(cepheid.InputError, match="NOT FOLLOWED BY needs to know up to when") as error:
         plan_of(absent, on(absent).options, floating, case_sensitive=False)
+    assert error.value.help[0].startswith('say until="end"')
+    plan_of(absent, on(absent, until=7).options, floating, case_sensitive=False)
+    with pytest.raises(cepheid.InputError, match="'soon' is not a time of the column `ts`"):
+        reading(absent, pa.schema({"ts": pa.int64(), "type": pa.string(), "name": pa.string()}), until="soon")
 
 
 VALUES = pa.table(
@@ -313,13 +319,17 @@ def test_spark_s_words_come_back_as_ours():
 # ------------------------------------------------------------------------------------------------------------------- with Spark
 
 
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+MIDDLE = START + dt.timedelta(seconds=200)
+
+
 def stream(size, seed=5):
     source = random.Random(seed)
     return pa.table(
         {
             "id": pa.array(range(size), pa.int64()),
             "ts": pa.array(
-                [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=source.randrange(size // 2)) for _ in range(size)],
+                [START + dt.timedelta(seconds=source.randrange(size // 2)) for _ in range(size)],
                 pa.timestamp("us", "UTC"),
             ),
             "type": [source.choice("ABCD") for _ in range(size)],
@@ -350,6 +360,9 @@ CALLS = {
     "SELECT MAX * WHERE A AS a ; D+ AS d WITHIN 10 seconds": ("", {"columns": ["id"]}),
     "SELECT * WHERE A AS a ; C AS c FILTER a.k = c.k WITHIN 5 seconds": ("k", {"columns": ["id", "v"]}),
     "SELECT * WHERE A AS a : B AS z PARTITION BY v CONSUME BY PARTITION": ("v", {"columns": ["id", "v"]}),
+    "SELECT * WHERE (A AS a ; B AS z) NOT FOLLOWED BY C FOR 2 seconds PARTITION BY k WITHIN 3 seconds": ("k", {"until": "end"}),
+    "SELECT * WHERE A AS a NOT FOLLOWED BY B FOR 2 seconds": ("", {"until": MIDDLE, "columns": ["id"]}),
+    "SELECT NXT * WHERE A AS a ; B AS z PARTITION BY k WITHIN 4 seconds": ("k", {"until": MIDDLE}),
 }
 """Queries, what a call's PARTITION BY says, and options."""
 
@@ -391,6 +404,19 @@ def test_any_query_takes_parameters_and_options(spark, events):
     )
     assert rows(result) == rows(expected)
     assert any("k=None" in row for row in rows(result))
+
+
+@pytest.mark.parametrize(("until", "said"), [("end", "'end'"), (MIDDLE, "TIMESTAMP '2026-01-01 01:03:20+01:00'")])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_any_query_is_told_up_to_when_the_events_are_complete(spark, events, until, said, zone):
+    query = cepheid.query("SELECT * WHERE A AS a NOT FOLLOWED BY B FOR 5 seconds PARTITION BY k")
+    expected = rows(events.transform(query.on(order="id", until=until)))
+    call = "cepheid_match(TABLE(events) PARTITION BY k ORDER BY (ts, id), '{}', order => 'id', until => {})"
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        assert rows(spark.sql(f"SELECT * FROM {call.format(query.text, said)}")) == expected != []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 def test_every_type_goes_through_single_rows(spark, events):
@@ -465,6 +491,8 @@ def test_a_table_in_pieces_is_no_partition(spark, events):
         ("'SELECT * WHERE A AS a', ordr => 'id'", cepheid.InputError, "cepheid_match has no argument `ordr`"),
         ("'SELECT * WHERE A AS a', order => 'idd'", cepheid.SchemaError, "no column `idd`, which order= names"),
         ("'SELECT * WHERE A AS a', null_keys => 'x'", cepheid.InputError, "null_keys='x' is not known"),
+        ("'SELECT * WHERE A NOT FOLLOWED BY B FOR 5 s', until => NULL", cepheid.InputError, "NOT FOLLOWED BY needs to know"),
+        ("'SELECT * WHERE A NOT FOLLOWED BY B FOR 5 s', until => 5", cepheid.InputError, "5 is not a time of the column `ts`"),
         ("query => concat('a', rand())", cepheid.InputError, "query is not a constant"),
         ("3", cepheid.InputError, "query is a int"),
     ],

@@ -100,6 +100,14 @@ def run(
     ] = None,
     sort: Annotated[bool, typer.Option("--sort", help="Put the events in the order of their times first.")] = False,
     null_keys: Annotated[NullKeys, typer.Option("--null-keys", help="What happens to events with NULL in PARTITION BY.")] = NullKeys.DROP,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="Read events up to this time, and decide what it decides; end: nothing will follow. [default: the last]",
+        ),
+    ] = None,
     engine: Annotated[
         Engine, typer.Option("--engine", help="Where to evaluate. The reference is the definition itself, and slow.")
     ] = Engine.LOCAL,
@@ -117,7 +125,7 @@ def run(
         target = results.check_output(output, overwrite=overwrite, inputs=inputs, endings=tuple(results.WRITERS))
     parsed = queries.load(query, expression=expression, parameters=param or ())
     shown = sys.stderr.isatty() if progress is None else progress
-    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, _separator(separator), shown)
+    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, _separator(separator), until, shown)
     found = running.run(parsed, events, settings)
     for note in found.notes:
         complain(f"note: {note}")

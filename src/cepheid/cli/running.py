@@ -6,6 +6,7 @@ types mean the same. All give the same columns.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import sys
 import tempfile
@@ -15,13 +16,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.cli import files
 from cepheid.cli.results import Found
+from cepheid.engine.batch import END
 from cepheid.engine.guessing import likely_schema
 from cepheid.engine.inputs import source_of
 from cepheid.engine.matches import plain_type
-from cepheid.errors import NotSupportedError, SchemaError
+from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.language import syntax
 from cepheid.schema import DEFAULT_TIME
 
@@ -63,6 +66,7 @@ class Settings:
     null_keys: NullKeys = NullKeys.DROP
     engine: Engine = Engine.LOCAL
     separator: str | None = None
+    until: str | None = None
     progress: bool = False
 
 
@@ -84,6 +88,7 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
             sort=settings.sort,
             order=settings.order,
             null_keys=settings.null_keys,
+            until=until_of(settings.until, source),
             engine="reference" if settings.engine is Engine.REFERENCE else None,
             progress=advance,
         )
@@ -110,6 +115,22 @@ def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings, *, 
         typed = files.with_types(stream.events, wanted) if isinstance(stream.events, pa.Table) else stream.events
         ready.append(files.Stream(stream.name, stream.path, typed))
     return ready
+
+
+def until_of(given: str | None, schema: EventSchema) -> object:
+    """The time of `--until` as the time column has it, in UTC where that has a zone and it has none; "end" and None as they are."""
+    kind = schema.time_type
+    if given is None or given == END or kind is None:
+        return given
+    try:
+        if pa.types.is_timestamp(kind):
+            time = dt.datetime.fromisoformat(given)
+            return time.replace(tzinfo=dt.UTC) if kind.tz is not None and time.tzinfo is None else time
+        return dt.date.fromisoformat(given) if pa.types.is_date(kind) else int(given)
+    except ValueError:
+        raise InputError(
+            f"--until {given} is not a time of the column `{schema.time_column}` ({kind})", help=f"write it as the column has it, or {END}"
+        ) from None
 
 
 def _dropped(events: int) -> list[str]:
@@ -199,10 +220,12 @@ def progress_bar(what: str, *, shown: bool) -> Iterator[Callable[[int, int], Non
 def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> Found:
     """The matches of the query, by Spark on this machine, in the order of their ends."""
     source = schema_of(query, streams, settings)
-    layout = query.compiled(source).layout
+    compiled = query.compiled(source)
+    layout, absent = compiled.layout, bool(compiled.absences)
     if layout.time is None:
         raise NotSupportedError("on Spark events need a time column", help="name it with time=")
     from cepheid.spark import merge, on, translated
+    from cepheid.spark.decided import UNDECIDED
 
     with session(shown=settings.progress) as spark:
         frames = {stream.name or "": frame_of(spark, stream) for stream in streams}
@@ -210,16 +233,32 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
         frame = merge(time=layout.time, type=settings.type, **frames) if named else frames[""]
         shown = None if layout.measures else [name for name in layout.events.names if name != ROW]
         recognition = on(
-            query, type=settings.type, time=layout.time, order=(*settings.order, ROW), null_keys=settings.null_keys, columns=shown
+            query,
+            type=settings.type,
+            time=layout.time,
+            order=(*settings.order, ROW),
+            null_keys=settings.null_keys,
+            columns=shown,
+            until=until_of(settings.until, source),
+            undecided=absent,
         )
         with progress_bar("Spark matches", shown=settings.progress), translated():
             table = frame.transform(recognition).toArrow()
         dropped = recognition.counts().get("null_keys", 0)
+    waiting = 0
+    if absent:
+        decided = table.filter(pc.invert(table[UNDECIDED])).drop_columns([UNDECIDED])
+        table, waiting = decided, table.num_rows - decided.num_rows
     schema = layout.schema(events=True)
     # Spark gives them in no order: by their ends, of those the ones that started last first.
     table = table.cast(schema).sort_by([("end_time", "ascending"), ("start_time", "descending")])
     return found(
-        query, source, table.num_rows, lambda start, stop: table.slice(start, stop - start), schema=schema, notes=_dropped(dropped)
+        query,
+        source,
+        table.num_rows,
+        lambda start, stop: table.slice(start, stop - start),
+        schema=schema,
+        notes=_dropped(dropped) + _waiting(waiting),
     )
 
 

@@ -345,15 +345,25 @@ def time_number(time: object, schema: EventSchema) -> int:
     kind = schema.time_type
     if kind is None:
         raise InputError("the events have no time column", help="name it with time=")
+    wrong = f"{time!r} is not a time of the column `{schema.time_column}` ({kind})"
+    if not _is_time_of(time, kind):
+        raise InputError(wrong, help="give it as the column has it")
+    if isinstance(time, dt.datetime) and (time.tzinfo is None) != (kind.tz is None):
+        raise InputError(wrong, help="one of them has a time zone")
     try:
         value = pa.array([time], kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"{time!r} is not a time of the column `{schema.time_column}` ({kind})", help="give it as the column has it"
-        ) from None
-    if time is None or (pa.types.is_timestamp(kind) and isinstance(time, dt.datetime) and (time.tzinfo is None) != (kind.tz is None)):
-        raise InputError(f"{time!r} is not a time of the column `{schema.time_column}` ({kind})", help="one of them has a time zone")
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
+        raise InputError(wrong, help="it is beyond what the column can hold") from None
     return int(raw(value)[0])
+
+
+def _is_time_of(time: object, kind: pa.DataType) -> bool:
+    """Whether a value is of a time column's kind: Arrow would take an integer for a time, a time for its day, and a float for its whole part."""
+    if pa.types.is_timestamp(kind):
+        return isinstance(time, dt.datetime | np.datetime64)
+    if pa.types.is_date(kind):
+        return isinstance(time, dt.date) and not isinstance(time, dt.datetime)
+    return isinstance(time, int | np.integer)
 
 
 def check_order(times: Array, column: Any, *, stream: str | None = None, after: int | None = None, how: str = "sort=True") -> None:

@@ -17,16 +17,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 from pyspark.sql.functions import arrow_udtf, udtf
 
+from cepheid.engine.batch import END
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.query import Query
 from cepheid.query import query as query_of
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.batch import Plan
-from cepheid.spark.columns import is_binary_text, spark_type
+from cepheid.spark.columns import arrow_type, is_binary_text, spark_type
+from cepheid.spark.decided import FOREVER
 from cepheid.spark.recognition import Options, on
+from cepheid.spark.several import arrow_bytes
 from cepheid.spark.source import Source, event_schema
-from cepheid.spark.tables import Analyzed, AnyQuery, Partition, Reading
+from cepheid.spark.tables import Analyzed, AnyQuery, Partition, Reading, to_arrow
 from cepheid.spark.worker import Task
 
 if TYPE_CHECKING:
@@ -53,14 +56,16 @@ def register(
     null_time: str = "error",
     positions: bool = False,
     columns: Sequence[str] | None = None,
+    until: object = None,
 ) -> UserDefinedTableFunction:
     """Make a query a table function of a session: ``SELECT * FROM name(TABLE(events) PARTITION BY key ORDER BY ts)``.
 
     name: what SQL calls it; a function of this name is replaced. query: a `Query`, or what `cepheid.query` takes. schema: of the events: their
     DataFrame, the name of their table, or a schema of Spark or Arrow; rows of a call may have more columns, in any order. type, time, order,
-    null_keys, null_time, positions, columns: as for `on`; the function's rows are those of ``events.transform(query.on(..))`` for a call whose
-    PARTITION BY has the query's keys (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these
-    NULLS LAST. Each partition of the call is read by itself.
+    null_keys, null_time, positions, columns: as for `on`. until: as for `on`; NOT FOLLOWED BY needs it, for a task does not see how far the
+    others' events go. The function's rows are those of ``events.transform(query.on(..))`` for a call whose PARTITION BY has the query's keys
+    (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these NULLS LAST. Each partition of
+    the call is read by itself.
 
     Without a query: ``cepheid_match(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')``, which takes a query's text, its parameters
     as ``args => named_struct(..)`` and the same options; it reads rows one by one, much slower.
@@ -73,7 +78,15 @@ def register(
         return _register_any(spark, name, schema)
     query = query if isinstance(query, Query) else query_of(query)
     options = on(
-        query, type=type, time=time, order=order, null_keys=null_keys, null_time=null_time, positions=positions, columns=columns
+        query,
+        type=type,
+        time=time,
+        order=order,
+        null_keys=null_keys,
+        null_time=null_time,
+        positions=positions,
+        columns=columns,
+        until=until,
     ).options
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     plan = plan_of(query, options, _fields(spark, schema), case_sensitive=case_sensitive)
@@ -117,7 +130,7 @@ def analyzed(events: AnalyzeArgument, query: AnalyzeArgument, given: Mapping[str
     return Analyzed(plan.output(), reading=reading)
 
 
-CALL_OPTIONS = ("args", "type", "time", "order", "null_keys", "null_time", "positions", "columns")
+CALL_OPTIONS = ("args", "type", "time", "order", "null_keys", "null_time", "positions", "columns", "until")
 """What a call of `cepheid_match` may have besides the events and the query."""
 
 
@@ -125,7 +138,8 @@ def _constant(name: str, argument: AnalyzeArgument) -> Any:
     """The value of an argument; raises InputError where it is not known before the rows."""
     if argument.isTable or not argument.isConstantExpression:
         raise InputError(f"{name} is not a constant", help="the columns of the output depend on it: write its value")
-    return argument.value
+    convert = to_arrow(arrow_type(argument.dataType))
+    return argument.value if convert is None or isinstance(argument.dataType, spark_types.StructType) else convert(argument.value)
 
 
 def _fields(spark: SparkSession, schema: object) -> spark_types.StructType:
@@ -175,10 +189,13 @@ def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, c
     names = {each.name: f"c{index}" for index, each in enumerate(fields)}
     source = Described(names, schema, {each.name: each.dataType for each in fields})
     plan = Plan(query, options, source, query.compiled(schema), case_sensitive)
-    if plan.compiled.absences:
-        raise NotSupportedError(
-            "NOT FOLLOWED BY needs to know up to when the events are complete, and a table function is not told",
-            help="use df.transform(q.on(..))",
+    if plan.compiled.absences and options.until is None:
+        raise InputError(
+            "NOT FOLLOWED BY needs to know up to when the events are complete, and a task of a table function sees only its own",
+            help=(
+                'say until="end" if nothing will follow them, or until=, the time up to which they are complete',
+                "or use df.transform(q.on(..))",
+            ),
         )
     plan.check()
     for key in plan.compiled.keys:
@@ -210,9 +227,11 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
         task={name: getattr(task, name) for name in Task.__slots__},
         input=input_.serialize().to_pybytes(),
         columns=tuple((column, name, column != names[name]) for column, name in attributes.items()),
-        relevant=plan.compiled.program.relevant_masks if plan.dropping else None,
+        relevant=tuple(tuple(program.relevant_masks) for program in plan.compiled.programs) if plan.dropping else None,
+        until=FOREVER if plan.options.until == END else plan.until,
         drop_null_keys=plan.null_keys == "drop",
         drop_null_times=plan.options.null_time == "drop",
+        output=arrow_bytes(plan.output()),
     )
     return {name: getattr(reading, name) for name in Reading.__slots__}
 

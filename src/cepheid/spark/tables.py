@@ -2,11 +2,13 @@
 
 Comes in: what `sql` decided, as plain values, and rows as Spark has them, sorted by the call. Goes out: the rows of `worker.Run`. Spark makes one
 object per partition of the call; all partitions of a task share one `Reader`, because an evaluation learns its tables while it runs. What a
-DataFrame's plan does before the shuffle happens here: letters, NULL keys, events that can change nothing. Imports no session of Spark.
+DataFrame's plan does before the shuffle happens here: letters, NULL keys, events that can change nothing. Queries with absences are decided one
+partition after the other (`decided`), each when it is whole: how far it is complete is said by the call. Imports no session of Spark.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import inspect
 from collections.abc import Callable
@@ -23,7 +25,9 @@ from cepheid.engine.matches import python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.schema import is_text
-from cepheid.spark.worker import LETTER, TIME, Run, Task, compiled_here, different
+from cepheid.spark.decided import recognize_decided
+from cepheid.spark.stateful import Unit
+from cepheid.spark.worker import LETTER, LETTER_BITS, TIME, Run, Task, compiled_here, different
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +44,9 @@ PARTITION = "$partition"
 ROWS_PER_BATCH = 1 << 14
 """Rows are collected to so many before the engine reads them."""
 
+HELD_ROWS = 1 << 18
+"""So many events of whole partitions are held, to be decided together: a call of the engine has its price here too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -47,8 +54,9 @@ class Reading:
 
     function: its name; call: how it is called, for messages. task: the fields of the worker's `Task`. input: the columns
     of the rows that are read, as a serialized Arrow schema. columns: (column of the task, attribute, whether its values are normalized).
-    relevant: an event matters whose letter has all bits of one of these masks; None: every event does. drop_null_keys, drop_null_times: or else
-    a NULL is a key of its own, an error as a time.
+    relevant: an event matters whose letter, of one of the query's programs, has all bits of one of its masks; None: every event does. until: events
+    after this time (in steps of its column) are not read, and all up to it are known; None: nothing is said of that. drop_null_keys,
+    drop_null_times: or else a NULL is a key of its own, an error as a time. output: serialized Arrow schema of a row.
     """
 
     function: str
@@ -56,9 +64,11 @@ class Reading:
     task: Mapping[str, Any]
     input: bytes
     columns: tuple[tuple[str, str, bool], ...]
-    relevant: tuple[int, ...] | None
+    relevant: tuple[tuple[int, ...], ...] | None
+    until: int | None
     drop_null_keys: bool
     drop_null_times: bool
+    output: bytes
 
 
 class Reader:
@@ -78,6 +88,8 @@ class Reader:
         self.owners: list[int] = []
         self.lengths: list[int] = []
         self.waiting = 0
+        self.letters = tuple(f"{LETTER}{number or ''}" for number in range(len(self.compiled.programs)))
+        self.held: list[pa.RecordBatch] = []
 
     def open(self) -> None:
         """Another partition begins, whatever its key."""
@@ -92,7 +104,7 @@ class Reader:
         return self.flush() if self.waiting >= ROWS_PER_BATCH else iter(())
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """The matches that end in what has come in.
+        """The matches that end in what has come in; with absences those that are decided.
 
         Raises SchemaError for columns that are not those that were announced, and InputError for partitions that are not one key's events in
         the order of their times. Linear in events and output.
@@ -101,6 +113,12 @@ class Reader:
         self.pieces, self.owners, self.lengths, self.waiting = [], [], [], 0
         if sum(lengths):
             yield from self._read(self.together(pieces), np.repeat(np.array(owners, np.int64), lengths))
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """The matches that the end of the open partition leaves to give. Raises as `flush`."""
+        yield from self.flush()
+        yield from self._decide(self.held)
+        self.held = []
 
     def together(self, pieces: list[Any]) -> pa.RecordBatch:
         """Arrow batches as one."""
@@ -115,9 +133,47 @@ class Reader:
         batch = self._relevant(batch)
         if not batch.num_rows:
             return
+        if self.compiled.absences:
+            yield from self._hold(batch)
+            return
         if self.run is None:
             self.run = Run(self.task, self.compiled, batch.schema, partition=(PARTITION,))
         yield from self.run.read(batch)
+
+    # --------------------------------------------------------------------------------------------------------------------- absences
+
+    def _hold(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Keep events until their partition is whole; the matches of those that are, where they are many."""
+        self.held.append(batch)
+        # The open partition, the greatest number, may have more; it comes last.
+        whole = [int(np.count_nonzero(raw(held.column(PARTITION)) < self.partition)) for held in self.held]
+        if sum(whole) >= HELD_ROWS:
+            yield from self._decide([held.slice(0, count) for held, count in zip(self.held, whole, strict=True) if count])
+            self.held = [held.slice(count) for held, count in zip(self.held, whole, strict=True) if count < held.num_rows]
+
+    def _decide(self, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The matches of whole partitions that are decided. O(n log n)."""
+        if not held:
+            return
+        events = pa.Table.from_batches(held).combine_chunks()
+        # Time passes for all partitions at once. What is in a partition is in order, and stays so.
+        events = events.take(pa.array(np.argsort(raw(plain(events[TIME].chunk(0))), kind="stable")))
+        keys, names = (PARTITION, *self.task.keys), (PARTITION, *self.task.key_names)
+        places = tuple(
+            tuple(range(LETTER_BITS * number, LETTER_BITS * number + len(program.predicates)))
+            for number, program in enumerate(self.compiled.programs)
+        )
+        unit = Unit(
+            tasks=({**self.reading.task, "keys": keys, "key_names": names},),
+            letters=((self.letters, places),),
+            ties=self.task.ties or (),
+            queries=None,
+            late=None,
+            output=self.reading.output,
+            schema=events.schema.serialize().to_pybytes(),
+        )
+        batches = iter(events.to_batches(max_chunksize=ROWS_PER_BATCH))
+        yield from recognize_decided(dataclasses.asdict(unit), self.reading.until, batches)
 
     # ------------------------------------------------------------------------------------------------------------------ what comes in
 
@@ -127,7 +183,8 @@ class Reader:
             self._check_schema(events.schema)
             self.checked = events.schema
         columns: dict[str, pa.Array] = {PARTITION: pa.array(partitions), TIME: events.column(self.task.time_name)}
-        columns[LETTER] = pa.array(self.compiled.predicates.letters(events))
+        for letter, alphabet in zip(self.letters, self.compiled.alphabets, strict=True):
+            columns[letter] = pa.array(alphabet.letters(events))
         for column, attribute, normalize in self.reading.columns:
             values = events.column(attribute)
             columns[column] = plain(normalized(values)) if normalize else values
@@ -158,14 +215,17 @@ class Reader:
         return batch
 
     def _relevant(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Without the events that can change nothing; one without a time stays, to be an error."""
-        if self.reading.relevant is None:
-            return batch
-        letters = raw(batch.column(LETTER))
-        kept = np.zeros(len(letters), np.bool_)
-        for mask in self.reading.relevant:
-            bits = letters.dtype.type(mask)
-            kept |= letters & bits == bits
+        """Without the events that can change nothing, or come after `until`; one without a time stays, to be an error."""
+        kept = np.ones(batch.num_rows, np.bool_)
+        if self.reading.relevant is not None:
+            kept[:] = False
+            for name, masks in zip(self.letters, self.reading.relevant, strict=True):
+                letters = raw(batch.column(name))
+                for mask in masks:
+                    bits = letters.dtype.type(mask)
+                    kept |= letters & bits == bits
+        if self.reading.until is not None:
+            kept &= raw(plain(batch.column(TIME))) <= self.reading.until
         if batch.column(TIME).null_count:
             kept |= pc.is_null(batch.column(TIME)).to_numpy(zero_copy_only=False)
         return batch if kept.all() else batch.filter(pa.array(kept))
@@ -320,7 +380,7 @@ class Partition:
 
     def terminate(self) -> Iterator[pa.RecordBatch]:
         """The partition ends."""
-        return iter(()) if self._reader is None or is_between(inspect.currentframe()) else self._reader.flush()
+        return iter(()) if self._reader is None or is_between(inspect.currentframe()) else self._reader.close()
 
     def cleanup(self) -> None:
         """The task ends."""
@@ -359,7 +419,7 @@ class AnyQuery:
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:
         """The partition ends."""
-        return iter(()) if self._reader is None or is_between(inspect.currentframe()) else rows_of(self._reader.flush())
+        return iter(()) if self._reader is None or is_between(inspect.currentframe()) else rows_of(self._reader.close())
 
     def cleanup(self) -> None:
         """The task ends."""
