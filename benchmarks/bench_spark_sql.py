@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUERY = "SELECT * WHERE A AS a ; B AS b ; C AS c PARTITION BY k WITHIN 20000 seconds"
+ABSENT = "SELECT * WHERE A AS a NOT FOLLOWED BY B FOR 20000 seconds PARTITION BY k"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -57,6 +58,7 @@ def frames(spark: SparkSession, events: DataFrame) -> dict[str, DataFrame]:
     """What is measured, by name: the calls as DataFrames make them, which are those of SQL."""
     query = cepheid.query(QUERY)
     found, match = register(spark, "found", query, schema=events), register(spark)
+    absent = register(spark, "absent", ABSENT, schema=events, until="end")
     nothing: Any = arrow_udtf(Nothing, returnType="n long")
 
     def table(frame: DataFrame) -> Any:
@@ -68,6 +70,8 @@ def frames(spark: SparkSession, events: DataFrame) -> dict[str, DataFrame]:
         "registered": found(table(events)),
         "registered, types of the query": found(table(events.where("type IN ('A', 'B', 'C')"))),
         "cepheid_match": match(table(events), F.lit(QUERY)),
+        "absence, on": events.transform(cepheid.query(ABSENT).on(until="end")),
+        "absence, registered": absent(table(events)),
     }
 
 
@@ -119,9 +123,17 @@ def main() -> None:
                 "cpu_seconds": round(used, 2),
                 "runs": [[round(value, 2) for value in pair] for pair in pairs[1:]],
             }
-        matches = {name: forms[name].count() for name in ("on", "registered", "cepheid_match")}
+        matches = {name: forms[name].count() for name in forms if name != "floor"}
     spark.stop()
-    record = {"rows": options.rows, "keys": options.keys, "repeat": options.repeat, "query": QUERY, "matches": matches, "run": figures}
+    record = {
+        "rows": options.rows,
+        "keys": options.keys,
+        "repeat": options.repeat,
+        "query": QUERY,
+        "absence": ABSENT,
+        "matches": matches,
+        "run": figures,
+    }
     circumstances.write("spark_sql", record)
 
 
