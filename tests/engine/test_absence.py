@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import state
+from cepheid.engine import payload, state
 from cepheid.engine.absence import ALWAYS, Ends, undecided, vetoed
 from cepheid.engine.matches import concatenate
 from cepheid.engine.order import NEVER
@@ -284,6 +284,17 @@ def test_what_is_decided_does_not_come_again_after_a_restore() -> None:
         recognizer.restore(snapshot)
         assert [match.start_time for match in recognizer.push(events.slice(4))] == [0, 6]
         assert (len(recognizer.flush()), len(recognizer.advance_time(50)), len(recognizer.undecided())) == (0, 0, 0)
+
+
+def test_a_count_window_is_counted_in_the_events_that_were_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that wait for their deadline are no reason to forget what a match of them may show."""
+    monkeypatch.setattr(payload, "LEAST_COMPACTION", 1)
+    events = table("A0 A1 B2 D3 D4 D5 D6 D7 D8")
+    query = cepheid.query("SELECT * WHERE (A AS x ; B AS y) NOT FOLLOWED BY C FOR 5 WITHIN 3 EVENTS")
+    recognizer = query.recognizer(events.schema)
+    for row in range(len(events)):
+        found = recognizer.push(events.slice(row, 1))
+    assert [(match["x"][0]["ts"], match["y"][0]["ts"]) for match in found] == [(1, 2), (0, 2)]
 
 
 def test_snapshots_of_other_absences_and_damaged_ones() -> None:

@@ -11,9 +11,11 @@ from functools import cache
 
 import pytest
 
+from cepheid.engine import payload
 from cepheid.testing.differential import WAYS, Case, check, draw, pieces, rows_of
-from cepheid.testing.generators import ENGINE
+from cepheid.testing.generators import ABSENT, ENGINE, WAITING
 
+FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT}
 VARIANTS = ("compiled", "python", "checked")
 
 
@@ -41,12 +43,19 @@ def test_however_the_events_come(way: str, cases: int, seed: int) -> None:
         assert WAYS[way](case, engine) == rows_of(case.query.run(case.events)), f"{engine}\n{case}"
 
 
-def test_the_events_shown_are_those_at_the_positions(cases: int, seed: int) -> None:
-    """`m[x]` and `to_arrow(events=True)` show the rows of the input, whether it came whole or in pieces."""
-    for case in drawn(cases, seed)[: cases // 4]:
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_the_events_shown_are_those_at_the_positions(fragment: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`m[x]` and `to_arrow(events=True)` show the rows of the input, whether it came whole or in pieces; what is dead is forgotten at once."""
+    monkeypatch.setattr(payload, "LEAST_COMPACTION", 1)
+    for case in draw(FRAGMENTS[fragment], count=cases // 4, seed=seed):
         whole = case.query.run(case.events)
-        recognizer = case.query.recognizer(case.events.schema)
-        cut = [match for piece in pieces(random.Random(case.number), case.events) for match in recognizer.push(piece)]
+        recognizer, cut = case.query.recognizer(case.events.schema), []
+        for number, piece in enumerate(pieces(random.Random(case.number), case.events)):
+            cut += recognizer.push(piece)
+            if number % 3 == 1:
+                recognizer.restore(recognizer.snapshot())
+        cut += recognizer.flush()
+        cut += recognizer.advance((recognizer.latest or 0) + 1)
         shown = whole.to_arrow(events=True).to_pylist()
         rows = case.events.to_pylist()
         for match, other, line in zip(whole, cut, shown, strict=True):

@@ -13,6 +13,7 @@ import pytest
 import cepheid
 from cepheid.engine.keys import key_table
 from cepheid.engine.state import table_of
+from cepheid.engine.state import unpack as unpacked
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.spark import stateful
 from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
@@ -407,6 +408,32 @@ def test_a_million_keys_that_come_once():
     bucket.step([], seconds(10_000))
     assert bucket.empty
     assert len(bucket.partitions) == 0
+
+
+def test_queries_share_their_events():
+    """Each event is stored once, also where a query marks fewer; a query with absences has events of its own."""
+    texts = [f"SELECT * WHERE A AS x ; B AS y FILTER x[row < {most}] PARTITION BY k WITHIN 10 seconds" for most in (3, 2, 0)]
+    texts += ["SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 1 seconds PARTITION BY k WITHIN 10 seconds"] * 2
+    unit, events, output = unit_of([cepheid.query(text) for text in texts], events_of("A1 A2 A3 A4"))
+    bucket = Bucket(unit)
+    bucket.step([events], 0)
+    bucket.step([], seconds(5))
+    sections = unpacked(bucket.dump(), fingerprint=unit.fingerprint)
+    assert [table_of(sections[f"events {group}"])["row"].to_pylist() for group in range(3)] == [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3]]
+    again = Bucket(unit).load(bucket.dump())
+    again.step([travelling([cepheid.query(text) for text in texts], events_of("B6"))[0].cast(again.schema)], seconds(5))
+    found = again.step([], seconds(9)).rows
+    rows = [row for blob in found for row in unpack(output, pa.array([blob[1]], pa.binary()))[0].as_py()]
+    pairs = [(row["query"], row["x"][0]["row"]) for row in rows]
+    assert sorted(pairs) == [
+        ("q0", 0),
+        ("q0", 1),
+        ("q0", 2),
+        ("q1", 0),
+        ("q1", 1),
+        *(("q3", each) for each in range(4)),
+        *(("q4", each) for each in range(4)),
+    ]
 
 
 def test_state_of_another_query_is_refused():

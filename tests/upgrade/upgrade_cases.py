@@ -45,6 +45,7 @@ BUCKETS = {
     "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     "bucket_absence": ["absence"],
     "bucket_measures": ["measures"],
+    "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
 }
 """Streams over Spark; one query without a name is a plan of its own."""
 

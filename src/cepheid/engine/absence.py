@@ -238,7 +238,7 @@ class AbsenceState:
 
     def arrive(self, ready: Held) -> tuple[Arrived, int]:
         """The released events by partition, and the place of the first of them among all that were released; counts them."""
-        before, rows, place = self._fitted(), len(ready), self._released
+        before, rows, place = self.released, len(ready), self._released
         self._released += rows
         if self.partitions.keys:
             groups = group(ready.slots, self.partitions.slots)
@@ -266,7 +266,9 @@ class AbsenceState:
             alive = undecided(completed.times, now - 1, self.delay)
             self._completed[number] = completed if alive.all() else completed.take(alive)
 
-    def _fitted(self) -> Array:
+    @property
+    def released(self) -> Array:
+        """The events of each slot that have been released (int64): what positions in a partition count here."""
         missing = self.partitions.slots - len(self._before)
         if missing > 0:
             self._before = np.append(self._before, np.zeros(max(missing, len(self._before)), np.int64))
@@ -299,7 +301,7 @@ class AbsenceState:
 
     def release_slots(self, slots: Array) -> None:
         """Forget the partitions in these idle slots."""
-        self._fitted()[slots] = 0
+        self.released[slots] = 0
         for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
             run.release(slots)
             self._completed[number] = completed.take(~np.isin(completed.owners, slots))

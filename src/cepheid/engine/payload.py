@@ -81,14 +81,12 @@ class Payload:
         consumed: Array | int | None = None,
         at_once: bool = False,
     ) -> None:
-        """Drop events that no later match can show, once more than half are such; amortized O(1) per event.
+        """Drop events that no later match can show, once more than half are such: amortized O(1) per event. at_once: each of them, O(n).
 
-        seen: events of each slot so far. now: the least time that a later event can have. consumed: the place in the stream up to
-        which events are used up, for each slot or for all; None: none ever are. at_once: look now, and not only once the number of events has
-        doubled.
+        seen: events of each slot so far, as positions count them. now: the least time that a later event can have. consumed: the place in the
+        stream up to which events are used up, for each slot or for all; None: none ever are.
         """
-        least = LEAST_COMPACTION if at_once else 2 * self._after_compaction
-        if len(self.slots) < least or (window is None and count_window is None and consumed is None):
+        if (not at_once and len(self.slots) < 2 * self._after_compaction) or (window is None and count_window is None and consumed is None):
             return
         alive = np.ones(len(self.slots), np.bool_)
         if window is not None:
@@ -98,7 +96,7 @@ class Payload:
         if consumed is not None:
             alive &= self.places > (consumed if isinstance(consumed, int) else consumed[self.slots])
         count = int(np.count_nonzero(alive))
-        if 2 * count < len(alive):
+        if 2 * count < len(alive) or (at_once and count < len(alive)):
             self.keep(alive)
         self._after_compaction = max(LEAST_COMPACTION, count)
 

@@ -173,7 +173,7 @@ class QueryState:
         """Drop events that no later match can show, where that pays; at_once: look now."""
         compiled, consumed = self.compiled, self._consumed
         self.payload.compact(
-            self.partitions.seen,
+            self.partitions.seen if self.absences is None else self.absences.released,
             window=compiled.window,
             count_window=compiled.count_window,
             now=now - self.compiled.delay,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
 from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.logical.canonical import canonical
+from cepheid.spark import shared
 from cepheid.spark.packing import LAST_TIME, blobs, one_chunk, steps
 from cepheid.spark.rows import piece_rows
 from cepheid.spark.worker import TIME, Task, aligned, compiled_here, own_letters
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.matches import Matches
     from cepheid.engine.planner import Compiled
+    from cepheid.spark.rows import View
 
 Array = np.ndarray[Any, Any]
 
@@ -53,9 +56,9 @@ OUTPUT_LIMIT = 1 << 30
 """Most bytes of the matches that one visit of a bucket gives: Spark takes all of them in one Arrow array."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unit:
-    """What the stateful part of a stream has to know, in plain values: it travels in a closure.
+    """What the stateful part of a stream has to know, in plain values: it travels in a closure. What follows from them is computed where it is used.
 
     tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for
     each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
@@ -73,6 +76,44 @@ class Unit:
     schema: bytes
     buckets: int = 1
     lateness: int | None = None
+
+    @cached_property
+    def unpacked(self) -> tuple[Task, ...]:
+        """The tasks."""
+        return tuple(Task(**task) for task in self.tasks)
+
+    @cached_property
+    def compiled(self) -> tuple[Compiled, ...]:
+        """The query of each task."""
+        return tuple(compiled_here(task) for task in self.tasks)
+
+    @cached_property
+    def travelling(self) -> pa.Schema:
+        """What travels."""
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    @cached_property
+    def row(self) -> pa.Schema:
+        """A row of the output."""
+        return pa.ipc.read_schema(pa.py_buffer(self.output))
+
+    @cached_property
+    def views(self) -> tuple[View, ...]:
+        """How each query shows its matches."""
+        return tuple(task.view(compiled, self.travelling) for task, compiled in zip(self.unpacked, self.compiled, strict=True))
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Of what a state means: the columns that travel, each query with its bounds and schema, names and order of queries, and the letters' bits.
+
+        The output is no part of it, nor whether late events are given back, nor the lateness: these may change between restarts.
+        """
+        digest = hashlib.sha256(canonical(self.travelling).encode())
+        for compiled, task in zip(self.compiled, self.unpacked, strict=True):
+            digest.update(compiled.fingerprint)
+            digest.update(canonical((task.keys, task.key_names, task.payload, task.index)).encode())
+        digest.update(canonical((self.queries, self.letters, self.ties)).encode())
+        return digest.digest()
 
 
 @dataclass(slots=True)
@@ -98,17 +139,14 @@ class Bucket:
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.tasks = [Task(**task) for task in unit.tasks]
-        self.compiled: list[Compiled] = [compiled_here(task) for task in unit.tasks]
-        self.schema = _schema(unit.schema)
-        self.output = _schema(unit.output)
+        self.tasks, self.compiled, self.views = unit.unpacked, unit.compiled, unit.views
+        self.schema, self.output = unit.travelling, unit.row
         first = self.tasks[0]
         self.forgets = not any(task.index for task in self.tasks)
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
         keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
         # NULL keys that are to be dropped are dropped before they come here.
         self.partitions = Partitions(first.key_names, keys, null_keys="group")
-        self.views = [task.view(compiled, self.schema) for task, compiled in zip(self.tasks, self.compiled, strict=True)]
         self.states = [
             QueryState(compiled, self.partitions, layout=view.layout, measures=view.measures)
             for compiled, view in zip(self.compiled, self.views, strict=True)
@@ -261,11 +299,7 @@ class Bucket:
             "seen": seen.astype("<i8").tobytes(),
             "pending": state.table_bytes(self.order.pending),
         }
-        for number, query_state in enumerate(self.states):
-            evaluation, payload = query_state.dump()
-            sections |= {f"{number}/{name}": content for name, content in evaluation.items()}
-            sections[f"{number}/payload"] = state.table_bytes(payload)
-        data = state.pack(sections, fingerprint=self._fingerprint())
+        data = state.pack(sections | shared.dump(self.states), fingerprint=self.unit.fingerprint)
         if len(data) > STATE_LIMIT:
             raise LimitError(
                 f"the state of one bucket has {len(data)} bytes, and the limit is {STATE_LIMIT} (STATE_LIMIT)",
@@ -278,7 +312,7 @@ class Bucket:
 
     def load(self, data: bytes) -> Bucket:
         """Go on, fresh, from what `dump` gave; raises SnapshotError for the state of other queries, schemas or formats, and damaged bytes."""
-        sections = state.unpack(data, fingerprint=self._fingerprint())
+        sections = state.unpack(data, fingerprint=self.unit.fingerprint)
         with state.reading():
             numbers = json.loads(sections["bucket"])
             buckets = int(numbers.get("buckets", self.unit.buckets))
@@ -288,23 +322,17 @@ class Bucket:
             self.order.watermark = int(numbers["watermark"])
             self.order.pending = state.table_of(sections["pending"]).cast(self.schema)
             self.order.times = steps(self.order.pending[TIME])
-            own: list[dict[str, bytes]] = [{} for _ in self.states]
-            for name, content in sections.items():
-                number, slash, section = name.partition("/")
-                if slash:
-                    own[int(number)][section] = content
-            for query_state, found in zip(self.states, own, strict=True):
-                query_state.load(found, state.table_of(found["payload"]))
+            shared.load(self.states, sections)
         self._check_buckets(buckets)
         return self
 
     def seal(self) -> bytes:
         """What the states of all buckets are of, as bytes."""
-        return state.pack({"bucket": json.dumps({"buckets": self.unit.buckets}).encode()}, fingerprint=self._fingerprint())
+        return state.pack({"bucket": json.dumps({"buckets": self.unit.buckets}).encode()}, fingerprint=self.unit.fingerprint)
 
     def check_seal(self, data: bytes) -> None:
         """Raise SnapshotError where `seal` was of other queries, schemas, formats, or another number of buckets."""
-        sections = state.unpack(data, fingerprint=self._fingerprint())
+        sections = state.unpack(data, fingerprint=self.unit.fingerprint)
         self._check_buckets(int(json.loads(sections["bucket"])["buckets"]))
 
     def _check_buckets(self, stored: int) -> None:
@@ -317,19 +345,6 @@ class Bucket:
                     "or take a new checkpoint",
                 ),
             )
-
-    def _fingerprint(self) -> bytes:
-        """Of what the bytes mean: the columns that travel, each query with its bounds and schema, names and order of queries, and the letters' bits.
-
-        The output is no part of it, nor whether late events are given back, nor the lateness: these may change between restarts.
-        """
-        unit = self.unit
-        digest = hashlib.sha256(canonical(self.schema).encode())
-        for compiled, task in zip(self.compiled, self.tasks, strict=True):
-            digest.update(compiled.fingerprint)
-            digest.update(canonical((task.keys, task.key_names, task.payload, task.index)).encode())
-        digest.update(canonical((unit.queries, unit.letters, unit.ties)).encode())
-        return digest.digest()
 
 
 def _within_limit(found: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -347,7 +362,3 @@ def _within_limit(found: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]
                 ),
             )
     return kept
-
-
-def _schema(serialized: bytes) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(serialized))

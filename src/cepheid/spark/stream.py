@@ -237,11 +237,12 @@ class Recognize(StatefulProcessor):
     """The stateful operator: one value of bytes per bucket, and a timer for when it is to be looked at again."""
 
     def __init__(self, unit: dict[str, Any]) -> None:
-        self.unit = unit
+        self.packed = unit
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called once per task, and on the driver."""
         self.handle = handle
+        self.unit = Unit(**self.packed)
         self.state = handle.getValueState("bucket", STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
@@ -262,14 +263,14 @@ class Recognize(StatefulProcessor):
 
     def _check_seal(self) -> None:
         """Raise SnapshotError for the checkpoint of other queries: here, because a bucket without state could not tell, and would give rows."""
-        bucket, stored = Bucket(Unit(**self.unit)), self.state.get()
+        bucket, stored = Bucket(self.unit), self.state.get()
         if stored is None:
             self.state.update((bucket.seal(),))
         else:
             bucket.check_seal(bytes(stored[0]))
 
     def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:
-        bucket = Bucket(Unit(**self.unit))
+        bucket = Bucket(self.unit)
         stored = self.state.get()
         if stored is not None:
             bucket.load(bytes(stored[0]))

@@ -1,0 +1,79 @@
+"""The run states of several queries as bytes, with each marked event once.
+
+Comes in: the states of the queries of a bucket. Goes out: sections, and back. Queries over one stream mark much the same events, and a hundred of
+them would otherwise write each a hundred times. Imports no Spark.
+
+Queries share a table of events where they keep the same columns. One with absences has a table of its own: it numbers its events as they are
+released.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.state import table_bytes, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cepheid.engine.query_state import QueryState
+
+Array = np.ndarray[Any, Any]
+
+PLACES = "payload_places"
+"""The section of a query that says where its events stand: int64 (4, n), slots, positions in the partition, places in the stream, times."""
+
+EVENTS = "payload"
+"""The section that has a query's events, in states of versions that kept them for each query by itself."""
+
+ROWS = "payload_rows"
+"""The section of a query that says which rows of its table are its events: int32."""
+
+
+def dump(states: Sequence[QueryState]) -> dict[str, bytes]:
+    """Sections of all queries: those of one begin with its number and a slash. O(n log n) in the events of all."""
+    found = [state.dump() for state in states]
+    sections = {f"{number}/{name}": content for number, (each, _) in enumerate(found) for name, content in each.items() if name != PLACES}
+    for group, numbers in enumerate(_groups(states)):
+        places = np.concatenate([_places(found[number][0][PLACES]) for number in numbers], axis=1)
+        _, first, rows = np.unique(places[2], return_index=True, return_inverse=True)
+        events = pa.concat_tables([found[number][1] for number in numbers])
+        sections[f"events {group}"] = table_bytes(events.take(pa.array(first)))
+        sections[f"places {group}"] = places[:, first].astype("<i8").tobytes()
+        stops = np.cumsum([found[number][1].num_rows for number in numbers])
+        for number, own in zip(numbers, np.split(rows, stops[:-1]), strict=True):
+            sections[f"{number}/{ROWS}"] = own.astype("<i4").tobytes()
+    return sections
+
+
+def load(states: Sequence[QueryState], sections: Mapping[str, bytes]) -> None:
+    """Let fresh states go on from what `dump` gave; raises what nonsense in it raises."""
+    own: list[dict[str, bytes]] = [{} for _ in states]
+    for name, content in sections.items():
+        owner, slash, section = name.partition("/")
+        if slash:
+            own[int(owner)][section] = content
+    for group, numbers in enumerate(_groups(states)):
+        if EVENTS in own[numbers[0]]:
+            for number in numbers:
+                states[number].load(own[number], table_of(own[number][EVENTS]))
+            continue
+        events, places = table_of(sections[f"events {group}"]), _places(sections[f"places {group}"])
+        for number in numbers:
+            rows = np.frombuffer(own[number][ROWS], "<i4")
+            states[number].load(own[number] | {PLACES: places[:, rows].tobytes()}, events.take(pa.array(rows)))
+
+
+def _groups(states: Sequence[QueryState]) -> list[list[int]]:
+    """The numbers of the queries that share a table, table by table."""
+    groups: dict[object, list[int]] = {}
+    for number, state in enumerate(states):
+        groups.setdefault((state.payload.events.schema, None if state.absences is None else number), []).append(number)
+    return list(groups.values())
+
+
+def _places(section: bytes) -> Array:
+    return np.frombuffer(section, "<i8").reshape(4, -1)
