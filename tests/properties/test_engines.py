@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
+import pyarrow as pa
 import pytest
 
 from cepheid.engine import payload
@@ -64,6 +65,23 @@ def test_the_events_shown_are_those_at_the_positions(fragment: str, cases: int, 
                 assert same(match[variable], [mine[position] for position in positions]), str(case)
                 assert same(other[variable], match[variable]), str(case)
                 assert same(line[variable], match[variable]), str(case)
+
+
+def test_columns_with_dictionaries(cases: int, seed: int) -> None:
+    """Every column but the time has a dictionary, its own in each batch: the matches are the same."""
+    for case in drawn(cases, seed)[: cases // 2]:
+        recognizer = case.query.recognizer(encoded(case.events).schema)
+        found = [row for piece in pieces(random.Random(case.number), case.events) for row in rows_of(recognizer.push(encoded(piece)))]
+        assert found == rows_of(case.query.run(encoded(case.events))) == rows_of(case.query.run(case.events)), str(case)
+
+
+def encoded(events: pa.Table) -> pa.Table:
+    """The events with dictionaries, whose order is not that of the values."""
+    columns = [
+        column if name == "ts" else pa.chunked_array([column.combine_chunks().dictionary_encode()])
+        for name, column in zip(events.column_names, events.columns, strict=True)
+    ]
+    return pa.table(columns, names=events.column_names)
 
 
 def same(first: object, second: object) -> bool:

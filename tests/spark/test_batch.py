@@ -210,7 +210,7 @@ def test_null_times_are_an_error_or_dropped(spark):
     assert recognize.counts()["null_times"] == 1
 
 
-SIMPLE = pa.table({"ts": [1, 2], "type": ["A", "B"], "K": [1, 1], "many": [[1], [2]]})
+SIMPLE = pa.table({"ts": [1, 2], "type": ["A", "B"], "K": [1, 1], "many": [[1], [2]], "$index": [0, 0]})
 
 BAD = {
     "time": ({"time": "tz"}, "A ; B", cepheid.SchemaError, "the input has no time column `tz`"),
@@ -222,6 +222,8 @@ BAD = {
     "attribute": ({}, "A AS x ; B FILTER x[y = 1]", cepheid.BindError, "`y`"),
     "derived": ({"positions": True}, "A AS x ; B AS y FILTER x.K = y.K", cepheid.NotSupportedError, "write PARTITION BY K"),
     "gap": ({}, "A ;[<= 3] B", cepheid.NotSupportedError, "reference"),
+    "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
+    "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
 }
 
 
@@ -236,10 +238,43 @@ def test_what_is_wrong_is_found_before_any_job(spark, name):
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"null_keys": "keep"}, {"null_time": "dropp"}, {"columns": []}, {"buckets": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"null_keys": "keep"},
+        {"null_time": "dropp"},
+        {"columns": []},
+        {"type": 5},
+        *({"buckets": given} for given in (0, "3", 1.5, True, 1 << 31)),
+    ],
+)
 def test_options_are_checked_when_on_is_called(options):
     with pytest.raises(cepheid.InputError):
         cepheid.query("SELECT * WHERE A ; B").on(**options)
+
+
+@pytest.mark.parametrize("query", ["SELECT * WHERE A", ["SELECT * WHERE A"], {"q": "SELECT * WHERE A"}, []])
+def test_a_text_is_no_query(query):
+    with pytest.raises(cepheid.InputError, match=r"a text is no query yet|there is no query"):
+        on(query)
+
+
+def test_the_end_is_after_every_time(spark):
+    """Also after integers that are no timestamps."""
+    query = cepheid.query("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 2")
+    for time in (-(2**63), 0, 2**62 + 10, 2**63 - 10):
+        table = pa.table({"ts": [time], "type": ["A"]})
+        found = frame_of(spark, table).transform(query.on(until="end")).toArrow()
+        assert found["end_time"].to_pylist() == [match.end_time for match in query.run(table, until="end")] == [time]
+
+
+def test_events_show_their_keys_as_they_are(spark):
+    """A key is 0.0 and NULL where an event has -0.0 and NaN."""
+    table = pa.table({"ts": [1, 2, 3, 4], "type": list("ABAB"), "k": [0.0, -0.0, float("nan"), None]})
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k")
+    found = frame_of(spark, table).transform(query.on(null_keys="group")).toArrow()
+    assert rows(found) == rows(query.run(table, null_keys="group").to_arrow(events=True))
+    assert "-0.0" in str(rows(found))
 
 
 def test_a_type_that_arrow_cannot_show_and_twice_one_name(spark):

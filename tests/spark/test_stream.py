@@ -184,6 +184,8 @@ def test_what_has_to_be_there_before_it_starts(feed):
     stream.withWatermark("ts", "5 seconds").transform(PAIRS.on(lateness="5 seconds"))
     with pytest.raises(SchemaError, match="event time is a timestamp, and `ts` is timestamp_ntz"):
         stream.withColumn("ts", F.col("ts").cast("timestamp_ntz")).transform(PAIRS.on(lateness="5 seconds"))
+    with pytest.raises(LimitError, match="longer than Spark's longest interval"):
+        stream.transform(PAIRS.on(lateness=dt.timedelta(days=106_751_992)))
     feed.spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     try:
         with pytest.raises(SetupError, match="RocksDB"):
@@ -202,6 +204,8 @@ def test_names_that_a_stream_needs(feed):
     stream.transform(late.on(lateness="5 seconds"))
     with pytest.raises(SchemaError, match="two columns named `late`"):
         stream.transform(late.on(lateness="5 seconds", late=True))
+    with pytest.raises(SchemaError, match="two columns named `late`"):
+        stream.transform(cepheid.query("SELECT LATE WHERE A AS LATE ; B WITHIN 5 seconds").on(lateness="5 seconds", late=True))
     named = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY query WITHIN 5 seconds")
     with pytest.raises(SchemaError, match="two columns named `query`"):
         stream.withColumnRenamed("k", "query").transform(on([named, named], lateness="5 seconds"))
@@ -216,6 +220,42 @@ def test_late_events_have_all_columns_whatever_is_shown(feed):
     rows = [row for row in feed.rows() if row["late"] is not None]
     assert [(row["late"]["k"], row["late"]["type"], row["late"]["v"]) for row in rows] == [(1, "A", 3)]
     assert [(row["k"], row["n"]) for row in feed.rows() if row["late"] is None] == [(1, 1)]
+
+
+def test_what_may_change_between_restarts(feed):
+    """Late events that are asked for from then on (of a type that is nowhere NULL), the lateness, and a column that nothing keeps."""
+    measured = cepheid.query("SELECT x.v AS first, y.v AS second WHERE A AS x ; B AS y PARTITION BY k WITHIN 10 seconds")
+    plans = {"shown": (PAIRS, {"columns": ["v"]}), "measured": (measured, {})}
+    feed.put([(1, 100, "A", 1), (1, 102, "B", 2)])
+    for name, (query, options) in plans.items():
+        feed.run(feed.stream().transform(query.on(lateness="6 seconds", **options)), name)
+    feed.put([(1, 101, "B", 3), (1, 2, "A", 4)])
+    feed.close()
+    for name, (query, options) in plans.items():
+        wider = feed.stream().withColumn("more", F.struct(F.col("v").alias("v"), F.lit(1).alias("one")))
+        found = wider.transform(query.on(lateness="5 seconds", late=True, **options))
+        feed.run(found, name)
+        rows = feed.rows(name, schema=found.schema)
+        assert [row["late"]["more"] for row in rows if row["late"]] == [{"v": 4, "one": 1}]
+        pairs = [
+            (row["x"][0]["v"], row["y"][0]["v"]) if name == "shown" else (row["first"], row["second"]) for row in rows if not row["late"]
+        ]
+        assert sorted(pairs) == [(1, 2), (1, 3)]
+        feed.run(feed.stream().transform(query.on(lateness="6 seconds", **options)), name)
+
+
+def test_events_without_a_key_move_the_watermark(feed):
+    """Also where the key comes from an equality, and such events can be in no match."""
+    feed.put([(1, 100, "A", 1), (1, 105, "B", 2)])
+    feed.put([(None, 10_000, "A", 0)])
+    feed.put([(None, 10_001, "Z", 0)])
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.k = y.k WITHIN 10 seconds")
+    for name, stream, options in (
+        ("ours", feed.stream(), {"lateness": "6 s"}),
+        ("own", feed.stream().withWatermark("ts", "6 seconds"), {}),
+    ):
+        feed.run(stream.transform(query.on(**options)), name)
+        assert [row["x"][0]["v"] for row in feed.rows(name)] == [1]
 
 
 def test_another_query_on_an_old_checkpoint_fails_before_any_output(feed):

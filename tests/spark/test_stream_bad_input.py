@@ -146,8 +146,9 @@ def test_null_keys_are_a_key_where_they_are_grouped():
 # ------------------------------------------------------------------------------------------------------------------------ schemas
 
 
-@pytest.mark.parametrize("change", ["type", "gone", "more", "order"])
-def test_another_schema_after_a_restart_is_refused(change):
+@pytest.mark.parametrize(("change", "refused"), [("type", True), ("gone", True), ("more", False), ("order", False)])
+def test_another_schema_of_what_is_kept_is_refused(change, refused):
+    """Other columns that travel, and their order, change nothing."""
     bucket, events = bucket_of("A1 B2")
     bucket.step([events], 0)
     data = bucket.dump()
@@ -162,8 +163,11 @@ def test_another_schema_after_a_restart_is_refused(change):
     payload = tuple(names for names in bucket.tasks[0].payload if names[1] in changed.names)
     tasks = tuple({**task, "payload": payload} for task in bucket.unit.tasks)
     other = dataclasses.replace(bucket.unit, schema=changed.serialize().to_pybytes(), tasks=tasks)
-    with pytest.raises(SnapshotError, match="another query, or over another schema"):
-        Bucket(other).load(data)
+    if refused:
+        with pytest.raises(SnapshotError, match="another query, or over another schema"):
+            Bucket(other).load(data)
+    else:
+        assert pairs(rows_of(Bucket(other).load(data).step([], seconds(3)), bucket)) == [(1, 2)]
     metadata = schema.with_metadata({"written by": "another version"})
     same = Bucket(dataclasses.replace(bucket.unit, schema=metadata.serialize().to_pybytes())).load(data)
     assert pairs(rows_of(same.step([], seconds(3)), same)) == [(1, 2)]

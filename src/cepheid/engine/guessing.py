@@ -7,6 +7,7 @@ where a condition must stand; comparisons carry types from one attribute to anot
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -120,8 +121,9 @@ def value_type(query: Query, node: Any) -> pa.DataType | None:
         case syntax.Call(name=name):
             return pa.string() if name in TEXT_FUNCTIONS - {"length"} else pa.float64()
         case syntax.Parameter(name=name) if name in query.args:
-            kind = pa.scalar(query.args[name]).type
-            return pa.float64() if pa.types.is_integer(kind) or pa.types.is_decimal(kind) else kind
+            given = query.args[name]
+            number = isinstance(given, int | Decimal) and not isinstance(given, bool)
+            return pa.float64() if number else pa.scalar(given).type
     return None
 
 

@@ -416,11 +416,14 @@ def _integer_sums(marks: _Marks, values: Array) -> tuple[Array, Array | None]:
 
 
 def _sum_of_doubles(marks: _Marks, values: Array) -> tuple[Array, Array]:
-    """Sums of the values that are not NaN, from the first to the last, and how many there are; NaN for none, overflow, and infinities that meet."""
+    """Sums of the values that are not NaN, and how many there are; NaN for none, overflow, and infinities that meet.
+
+    Of a match on 0.0, from its first value to its last: no sum is -0.0.
+    """
     null = np.isnan(values)
     present = marks.present(~null)
     if marks.single:
-        return values, present
+        return values + 0.0, present
     matches = np.repeat(np.arange(len(marks.counts)), marks.counts)
     # bincount adds one value after the other, where add.reduceat would add in pairs.
     totals = np.bincount(matches, weights=np.where(null, 0.0, values) if null.any() else values, minlength=len(marks.counts))

@@ -88,7 +88,7 @@ class Partitions:
         self.null_keys = 0
         self._nulls = null_keys
         self._slots: dict[tuple[Any, ...], int] = {}
-        self._known = pa.schema([schema.field(name) for name in keys]).empty_table()
+        self._known = decoded(pa.schema([schema.field(name) for name in keys]).empty_table())
         self._row_of: Array = np.zeros(0, np.int64)  # row of each slot in `_known`
         self._free: list[int] = []
 

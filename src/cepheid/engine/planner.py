@@ -124,7 +124,14 @@ class Compiled:
     @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""
-        attributes = tuple(self.schema.attributes.items())
+        return self._identity(tuple(self.schema.attributes.items()))
+
+    @cached_property
+    def meaning(self) -> bytes:
+        """The same, but for the attributes of the schema: for a state that says itself which ones it keeps."""
+        return self._identity(())
+
+    def _identity(self, attributes: tuple[tuple[str, pa.DataType], ...]) -> bytes:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         bounds = (self.method, self.window, self.count_window, self.consume.value, self.limit)
         # The events that a state keeps have the attributes that the measures read.

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from cepheid.engine.values import Column, evaluate, in_arrow, plain, raw, read, validity
 from cepheid.errors import LimitError
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time, walk
+from cepheid.logical.types import TEXT
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class Rows:
     length: int
     start: int = 0
     results: dict[Expression, Any] = field(default_factory=dict)
-    cache: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    cache: dict[tuple[tuple[str, ...], pa.DataType], Any] = field(default_factory=dict)
     distinct: dict[tuple[str, ...], _Distinct] = field(default_factory=dict)
     whole: bool = True
 
@@ -184,9 +185,10 @@ class Rows:
 
     def field(self, field: Field) -> Any:
         """An attribute of these rows, as its canonical type."""
-        value = self.cache.get(field.path)
+        # A column of NULLs is of the type of whatever it meets.
+        value = self.cache.get((field.path, field.type))
         if value is None:
-            value = self.cache[field.path] = _lazy(self.array(field.path), field.type)
+            value = self.cache[field.path, field.type] = _lazy(self.array(field.path), field.type)
         return self._cut(value, field.type)
 
     def time(self, time: Time) -> Any:
@@ -261,7 +263,7 @@ class _Distinct:
         values = plain(dictionary)
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         rows = Rows(schema, {path[0]: values}, len(values))
-        rows.cache[path] = values
+        rows.cache[path, TEXT] = _lazy(values, TEXT)
         return cls(path, dictionary, codes, rows, {})
 
     @property

@@ -21,8 +21,9 @@ from cepheid.engine.matches import Matches
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
-from cepheid.errors import InputError, LimitError, SchemaError, SnapshotError, nearest, quoted
+from cepheid.errors import InputError, LimitError, QuerySyntaxError, SchemaError, SnapshotError, nearest, quoted
 from cepheid.logical.times import MAX_STEPS
+from cepheid.logical.types import canonical, family
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -260,12 +261,14 @@ class Recognizer:
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """A column of a batch in the type of the schema: of the same values, or all NULL."""
     if column.type == field.type:
         return column
-    try:
-        return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast it") from None
+    families = [family(canonical(kind) or kind) for kind in (column.type, field.type)]
+    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        if families[0] in (families[1], "NULL"):
+            return column.cast(field.type)
+    raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast it")
 
 
 def steps_of(lateness: object, compiled: Compiled) -> int:
@@ -300,7 +303,8 @@ def nanoseconds_of(lateness: object) -> int:
         from cepheid.language.parser import parse_window
         from cepheid.language.syntax import Interval
 
-        window = parse_window(lateness)
-        if isinstance(window, Interval) and window.upper is not None and window.upper.unit is not None and window.lower is None:
-            return int(window.upper.value * window.upper.unit.value)
+        with contextlib.suppress(QuerySyntaxError):
+            window = parse_window(lateness)
+            if isinstance(window, Interval) and window.upper is not None and window.upper.unit is not None and window.lower is None:
+                return int(window.upper.value * window.upper.unit.value)
     raise InputError(f"lateness={lateness!r} is not a duration", help='write it like "10s", as a timedelta, or in steps of the time column')

@@ -50,8 +50,8 @@ def pack(sections: Mapping[str, bytes], *, fingerprint: bytes) -> bytes:
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def unpack(data: bytes | memoryview, *, fingerprint: bytes) -> dict[str, bytes]:
-    """The sections of `pack`.
+def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None = None) -> dict[str, bytes]:
+    """The sections of `pack`; older: the fingerprint that an older version gave the same.
 
     Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
     """
@@ -72,7 +72,7 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes) -> dict[str, bytes]:
     if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
         raise _damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
-    if data[_HEADER.size : at] != fingerprint:
+    if data[_HEADER.size : at] not in (fingerprint, older):
         raise SnapshotError(
             "the snapshot was made by another query, or over another schema",
             help="restore it with the same query, arguments and schema, or start again without it",

@@ -50,7 +50,8 @@ class Mismatch(Exception):  # noqa: N818 - carries a fact to where the place is 
 def canonical(kind: pa.DataType) -> pa.DataType | None:
     """The canonical type that values of an Arrow type are read as; None for types without comparisons (nested, binary, time of day).
 
-    uint64 is read as decimal128(20, 0), the narrowest type that holds it; date64 as date32; any time zone as UTC (the same instants).
+    uint64 is read as decimal128(20, 0), the narrowest type that holds it; a decimal of whole tens as one of ones; date64 as date32; any time zone
+    as UTC (the same instants).
     """
     if pa.types.is_dictionary(kind):
         return canonical(kind.value_type)
@@ -61,7 +62,8 @@ def canonical(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, None if kind.tz is None else "UTC")
     if pa.types.is_decimal(kind):
-        return pa.decimal128(kind.precision, kind.scale) if kind.precision <= DECIMAL_DIGITS else None
+        digits = kind.precision - min(kind.scale, 0)
+        return pa.decimal128(digits, max(kind.scale, 0)) if digits <= DECIMAL_DIGITS else None
     return next((result for test, result in _CANONICAL if test(kind)), None) or (kind if pa.types.is_duration(kind) else None)
 
 
@@ -80,8 +82,12 @@ def time_value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a canonical type is a number."""
-    return bool(kind in (INT64, DOUBLE) or pa.types.is_decimal(kind))
+    """Whether a type is that of canonical numbers."""
+    return bool(kind in (INT64, DOUBLE) or _is_decimal(kind))
+
+
+def _is_decimal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal128(kind) and kind.scale >= 0)
 
 
 def is_instant(kind: pa.DataType) -> bool:
@@ -91,7 +97,7 @@ def is_instant(kind: pa.DataType) -> bool:
 
 def is_exact(kind: pa.DataType) -> bool:
     """Whether values of a canonical type are integers of some step: everything that is ordered but text and double."""
-    return bool(kind == INT64 or pa.types.is_decimal(kind) or is_instant(kind) or pa.types.is_duration(kind))
+    return bool(kind == INT64 or _is_decimal(kind) or is_instant(kind) or pa.types.is_duration(kind))
 
 
 def family(kind: pa.DataType) -> str:

@@ -29,7 +29,7 @@ from cepheid.spark.source import source_of
 from cepheid.spark.worker import LETTER, LETTER_BITS, SLICE, TIME, Task, pack_schema, recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -83,6 +83,12 @@ class Plan:
                         f"the input has no column `{name}`, which {option}= names",
                         help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(self.attributes)}"],
                     )
+        for name in self.options.order:
+            kind = self.source.fields[name]
+            if isinstance(kind, spark_types.ArrayType | spark_types.MapType | spark_types.StructType | spark_types.NullType):
+                raise SchemaError(
+                    f"events of equal time cannot be ordered by `{name}`: {kind.simpleString()}", help="order by numbers, text or times"
+                )
         for name in self.compiled.keys:
             kind = self.source.fields[name]
             if isinstance(kind, spark_types.ArrayType | spark_types.MapType | spark_types.StructType):
@@ -107,6 +113,11 @@ class Plan:
         self._check_names()
 
     def _check_names(self) -> None:
+        if self.options.positions and INDEX in self.shown:
+            raise SchemaError(
+                f"the events of the output would have two attributes named `{INDEX}`: positions=True gives one of that name",
+                help="rename the column, or name the attributes to show: columns=[..]",
+            )
         seen: dict[str, str] = {}
         for field in self.output().fields:
             name = field.name if self.case_sensitive else field.name.lower()
@@ -205,8 +216,9 @@ class Plan:
         return tuple(dict.fromkeys([*self.shown, *measured, *layout.keys, layout.time or ""]))
 
     def payload_column(self, name: str) -> str:
-        """The column of the prepared frame that holds an attribute: for a key the one that was normalized, so that nothing travels twice."""
-        return f"k{self.compiled.keys.index(name)}" if name in self.compiled.layout.keys else self.source.names[name]
+        """The column of the prepared frame that holds an attribute: that of the key, where it has the same values, so that nothing travels twice."""
+        shared = name in self.compiled.layout.keys and self.is_comparable(name)
+        return f"k{self.compiled.keys.index(name)}" if shared else self.source.names[name]
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -285,7 +297,7 @@ class Plan:
             frame = frame.observe(observed, *(F.count(F.when(null, 1)).alias(name) for name, null in nulls.items()))
         if self.compiled.derived:
             nulls["derived"] = self._null_key()
-        return frame.where(~functools.reduce(operator.or_, nulls.values())) if nulls else frame
+        return frame.where(above_watermark(frame, ~functools.reduce(operator.or_, nulls.values()), self.time)) if nulls else frame
 
     @property
     def until(self) -> int | None:
@@ -424,29 +436,34 @@ def kept(plans: Sequence[Plan]) -> DataFrame:
     if not all(plan.dropping for plan in plans):
         return frame
     printer = first.printer()
-    relevant = functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans])
-    if frame.isStreaming:
-        # Never true. A condition that has the event time stays above the watermark: Spark would otherwise move it below, and the watermark
-        # would not see the events that are left out, and stand still where no others come.
-        relevant = relevant | (first.time < F.timestamp_micros(F.lit(FIRST_TIME)))
+    relevant = above_watermark(frame, functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans]), first.time)
     return frame.where(relevant | first.time.isNull() if first.options.null_time == "error" else relevant)
 
 
-def prepare(plans: Sequence[Plan], *, observed: Observation | str | None, more: Mapping[str, Column] | None = None) -> DataFrame:
+def above_watermark(frame: DataFrame, condition: Column, time: Column) -> Column:
+    """The condition, in a form that stays above a stream's watermark.
+
+    Spark would otherwise move it below, and the watermark would not see the events that are left out, and stand still where no others come.
+    """
+    return condition | (time < F.timestamp_micros(F.lit(FIRST_TIME))) if frame.isStreaming else condition  # never true
+
+
+def prepare(
+    plans: Sequence[Plan], *, observed: Observation | str | None, first: Mapping[str, Column] | None = None, last: Iterable[str] = ()
+) -> DataFrame:
     """The events of queries over one source as they travel: keys, time, letters, tie-breakers, payload; without those that can change nothing.
 
-    more: further columns. observed: where the events are counted that are dropped for a NULL.
+    first: columns in front. last: the source's that travel besides, behind all others. observed: where the events are counted that are dropped
+    for a NULL.
     """
-    first = plans[0]
-    printer = first.printer()
-    frame = first.without_nulls(kept(plans), observed=observed)
-    columns = {**(more or {}), **first.key_columns(), TIME: first.time}
-    columns |= {name: first.letter(printer, conditions) for name, conditions in letter_columns(plans).items()}
-    columns |= first.tie_columns()
-    for plan in plans:
-        for name in plan.needed():
-            column = plan.payload_column(name)
-            columns.setdefault(column, column_named(column))
+    plan = plans[0]
+    printer = plan.printer()
+    frame = plan.without_nulls(kept(plans), observed=observed)
+    columns = {**(first or {}), **plan.key_columns(), TIME: plan.time}
+    columns |= {name: plan.letter(printer, conditions) for name, conditions in letter_columns(plans).items()}
+    columns |= plan.tie_columns()
+    for name in [*(each.payload_column(name) for each in plans for name in each.needed()), *last]:
+        columns.setdefault(name, column_named(name))
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
     return travelling
 

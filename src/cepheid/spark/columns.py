@@ -488,6 +488,17 @@ def arrow_type(kind: spark_types.DataType) -> pa.DataType | None:
     return None
 
 
+def nullable(kind: spark_types.DataType) -> spark_types.DataType:
+    """The type with NULL allowed everywhere inside: Arrow's, as it comes back from Python, say nothing else."""
+    if isinstance(kind, spark_types.ArrayType):
+        return spark_types.ArrayType(nullable(kind.elementType))
+    if isinstance(kind, spark_types.MapType):
+        return spark_types.MapType(nullable(kind.keyType), nullable(kind.valueType))
+    if isinstance(kind, spark_types.StructType):
+        return spark_types.StructType([spark_types.StructField(field.name, nullable(field.dataType)) for field in kind.fields])
+    return kind
+
+
 def spark_type(kind: pa.DataType) -> spark_types.DataType:
     """The type of Spark whose values Arrow holds in this one, text without a collation: the inverse of `arrow_type`."""
     if pa.types.is_decimal(kind):

@@ -27,8 +27,8 @@ EXPIRED_AFTER = 64
 UNDECIDED = "undecided"
 """The column of the output that says that a match may still be vetoed, where such ones are asked for."""
 
-FOREVER = 2**62
-"""A time after every other, from which every duration can be taken."""
+FOREVER, LAST = 2**62, 2**63 - 2
+"""A time after every timestamp, from which every duration can be taken; and the last one that has another behind it."""
 
 
 def recognize_decided(unit: Mapping[str, Any], until: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +53,9 @@ def recognize_decided(unit: Mapping[str, Any], until: int | None, batches: Itera
         if number % EXPIRED_AFTER == 0:
             bucket.expire(now)
     if bucket is not None and until is not None:
-        for rows, _ in bucket.read([], until + 1):
+        # Integers may count on behind FOREVER.
+        end = until if until != FOREVER else min(max(until, now + max(compiled.delay for compiled in bucket.compiled)), LAST)
+        for rows, _ in bucket.read([], end + 1):
             yield from told(rows, undecided=False)
         for rows in bucket.undecided() if UNDECIDED in bucket.output.names else ():
             yield from told(rows, undecided=True)

@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Column
+
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.several import Several
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
+    from pyspark.sql import DataFrame, Observation
 
     from cepheid.query import Query
     from cepheid.spark.stream import StreamPlan
@@ -82,13 +84,15 @@ def on(
     """
     check_choice("null_keys", null_keys, ("drop", "group"))
     check_choice("null_time", null_time, ("error", "drop"))
+    if not isinstance(type, str | Column | None):
+        raise InputError(f"type= cannot be {type!r}", help="name a column, or give a Column that computes the type")
     given = (order,) if isinstance(order, str) else tuple(order)
     any_order = bool(given) and given[-1] == ANY_ORDER
     shown = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
     if shown is not None and not shown:
         raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
-    if buckets is not None and buckets < 1:
-        raise InputError(f"buckets={buckets} is not a number of tasks", help="give a number from 1 on, or leave it out")
+    if buckets is not None and not _is_number_of_tasks(buckets):
+        raise InputError(f"buckets={buckets!r} is not a number of tasks", help="give an integer from 1 on, or leave it out")
     tie_breakers = given[:-1] if any_order else given
     options = Options(
         type, time, lateness, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets, late, until, undecided, since
@@ -96,8 +100,14 @@ def on(
     return Recognition(*named(query), options)
 
 
+def _is_number_of_tasks(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 31
+
+
 def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Query, ...], tuple[str, ...] | None]:
     """Queries and their names, None for a single one; raises InputError for none."""
+    if isinstance(query, str):
+        raise InputError("a text is no query yet", help='make it one: cepheid.query("..").on(..)')
     if isinstance(query, Mapping):
         queries, names = tuple(query.values()), tuple(query)
     elif isinstance(query, Sequence):
@@ -106,6 +116,9 @@ def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Q
         return (query,), None
     if not queries:
         raise InputError("there is no query", help="give at least one")
+    for each in queries:
+        if isinstance(each, str):
+            raise InputError(f"a text is no query yet: {each!r}", help="make it one: cepheid.query(..)")
     return queries, names
 
 

@@ -104,13 +104,24 @@ class Unit:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """Of what a state means: the columns that travel, each query with its bounds and schema, names and order of queries, and the letters' bits.
+        """Of what a state means: each query with its bounds, what it keeps of the events, names and order of queries, and the letters' bits.
 
-        The output is no part of it, nor whether late events are given back, nor the lateness: these may change between restarts.
+        The output is no part of it, nor whether late events are given back, nor the lateness, nor columns that nothing keeps: these may change
+        between restarts.
         """
-        digest = hashlib.sha256(canonical(self.travelling).encode())
-        for compiled, task in zip(self.compiled, self.unpacked, strict=True):
-            digest.update(compiled.fingerprint)
+        kept = {*self.ties, *(column for task in self.unpacked for column in (*task.keys, *(own for _, own in task.payload)))}
+        types = [(field.name, field.type) for field in self.travelling if field.name in kept]
+        return self._digest([compiled.meaning for compiled in self.compiled], tuple(sorted(types)))
+
+    @cached_property
+    def older_fingerprint(self) -> bytes:
+        """The fingerprint that the first states of version 0.1.0 have: of everything that travels, and of whole schemas."""
+        return self._digest([compiled.fingerprint for compiled in self.compiled], self.travelling)
+
+    def _digest(self, queries: Sequence[bytes], columns: object) -> bytes:
+        digest = hashlib.sha256(canonical(columns).encode())
+        for query, task in zip(queries, self.unpacked, strict=True):
+            digest.update(query)
             digest.update(canonical((task.keys, task.key_names, task.payload, task.index)).encode())
         digest.update(canonical((self.queries, self.letters, self.ties)).encode())
         return digest.digest()
@@ -312,7 +323,7 @@ class Bucket:
 
     def load(self, data: bytes) -> Bucket:
         """Go on, fresh, from what `dump` gave; raises SnapshotError for the state of other queries, schemas or formats, and damaged bytes."""
-        sections = state.unpack(data, fingerprint=self.unit.fingerprint)
+        sections = state.unpack(data, fingerprint=self.unit.fingerprint, older=self.unit.older_fingerprint)
         with state.reading():
             numbers = json.loads(sections["bucket"])
             buckets = int(numbers.get("buckets", self.unit.buckets))
@@ -320,11 +331,20 @@ class Bucket:
             self.timers = [int(timer) for timer in numbers["timers"]]
             self.partitions.load(state.table_of(sections["keys"]), np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64))
             self.order.watermark = int(numbers["watermark"])
-            self.order.pending = state.table_of(sections["pending"]).cast(self.schema)
+            self.order.pending = self._conformed(state.table_of(sections["pending"]))
             self.order.times = steps(self.order.pending[TIME])
             shared.load(self.states, sections)
         self._check_buckets(buckets)
         return self
+
+    def _conformed(self, events: pa.Table) -> pa.Table:
+        """Events that waited, with the columns that travel now: what is new among these only late events show, which they will not be."""
+        had = set(events.column_names)
+        columns = [
+            events[name].cast(kind) if name in had else pa.nulls(len(events), kind)
+            for name, kind in zip(self.schema.names, self.schema.types, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
     def seal(self) -> bytes:
         """What the states of all buckets are of, as bytes."""
@@ -332,7 +352,7 @@ class Bucket:
 
     def check_seal(self, data: bytes) -> None:
         """Raise SnapshotError where `seal` was of other queries, schemas, formats, or another number of buckets."""
-        sections = state.unpack(data, fingerprint=self.unit.fingerprint)
+        sections = state.unpack(data, fingerprint=self.unit.fingerprint, older=self.unit.older_fingerprint)
         self._check_buckets(int(json.loads(sections["bucket"])["buckets"]))
 
     def _check_buckets(self, stored: int) -> None:

@@ -28,10 +28,10 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from cepheid.engine.explain import evaluation_text
-from cepheid.errors import InputError, NotSupportedError, SchemaError, SetupError
+from cepheid.errors import InputError, LimitError, NotSupportedError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
-from cepheid.spark.columns import column_named
+from cepheid.spark.columns import nullable
 from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.several import arrow_schema
 from cepheid.spark.stateful import COUNTS, DECIDED, Bucket, Unit
@@ -140,11 +140,9 @@ class StreamPlan:
     def prepared(self) -> DataFrame:
         """The events as they travel, with their buckets."""
         keys = self.first.key_columns()
-        more = {BUCKET: self._bucket(list(keys.values()))}
-        if self.options.late:
-            columns = {self.first.payload_column(name) for name in self.first.attributes}
-            more |= {column: column_named(column) for column in sorted(columns - keys.keys())}
-        return prepare(self.several.plans, observed=f"{OBSERVED}.dropped", more=more)
+        late = [self.first.payload_column(name) for name in self.first.attributes] if self.options.late else []
+        bucket = {BUCKET: self._bucket(list(keys.values()))}
+        return prepare(self.several.plans, observed=f"{OBSERVED}.dropped", first=bucket, last=late)
 
     def _bucket(self, keys: list[Column]) -> Column:
         """The bucket of a key: a hash that never changes, for it decides where the state of a key is."""
@@ -166,16 +164,17 @@ class StreamPlan:
         """The columns of the output, in Spark's types."""
         fields = list(self.several.output())
         for field in fields:
-            if field.name == DECIDED or (field.name == LATE and self.options.late):
+            name = field.name if self.first.case_sensitive else field.name.lower()
+            if name == DECIDED or (name == LATE and self.options.late):
                 raise SchemaError(
-                    f"the output would have two columns named `{field.name}`: a stream gives one of that name",
+                    f"the output would have two columns named `{name}`: a stream gives one of that name",
                     help=f"give another name in the query: `AS {field.name}_`",
                 )
         place = [field.name for field in fields].index("end_time") + 1
         fields.insert(place, spark_types.StructField(DECIDED, spark_types.TimestampType()))
         if self.options.late:
             event = [spark_types.StructField(name, self.first.source.fields[name]) for name in self.first.attributes]
-            fields.append(spark_types.StructField(LATE, spark_types.StructType(event)))
+            fields.append(spark_types.StructField(LATE, nullable(spark_types.StructType(event))))
         return spark_types.StructType(fields)
 
     # ---------------------------------------------------------------------------------------------------------------- what is said
@@ -384,4 +383,6 @@ def milliseconds(lateness: object) -> int:
     amount = nanoseconds_of(lateness)
     if amount < 0:
         raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")
+    if amount >= 1000 << 63:
+        raise LimitError(f"lateness={lateness!r} is longer than Spark's longest interval, 2**63 microseconds", help="give less")
     return -(-amount // 1_000_000)

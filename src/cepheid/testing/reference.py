@@ -257,8 +257,9 @@ def _present(values: list[Any]) -> list[Any]:
 
 
 def _total(values: list[Any]) -> Any:
-    """The sum of some values, one after the other: Python's own sum corrects doubles since 3.12, and rounds decimals to its context."""
-    return functools.reduce(EXACT.add if isinstance(values[0], Decimal) else operator.add, values)
+    """The sum of some values, one after the other on 0: Python's own sum corrects doubles since 3.12, and rounds decimals to its context."""
+    add: Callable[[Any, Any], Any] = EXACT.add if isinstance(values[0], Decimal) else operator.add
+    return functools.reduce(add, values, 0)
 
 
 def _sum(node: logical.Apply, values: list[Any]) -> Any:
