@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.errors import BindError, SchemaError
+from cepheid.errors import BindError, NotSupportedError, SchemaError
 
 
 def events(**columns: pa.Array) -> pa.Table:
@@ -121,6 +121,23 @@ def test_a_recognizer_takes_the_same_values_in_another_type_and_nothing_else(col
     else:
         with pytest.raises(SchemaError, match=r"`c` is .* in the batch and .* in the schema"):
             recognizer.push(events(c=column))
+
+
+def test_dictionaries_with_null_among_their_values() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), pa.array(["x", None, "y"]))
+    recognizer = cepheid.query("SELECT * WHERE A AS a ; B AS b").recognizer(events(c=column).schema, lateness=1)
+    recognizer.push(events(c=column).slice(0, 2))
+    recognizer.restore(recognizer.snapshot())
+    found = [*recognizer.push(events(c=column).slice(2)), *recognizer.flush()]
+    assert [(match["a"][0]["c"], match["b"][0]["c"]) for match in found] == [(None, "y"), ("x", "y")]
+
+
+def test_unions_are_for_whole_tables() -> None:
+    column = pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])])
+    query = cepheid.query("SELECT * WHERE A ; B")
+    assert len(query.run(events(c=column))) == 2
+    with pytest.raises(NotSupportedError, match="`c` is a sparse union"):
+        query.recognizer(events(c=column).schema)
 
 
 def test_an_argument_that_no_integer_holds() -> None:

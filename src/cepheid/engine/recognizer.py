@@ -21,7 +21,8 @@ from cepheid.engine.matches import Matches
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
-from cepheid.errors import InputError, LimitError, QuerySyntaxError, SchemaError, SnapshotError, nearest, quoted
+from cepheid.engine.values import plain
+from cepheid.errors import InputError, LimitError, NotSupportedError, QuerySyntaxError, SchemaError, SnapshotError, nearest, quoted
 from cepheid.logical.times import MAX_STEPS
 from cepheid.logical.types import canonical, family
 from cepheid.schema import NANOSECONDS
@@ -51,6 +52,10 @@ class Recognizer:
         self.schema = pa.schema(list(compiled.schema.attributes.items()))
         self._group_nulls = null_keys == "group"
         self._lateness = None if lateness is None else steps_of(lateness, compiled)
+        for field in self.schema:
+            if pa.types.is_union(field.type):
+                fact = f"`{field.name}` is a {field.type.mode} union, which Arrow cannot put together from batches"
+                raise NotSupportedError(fact, help="leave the column out, or q.run(..) over the whole table")
         self._start()
 
     def _start(self) -> None:
@@ -263,6 +268,9 @@ class Recognizer:
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     """A column of a batch in the type of the schema: of the same values, or all NULL."""
     if column.type == field.type:
+        if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+            # Arrow puts no dictionaries together that have NULL among their values.
+            return pa.chunked_array([plain(chunk).dictionary_encode() for chunk in column.chunks]).cast(column.type)
         return column
     families = [family(canonical(kind) or kind) for kind in (column.type, field.type)]
     with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
