@@ -267,6 +267,7 @@ class _Rivals:
         self.strategy = strategy
         self.finals = sum(1 << state for state in automaton.finals)
         self.better = simulation(self.graph)
+        self.outdone = _outdone(self.better)
         self._reached: dict[tuple[int, int], Relation] = {}
         self._effort = 0
         self.companions = self._all_companions()
@@ -306,11 +307,7 @@ class _Rivals:
         return even, ahead
 
     def _essential(self, states: int) -> int:
-        return sum(1 << state for state in members(states) if not any(self._outdoes(other, state) for other in members(states)))
-
-    def _outdoes(self, other: int, state: int) -> bool:
-        """Whether `state` is superfluous beside `other`; of two that can do the same the smaller number stays."""
-        return other != state and bool(self.better[state] >> other & 1) and (other < state or not self.better[other] >> state & 1)
+        return sum(1 << state for state in members(states) if not self.outdone[state] & states)
 
     def beaten(self, state: int, relation: Relation) -> bool:
         """Whether a rival that is ahead can follow wherever a candidate in this state goes."""
@@ -445,6 +442,14 @@ def simulation(automaton: Automaton) -> list[int]:
                     better[state] &= ~(1 << other)
                     changed = True
     return better
+
+
+def _outdone(better: list[int]) -> list[int]:
+    """For each state the others beside which it is superfluous; of two that can do the same the smaller number stays."""
+    return [
+        sum(1 << other for other in members(mask & ~(1 << state)) if other < state or not better[other] >> state & 1)
+        for state, mask in enumerate(better)
+    ]
 
 
 def _answers(answer: Transition, move: Transition, better: list[int]) -> bool:

@@ -89,7 +89,9 @@ class Reader:
         self.lengths: list[int] = []
         self.waiting = 0
         self.letters = tuple(f"{LETTER}{number or ''}" for number in range(len(self.compiled.programs)))
-        self.held: list[pa.RecordBatch] = []
+        self.whole: list[pa.RecordBatch] = []  # events of whole partitions, and of the one that was open last, until they are decided
+        self.open_: list[pa.RecordBatch] = []
+        self.opened = 0
 
     def open(self) -> None:
         """Another partition begins, whatever its key."""
@@ -117,8 +119,8 @@ class Reader:
     def close(self) -> Iterator[pa.RecordBatch]:
         """The matches that the end of the open partition leaves to give. Raises as `flush`."""
         yield from self.flush()
-        yield from self._decide(self.held)
-        self.held = []
+        yield from self._decide(self.whole + self.open_)
+        self.whole, self.open_ = [], []
 
     def together(self, pieces: list[Any]) -> pa.RecordBatch:
         """Arrow batches as one."""
@@ -144,16 +146,18 @@ class Reader:
 
     def _hold(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Keep events until their partition is whole; the matches of those that are, where they are many."""
-        self.held.append(batch)
-        # The open partition, the greatest number, may have more; it comes last.
-        whole = [int(np.count_nonzero(raw(held.column(PARTITION)) < self.partition)) for held in self.held]
-        if sum(whole) >= HELD_ROWS:
-            yield from self._decide([held.slice(0, count) for held, count in zip(self.held, whole, strict=True) if count])
-            self.held = [held.slice(count) for held, count in zip(self.held, whole, strict=True) if count < held.num_rows]
+        if self.opened != self.partition:
+            self.whole, self.open_, self.opened = self.whole + self.open_, [], self.partition
+        count = int(np.count_nonzero(raw(batch.column(PARTITION)) < self.partition))  # the open one comes last
+        self.whole.append(batch.slice(0, count))
+        self.open_.append(batch.slice(count))
+        if sum(held.num_rows for held in self.whole) >= HELD_ROWS:
+            yield from self._decide(self.whole)
+            self.whole = []
 
     def _decide(self, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The matches of whole partitions that are decided. O(n log n)."""
-        if not held:
+        if not any(batch.num_rows for batch in held):
             return
         events = pa.Table.from_batches(held).combine_chunks()
         # Time passes for all partitions at once. What is in a partition is in order, and stays so.
