@@ -148,13 +148,13 @@ LINE_WIDTH = 160
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The name of `known` that is most like `name`, or None if nothing is near."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    found = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """Raise InputError unless the value of an option is one of those known."""
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         near = nearest(str(value), known)
         help_ = ([f"did you mean {near!r}?"] if near else []) + [f"it may be {', '.join(map(repr, known))}"]
         raise InputError(f"{name}={value!r} is not known", help=help_)

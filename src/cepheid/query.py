@@ -7,6 +7,7 @@ immutable, and knows nothing of the events it was run on.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from cepheid.engine.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, check_choice
 from cepheid.kernel import VARIANTS, available
 from cepheid.language import parse, read_query, syntax, to_text
+from cepheid.language.limits import MAX_COUNT
 from cepheid.logical.bind import bind
 from cepheid.schema import DEFAULT_TIME, EventSchema, schema_of
 
@@ -44,7 +46,8 @@ REMEMBERED = 16
 def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object] | None = None) -> Query:
     """A query from its text, from a file (`Path`), from a syntax tree or from a builder.
 
-    args: the values of the parameters `:name`. Raises QuerySyntaxError for what is not a query, LimitError past the limits of the language.
+    args: the values of the parameters `:name`. Raises QuerySyntaxError for what is not a query, LimitError past the limits of the language,
+    InputError for a source or args of another kind.
     """
     if isinstance(source, Path):
         source = read_query(source)
@@ -68,7 +71,7 @@ class Query:
     def __init__(self, tree: syntax.Query, text: str, args: Mapping[str, object]) -> None:
         self._tree = tree
         self._text = text
-        self._args = MappingProxyType(dict(args))
+        self._args = MappingProxyType(_checked_args(args))
         self._compiled: dict[object, Compiled] = {}
 
     @property
@@ -113,6 +116,7 @@ class Query:
         """
         if isinstance(schema, EventSchema):
             return schema
+        _check_names(type=type, time=time)
         if schema.__class__.__module__.startswith("pyspark."):
             from cepheid.spark.source import event_schema
 
@@ -187,10 +191,14 @@ class Query:
         """
         _engine(engine, ENGINES)
         check_choice("null_keys", null_keys, ("drop", "group"))
-        order = (order,) if isinstance(order, str) else tuple(order)
+        _check_names(type=type, time=time)
+        order = _columns("order", order)
         _check_sample(sample)
         source = source_of(events, self._tree, type=type, time=time, sort=sort)
-        complete = until if until is None or until == batch.END else time_number(until, source.schema)
+        if until is None or (isinstance(until, str) and until == batch.END):
+            complete: int | str | None = until
+        else:
+            complete = time_number(until, source.schema, argument="until")
         if isinstance(complete, int):
             source = up_to(source, complete)
         if engine == "reference":
@@ -338,9 +346,38 @@ def _read(
     return dataclasses.replace(concatenate(layout, parts, null_keys=recognizer.null_keys), waiting=waiting)
 
 
+def _checked_args(args: object) -> dict[str, object]:
+    """The values of parameters; raises InputError for what is no mapping of names."""
+    try:
+        found: dict[Any, object] = dict(args)  # type: ignore[call-overload]  # what is none raises
+    except (TypeError, ValueError):
+        raise InputError(f"args={args!r} is no mapping of names to values", help="write args={'limit': 40}") from None
+    for name in found:
+        if not isinstance(name, str):
+            raise InputError(f"args has the name {name!r}, which is not text", help="write args={'limit': 40}")
+    return found
+
+
+def _check_names(**names: object) -> None:
+    """Raise InputError for the name of a column that is no text."""
+    for argument, name in names.items():
+        if not (name is None or isinstance(name, str)):
+            raise InputError(f"{argument}={name!r} is not the name of a column", help="give the name as a str, or leave it out")
+
+
+def _columns(argument: str, given: object) -> tuple[str, ...]:
+    """One name of a column, or several; raises InputError for anything else."""
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{argument}={given!r} is not the name of a column, nor several", help="give a str, or a list of str")
+    return names
+
+
 def _check_sample(sample: object) -> None:
-    if sample is not None and not (isinstance(sample, int) and sample >= 1):
-        raise InputError(f"sample={sample!r} is not a number of matches", help="give a number from 1 on, or leave it out")
+    if sample is not None and not (isinstance(sample, int) and not isinstance(sample, bool) and 1 <= sample <= MAX_COUNT):
+        raise InputError(
+            f"sample={sample!r} is not a number of matches", help="give a number from 1 on, of at most 64 bits, or leave it out"
+        )
 
 
 def _engine(engine: str | None, known: Sequence[str]) -> None:

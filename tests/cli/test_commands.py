@@ -202,6 +202,14 @@ def test_usage(arguments: list[str]) -> None:
     assert "Usage:" in result.stderr
 
 
+@pytest.mark.parametrize("separator", ["é", "", "||", '"', "\n"])
+def test_a_separator_is_one_ascii_character(separator: str) -> None:
+    for command in ("run", "check"):
+        result = call(command, "q.ceql", "e.csv", "--separator", separator)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "a separator is one ASCII character" in result.stderr
+
+
 def test_version_and_help() -> None:
     assert call("--version").stdout == f"cepheid {cepheid.__version__}\n"
     assert all(name in call("--help").stdout for name in ("run", "explain", "check", "draw", "doctor"))

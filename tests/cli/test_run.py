@@ -277,6 +277,15 @@ WRONG_FILES = [
     ("t.csv", b"type,ts\nA,2026-01-01 10:00\nB,2026-01-01 10:00Z\n", "error: t.csv, row 3: `ts` is '2026-01-01 10:00Z', a time with an offset, and '2026-01-01 10:00' before it a time without an offset\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
     ("t.csv", b"type,ts\nA,2\nB,1\n", "error: the events are not in the order of their times: row 1 (1) is earlier than row 0 (2)\nhelp: q.run(.., sort=True) sorts them, stably\nhelp: on the command line: --sort\n"),
     ("t.csv", b"type,type,ts\nA,A,2\n", "error: the input has more than one column named `type`\nhelp: rename all but one\n"),
+    ("t.csv", b"type,ts,ts\nA,1,2\n", "error: the input has more than one column named `ts`\nhelp: rename all but one\n"),
+    ("t.csv", b"type, ts\nA, 1\n", "error: t.csv has no attribute `ts`, but ` ts`\nhelp: rename it, or read it with --time ' ts'\n"),
+    ("t.csv", b"type,ts\nA,2020-02-29T00:00:00Z\nA,2020-02-30T00:00:00Z\n", "error: t.csv, row 3: `ts` is '2020-02-30T00:00:00Z', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
+    ("t.csv", b"type,ts\nA,2020-02-29\nA,2020-02-30\n", "error: t.csv, row 3: `ts` is '2020-02-30', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
+    ("t.csv", b"type,ts\nA,2020-01-01T00:00:00.123456789Z\nA,\nA,9999-12-31T00:00:00Z\n", "error: t.csv, row 4: `ts` is '9999-12-31T00:00:00Z', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
+    ("t.csv", b"type,ts\nA,2020-02-29\nA,2020-03-01 10:00Z\n", "error: t.csv, row 3: `ts` is '2020-03-01 10:00Z', a time with an offset, and '2020-02-29' before it a day\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
+    ("t.jsonl", b'{"ts": "2020-02-30 00:00:00"}\n', "error: t.jsonl, row 1: `ts` is '2020-02-30 00:00:00', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
+    ("t.jsonl", b'{"ts": 1}\n{"ts": 1, "v": ' + b"[" * 2000 + b"]" * 2000 + b"}\n", "error: t.jsonl, line 2: a value nests deeper than 60 levels (MAX_LEVELS)\nhelp: give it flat, or as text\n"),
+    ("t.jsonl", b'{"ts": 1, "v": ' + b"[\n" * 100 + b"]\n" * 100 + b"}\n", "error: t.jsonl, line 61: a value nests deeper than 60 levels (MAX_LEVELS)\nhelp: give it flat, or as text\n"),
     ("t.jsonl", b'{"type": "A", "ts": 1}\n\n{"type":\n', "error: t.jsonl, line 3, column 1: not a JSON object: Expecting value\nhelp: JSON lines have one object on each line: {..}\n"),
     ("t.jsonl", b'{"type": "A", "ts": 1}\n[1]\n', "error: t.jsonl, line 2 is an array, not an object\nhelp: JSON lines have one object on each line: {..}\n"),
     ("t.jsonl", b'{"type": "A", "ts": 1}\n{"type": null}\n{"type": 5}\n', "error: t.jsonl, line 3: `type` is a number, and text on line 1\nhelp: give each attribute one type\n"),
@@ -292,6 +301,30 @@ def test_wrong_files(name: str, content: bytes, expected: str) -> None:
     Path(name).write_bytes(content)
     message = mistake("run", "-e", "SELECT * WHERE A AS x ; B AS y", name)
     assert message == expected or (not expected.endswith("\n") and message.startswith(expected))
+
+
+def test_brackets_in_texts_do_not_nest() -> None:
+    texts = ["[" * 100, '\\"{' * 100, "]"]
+    Path("t.jsonl").write_text(
+        "".join(f'{{"type": "A", "ts": 1, "v": {json.dumps(text)}, "w": [{{}}]}}\n' for text in texts), encoding="utf-8"
+    )
+    assert [row["x"][0]["v"] for row in rows("-e", "SELECT * WHERE A AS x", "t.jsonl")] == texts  # type: ignore[index]
+    Path("t.jsonl").write_text('{"type": "A", "ts": 1, "v": ' + "[" * 60 + "]" * 60 + "}\n", encoding="utf-8")
+    assert len(rows("-e", "SELECT * WHERE A AS x", "t.jsonl")) == 1
+
+
+def test_doubled_columns_of_one_of_several_files() -> None:
+    Path("one.csv").write_text("type,ts\nA,1\n", encoding="utf-8")
+    for header in ("type,ts,ts", "ts,b,b"):
+        Path("two.csv").write_text(f"{header}\n1,2,3\n", encoding="utf-8")
+        assert "the stream `two` has more than one column named" in mistake("run", "-e", "SELECT * WHERE A", "one.csv", "two.csv")
+        assert "the input has more than one column named" in mistake("check", "-e", "SELECT * FROM A WHERE A", "two.csv")
+
+
+def test_spaces_around_the_name_of_the_time_column() -> None:
+    Path("t.csv").write_text("type, ts\nA, 1\nB, 2\n", encoding="utf-8")
+    assert "t.csv has no attribute `ts`, but ` ts`" in mistake("check", "-e", "SELECT * WHERE A ; B", "t.csv")
+    assert len(rows("-e", "SELECT * WHERE A ; B WITHIN 1", "t.csv", "--time", " ts")) == 1
 
 
 def test_a_damaged_page_of_parquet() -> None:
@@ -370,6 +403,16 @@ def test_parameters_that_are_none() -> None:
         "error: --param limit is not a name and a value\nhelp: write --param limit=40\n"
     )
     assert "month must be in" in mistake("run", "-e", FIRE, "readings.csv", "-p", "v=TIMESTAMP '2026-13-01 00:00'")
+    assert mistake("run", "-e", FIRE, "readings.csv", "-p", "v=1e999") == (
+        "error: --param v=1e999 has no value: the number `1e999` is larger than a double holds; the limit is about 1.8e308\n"
+        "help: write a text in single quotes, if it is one\n"
+    )
+    assert mistake("run", "-e", FIRE, "readings.csv", "-p", "v=99999999999w") == (
+        "error: --param v=99999999999w is longer than a duration can be\nhelp: the longest is 999999999d\n"
+    )
+    assert mistake("run", "-e", FIRE, "readings.csv", "-p", "v=1", "-p", ":v=2") == (
+        "error: --param v is given twice\nhelp: give each parameter one value\n"
+    )
     assert "the query has no parameter `:v`" in mistake("run", "-e", FIRE, "readings.csv", "-p", "v=1")
     assert "--param NAME=VALUE" in mistake("run", "-e", FIRE.replace("40", ":limit"), "readings.csv")
     assert len(rows("-e", FIRE.replace("40", ":limit"), "readings.csv", "--param", "limit=40")) == 1

@@ -141,11 +141,11 @@ def run(
 
 
 def _separator(given: str | None) -> str | None:
-    if given is None or len(given) == 1:
+    if given is None or (len(given) == 1 and given.isascii() and given not in '\r\n"'):
         return given
     if given.upper() in ("TAB", "\\T"):
         return "\t"
-    raise typer.BadParameter("a separator is one character, or TAB", param_hint="--separator")
+    raise typer.BadParameter("a separator is one ASCII character (no quote, no line end), or TAB", param_hint="--separator")
 
 
 @app.command()

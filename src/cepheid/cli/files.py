@@ -7,6 +7,7 @@ all without one a timestamp without zone, in microseconds, as Spark has them. No
 
 from __future__ import annotations
 
+import bisect
 import codecs
 import re
 from dataclasses import dataclass
@@ -34,6 +35,13 @@ MOST_BYTES = (1 << 31) - 1
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 
 TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s*(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
+
+OTHER_TIMES = {"a day": re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII), "a number": re.compile(r"-?\d{1,18}", re.ASCII)}
+
+TIMESTAMPS = (pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ns"))
+
+TIME_TYPES = (*TIMESTAMPS, pa.date32(), pa.int64())
+"""What texts of event times may be read as."""
 
 
 @dataclass(frozen=True)
@@ -246,34 +254,58 @@ def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return None
 
 
+def check_spaces(stream: Stream, name: str) -> None:
+    """Raise InputError where the time column is not there but for spaces around its name: events would silently have no time."""
+    names = stream.events.schema.names
+    spaced = next((each for each in names if each.strip() == name), None)
+    if name not in names and spaced is not None:
+        raise InputError(f"{stream.path} has no attribute `{name}`, but `{spaced}`", help=f"rename it, or read it with --time '{spaced}'")
+
+
 def check_times(stream: Stream, name: str) -> None:
-    """Raise InputError for the first text of a time column that is no time, or not of the kind of those before."""
-    if name not in stream.events.schema.names or not isinstance(stream.events, pa.Table):
+    """Raise InputError for the first text of a time column that is no time, or does not go with those before it."""
+    if stream.events.schema.names.count(name) != 1 or not isinstance(stream.events, pa.Table):
         return
     column = stream.events.column(name)
     if not pa.types.is_string(column.type):
         return
-    first: tuple[str, str] | None = None
+    # What is wrong is where the reading that goes furthest ends.
+    wrong = max(_readable(column, kind) for kind in TIME_TYPES)
+    if wrong == len(column):
+        return
+    value = column[wrong].as_py()
+    kind = time_kind(value)
+    first = pc.drop_null(column.slice(0, wrong)).slice(0, 1).to_pylist()
+    before = time_kind(first[0]) if first else None
+    mixed = None not in (kind, before) and kind != before
+    reason = f"{kind}, and '{first[0]}' before it {before}" if mixed else "no time"
+    help_ = ["a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none"]
+    if kind is not None and not mixed:
+        help_.append("its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261")
     # In a file of events the header is row 1 of a CSV; in JSON lines there is none.
-    for row, value in enumerate(column.to_pylist(), 1 if stream.path.suffix.lower() in JSON_ENDINGS else 2):
-        if value is None:
-            continue
-        kind = time_kind(value)
-        if kind is None or (first is not None and kind != first[1]):
-            reason = "no time" if kind is None or first is None else f"{kind}, and '{first[0]}' before it {first[1]}"
-            raise InputError(
-                f"{stream.path}, row {row}: `{name}` is '{value[:40]}', {reason}",
-                help="a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none",
-            )
-        first = first or (value, kind)
+    row = wrong + (1 if stream.path.suffix.lower() in JSON_ENDINGS else 2)
+    raise InputError(f"{stream.path}, row {row}: `{name}` is '{value[:40]}', {reason}", help=help_)
+
+
+def _readable(column: pa.ChunkedArray, kind: pa.DataType) -> int:
+    """How many texts, from the first on, are of this type. O(n log n)."""
+
+    def fails(count: int) -> bool:
+        try:
+            column.slice(0, count).cast(kind)
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    return bisect.bisect_left(range(1, len(column) + 1), True, key=fails)
 
 
 def time_kind(text: str) -> str | None:
-    """What a text is as a time; None if it is none."""
+    """What a text is written as; None if not as a time."""
     found = TIME.fullmatch(text)
     if found:
         return "a time with an offset" if found.group(3) else "a time without an offset"
-    return "a number" if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else None
+    return next((kind for kind, pattern in OTHER_TIMES.items() if pattern.fullmatch(text)), None)
 
 
 def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -291,7 +323,7 @@ def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     first = pc.drop_null(column.slice(0, 1000))
     if not len(first) or not TIME.fullmatch(first[0].as_py()):
         return None
-    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ns")):
+    for kind in TIMESTAMPS:
         try:
             return column.cast(kind)
         except pa.ArrowInvalid:

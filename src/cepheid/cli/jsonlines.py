@@ -7,22 +7,31 @@ Arrow reads the file; only where it cannot, the lines are looked at one by one f
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.errors import InputError
+from cepheid.engine.inputs import MAX_LEVELS
+from cepheid.errors import InputError, LimitError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = {dict: "object", list: "array", str: "text", bool: "boolean", int: "number", float: "number"}
 
+MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+"""A text, or a bracket that stands in none."""
+
 
 def read(path: Path, *, block: int) -> pa.Table:
-    """The objects of a file as a table; raises InputError for the first line that is no object or does not fit the lines before."""
+    """The objects of a file as a table.
+
+    Raises InputError for the first line that is no object or does not fit the lines before, and LimitError for one that nests too deep.
+    """
     import pyarrow.json as arrow_json
 
+    check_levels(path)
     options = arrow_json.ReadOptions(block_size=block)
     try:
         table = arrow_json.read_json(path, read_options=options)
@@ -33,6 +42,24 @@ def read(path: Path, *, block: int) -> pa.Table:
     except pa.ArrowInvalid as error:
         raise first_mistake(path) or InputError(f"{path} cannot be read as JSON lines: {error}") from None
     return table
+
+
+def check_levels(path: Path) -> None:
+    """Raise LimitError for the first line where a value nests deeper than `MAX_LEVELS`: far beyond, Arrow's reader ends the process."""
+    open_brackets = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            opening = line.count(b"[") + line.count(b"{")
+            if not open_brackets and opening <= MAX_LEVELS and opening == line.count(b"]") + line.count(b"}"):
+                continue
+            for mark in MARK.findall(line):
+                open_brackets = max(open_brackets + (mark in b"[{") - (mark in b"]}"), 0)
+                # The first bracket is the event's own.
+                if open_brackets > MAX_LEVELS + 1:
+                    raise LimitError(
+                        f"{path}, line {number}: a value nests deeper than {MAX_LEVELS} levels (MAX_LEVELS)",
+                        help="give it flat, or as text",
+                    )
 
 
 def first_mistake(path: Path) -> InputError | None:

@@ -22,9 +22,14 @@ def load(source: str, *, expression: bool, parameters: Iterable[str]) -> cepheid
     """The query of a command.
 
     source: a file's name, "-" for the standard input, or with `expression` the text itself. parameters: as `parameter` reads them.
-    Raises InputError for a file that cannot be read, and the errors of the language.
+    Raises InputError for a file that cannot be read and a parameter that is given twice, and the errors of the language.
     """
-    return cepheid.query(source if expression else text_of(source), args=dict(map(parameter, parameters)))
+    args: dict[str, object] = {}
+    for name, value in map(parameter, parameters):
+        if name in args:
+            raise InputError(f"--param {name} is given twice", help="give each parameter one value")
+        args[name] = value
+    return cepheid.query(source if expression else text_of(source), args=args)
 
 
 def text_of(source: str) -> str:
@@ -70,8 +75,11 @@ def parameter(given: str) -> tuple[str, object]:
         value = python_value(parse_condition(text))
     except QuerySyntaxError:
         return name, text
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"--param {given} has no value: {error}", help="write a text in single quotes, if it is one") from None
+    except OverflowError:
+        raise InputError(f"--param {given} is longer than a duration can be", help=f"the longest is {dt.timedelta.max.days}d") from None
+    except ValueError as error:
+        reason = error.fact if isinstance(error, CepheidError) else error
+        raise InputError(f"--param {given} has no value: {reason}", help="write a text in single quotes, if it is one") from None
     return name, text if value is Ellipsis else value
 
 

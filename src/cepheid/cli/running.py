@@ -111,6 +111,8 @@ def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings, *, 
     wanted[time] = wanted[DEFAULT_TIME]
     ready = []
     for stream in streams:
+        if settings.time is None:
+            files.check_spaces(stream, time)
         files.check_times(stream, time)
         typed = files.with_types(stream.events, wanted) if isinstance(stream.events, pa.Table) else stream.events
         ready.append(files.Stream(stream.name, stream.path, typed))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.matches import python_value
 from cepheid.engine.values import plain, raw
-from cepheid.errors import InputError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, LimitError, SchemaError, nearest, quoted
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of, time_unit
 
 if TYPE_CHECKING:
@@ -32,12 +32,18 @@ Array = np.ndarray[Any, Any]
 STREAM_COLUMN = "$stream"
 """The type column of a merged stream whose events have an attribute `type` of their own."""
 
+EVENTS = "pass a pyarrow.Table or RecordBatchReader, a DataFrame, a list of dicts, or {stream name: events} for several streams"
+
+MAX_LEVELS = 60
+"""Levels of an attribute's type: snapshots and Arrow's C interface hold 62, and matches put events two levels deeper."""
+
 
 def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
     """One stream of events as Arrow.
 
     events: Table, RecordBatch, RecordBatchReader, a pandas DataFrame, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, or a
-    list of dicts (missing attributes are NULL). Raises InputError for anything else, SchemaError for values of mixed types.
+    list of dicts (missing attributes are NULL). Raises InputError for anything else and for values that Arrow cannot hold, SchemaError for
+    values of mixed types.
     """
     if isinstance(events, pa.Table | pa.RecordBatchReader):
         return events
@@ -45,21 +51,35 @@ def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
         return pa.Table.from_batches([events])
     if type(events).__module__.partition(".")[0] == "pandas" and hasattr(events, "columns"):
         return _pandas(events)
-    if hasattr(events, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(events)
-    if hasattr(events, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(events)])
+    try:
+        if hasattr(events, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(events)
+        if hasattr(events, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(events)])
+    except pa.ArrowInvalid as error:
+        raise InputError(f"events cannot be a {type(events).__name__}: {error}", help=EVENTS) from None
     if isinstance(events, str | bytes | Path | Mapping) or not isinstance(events, Iterable):
-        raise InputError(
-            f"events cannot be a {type(events).__name__}",
-            help="pass a pyarrow.Table or RecordBatchReader, a DataFrame, a list of dicts, or {stream name: events} for several streams",
-        )
+        raise InputError(f"events cannot be a {type(events).__name__}", help=EVENTS)
     return _rows(list(events))
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with large strings and binaries for views, at any depth, and values for runs: Arrow's take has neither."""
+    """The schema with large strings and binaries for views, at any depth, and values for runs: Arrow's take has neither.
+
+    Raises LimitError for an attribute that nests deeper than `MAX_LEVELS`.
+    """
+    for field in schema:
+        _check_levels(field)
     return pa.schema([field.with_type(_taken(field.type)) for field in schema], schema.metadata)
+
+
+def _check_levels(field: pa.Field) -> None:
+    kinds = [field.type]
+    for _ in range(MAX_LEVELS + 1):
+        kinds = [kind.field(index).type for kind in kinds for index in range(kind.num_fields)]
+        if not kinds:
+            return
+    raise LimitError(f"`{field.name}` nests deeper than {MAX_LEVELS} levels (MAX_LEVELS)", help="give it flat, or as text")
 
 
 def _taken(kind: pa.DataType) -> pa.DataType:
@@ -91,10 +111,13 @@ def schema_in(given: object) -> pa.Schema:
         return plain_schema(given if isinstance(given, pa.Schema) else own)
     if type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns"):
         return plain_schema(_pandas(given).schema)
-    if hasattr(given, "__arrow_c_stream__"):
-        return plain_schema(pa.RecordBatchReader.from_stream(given).schema)
-    if hasattr(given, "__arrow_c_schema__"):
-        return plain_schema(pa.schema(given))
+    try:
+        if hasattr(given, "__arrow_c_stream__"):
+            return plain_schema(pa.RecordBatchReader.from_stream(given).schema)
+        if hasattr(given, "__arrow_c_schema__"):
+            return plain_schema(pa.schema(given))
+    except pa.ArrowInvalid:
+        pass
     raise InputError(f"a schema cannot be a {type(given).__name__}", help="pass a pyarrow.Schema, or a table or DataFrame that has it")
 
 
@@ -118,7 +141,7 @@ def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (ValueError, TypeError, NotImplementedError, OverflowError) as error:
         raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
 
 
@@ -135,14 +158,37 @@ def _rows(rows: list[Any]) -> pa.Table:
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        try:
-            columns[name] = pa.array(values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise SchemaError(f"the values of `{name}` are not of one type: {error}", help="give each attribute one type") from None
+        columns[name] = _attribute(name, values)
         # Arrow takes the zone of the first and drops or adds it to the others.
         if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
             raise SchemaError(f"some values of `{name}` have a time zone and some have none", help="give all of them a time zone, or none")
-    return pa.table(columns)
+    try:
+        return pa.table(columns)
+    except UnicodeEncodeError as error:
+        raise SchemaError(f"the attribute name {error.object!r} has half of a surrogate pair", help="give it as proper Unicode") from None
+
+
+def _attribute(name: str, values: list[Any]) -> pa.Array:
+    """The values of one attribute; raises InputError for the first that Arrow cannot hold at all, SchemaError for types that do not go together."""
+    unfit = (ValueError, TypeError, NotImplementedError, OverflowError)
+    try:
+        return pa.array(values)
+    except unfit as error:
+        reason = error
+    for row, value in enumerate(values):
+        try:
+            pa.array([value])
+        except unfit as error:
+            raise InputError(
+                f"`{name}` of event {row} of the list is {_short(value)}, which Arrow cannot hold: {error}",
+                help="integers have 64 bits, decimals 76 digits (and no NaN or infinity), and texts are Unicode; None is NULL",
+            ) from None
+    raise SchemaError(f"the values of `{name}` are not of one type: {reason}", help="give each attribute one type")
+
+
+def _short(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 80 else f"{text[:80]}.."
 
 
 # ------------------------------------------------------------------------------------------------------------------ event schemas
@@ -211,8 +257,8 @@ def merge(
     """Several streams as one table in event-time order; ties keep the order of FROM (or of the mapping), then the row order.
 
     An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column.
-    Attributes that a stream lacks are NULL. Raises SchemaError for missing streams, attributes of types that do not go together, and a
-    missing time column; InputError for an unsorted stream unless `sort`.
+    Attributes that a stream lacks are NULL. Raises SchemaError for missing streams, doubled columns, attributes of types that do not go
+    together, and a missing time column; InputError for an unsorted stream unless `sort`.
     """
     names = tuple(tree.streams) or tuple(streams)
     for name in names:
@@ -224,7 +270,7 @@ def merge(
             )
     if not names:
         raise SchemaError("the input has no streams", help="pass {stream name: events}")
-    tables = {name: _whole(streams[name]) for name in names}
+    tables = {name: _whole(name, streams[name]) for name in names}
     time = _common_time(tables, time)
     used = used_types(tree)
     type_column = type or _type_name(tables, used)
@@ -243,8 +289,12 @@ def merge(
     return Source(merged, EventSchema(dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time))
 
 
-def _whole(events: object) -> pa.Table:
+def _whole(name: str, events: object) -> pa.Table:
     table = without_views(table_of(events))
+    columns = table.schema.names
+    double = sorted({column for column in columns if columns.count(column) > 1})
+    if double:
+        raise SchemaError(f"the stream `{name}` has more than one column named {quoted(double)}", help="rename all but one")
     return table.read_all() if isinstance(table, pa.RecordBatchReader) else table
 
 
@@ -340,16 +390,25 @@ def times_of(events: pa.Table | pa.RecordBatch, time: str, *, stream: str | None
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
 
 
-def time_number(time: object, schema: EventSchema) -> int:
-    """A user's time (a datetime, date or int, as the time column has them) in steps of the column; raises InputError."""
+def time_number(time: object, schema: EventSchema, *, argument: str | None = None) -> int:
+    """A user's time (a datetime, numpy.datetime64, date or int, as the time column has them) in steps of the column.
+
+    argument: its name, for the message. Raises InputError for what is no such time, and for a datetime64 finer than the column.
+    """
     kind = schema.time_type
     if kind is None:
         raise InputError("the events have no time column", help="name it with time=")
-    wrong = f"{time!r} is not a time of the column `{schema.time_column}` ({kind})"
+    given = f"{time!r}" if argument is None else f"{argument}={time!r}"
+    wrong = f"{given} is not a time of the column `{schema.time_column}` ({kind})"
     if not _is_time_of(time, kind):
         raise InputError(wrong, help="give it as the column has it")
-    if isinstance(time, dt.datetime) and (time.tzinfo is None) != (kind.tz is None):
+    if isinstance(time, dt.datetime | np.datetime64) and (getattr(time, "tzinfo", None) is None) != (kind.tz is None):
         raise InputError(wrong, help="one of them has a time zone")
+    if isinstance(time, np.datetime64):
+        step = time.astype(f"datetime64[{kind.unit}]")
+        if step.astype(time.dtype) != time:
+            raise InputError(wrong, help="it is finer than the column, or beyond what the column can hold")
+        time = step
     try:
         value = pa.array([time], kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
@@ -360,10 +419,11 @@ def time_number(time: object, schema: EventSchema) -> int:
 def _is_time_of(time: object, kind: pa.DataType) -> bool:
     """Whether a value is of a time column's kind: Arrow would take an integer for a time, a time for its day, and a float for its whole part."""
     if pa.types.is_timestamp(kind):
-        return isinstance(time, dt.datetime | np.datetime64)
+        # NaT, of pandas and of numpy, is not equal to itself.
+        return isinstance(time, dt.datetime | np.datetime64) and bool(time == time)  # noqa: PLR0124
     if pa.types.is_date(kind):
         return isinstance(time, dt.date) and not isinstance(time, dt.datetime)
-    return isinstance(time, int | np.integer)
+    return isinstance(time, int | np.integer) and not isinstance(time, bool)
 
 
 def check_order(times: Array, column: Any, *, stream: str | None = None, after: int | None = None, how: str = "sort=True") -> None:

@@ -303,7 +303,12 @@ class Plan:
     def until(self) -> int | None:
         """The time up to which events are read, in steps of the time column; None for all of them."""
         given = self.options.until
-        return None if given is None or given == END else time_number(given, self.source.schema)
+        return None if given is None or self.ends else time_number(given, self.source.schema, argument="until")
+
+    @property
+    def ends(self) -> bool:
+        """Whether nothing will follow the events."""
+        return isinstance(self.options.until, str) and self.options.until == END
 
     @property
     def until_column(self) -> Column:
@@ -315,7 +320,7 @@ class Plan:
         """The time after which a stream gives matches."""
         given = self.options.since
         kind = self.source.fields[self.compiled.layout.time or ""]
-        return None if given is None else time_column(time_number(given, self.source.schema), kind)
+        return None if given is None else time_column(time_number(given, self.source.schema, argument="since"), kind)
 
     @property
     def drops_nulls(self) -> bool:

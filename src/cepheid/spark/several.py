@@ -17,7 +17,6 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.batch import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, quoted
 from cepheid.spark.batch import Plan, letter_columns, prepare
 from cepheid.spark.columns import arrow_type, column_named
@@ -146,7 +145,7 @@ class Several:
         frame = prepared.repartition(*numbers, *map(column_named, keys)) if keys else prepared.repartition(1)
         ties = [column_named(name).asc_nulls_last() for name in first.tie_columns()]
         frame = frame.sortWithinPartitions(*map(column_named, [TIME, *keys]), *ties)
-        complete = FOREVER if first.options.until == END else until
+        complete = FOREVER if first.ends else until
         return frame.mapInArrow(functools.partial(recognize_decided, dataclasses.asdict(unit), complete), self.output())
 
     def unit(self, prepared: DataFrame, *, output: spark_types.StructType, late: bool = False) -> Unit:

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 from pyspark.sql.functions import arrow_udtf, udtf
 
-from cepheid.engine.batch import END
 from cepheid.engine.inputs import STREAM_COLUMN
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.query import Query
@@ -228,7 +227,7 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
         input=input_.serialize().to_pybytes(),
         columns=tuple((column, name, column != names[name]) for column, name in attributes.items()),
         relevant=tuple(tuple(program.relevant_masks) for program in plan.compiled.programs) if plan.dropping else None,
-        until=FOREVER if plan.options.until == END else plan.until,
+        until=FOREVER if plan.ends else plan.until,
         drop_null_keys=plan.null_keys == "drop",
         drop_null_times=plan.options.null_time == "drop",
         output=arrow_bytes(plan.output()),
