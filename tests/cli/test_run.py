@@ -205,6 +205,18 @@ def test_what_is_not_decided_is_said() -> None:
     assert "note: 1 match is not decided yet" in waiting.stderr
 
 
+def test_types_that_no_event_has_are_named_where_nothing_is_found() -> None:
+    import pyarrow.csv
+
+    pq.write_table(pyarrow.csv.read_csv("readings.csv"), "readings.parquet")
+    query = "SELECT * WHERE Temprature AS t ; (Humidity OR Smoke)"
+    notes = ["note: no event has the type `Smoke`", "note: no event has the type `Temprature`: did you mean `Temperature`?"]
+    for file in ("readings.csv", "readings.parquet", "a=readings.csv"):
+        assert call("run", "-e", query, file).stderr.splitlines()[:2] == notes
+    assert "no event" not in call("run", "-e", "SELECT * WHERE Temperature OR Smoke", "readings.csv").stderr
+    assert "no event" not in call("run", "-e", "SELECT * WHERE Temperature : Temperature", "readings.csv").stderr
+
+
 def test_until() -> None:
     query = "SELECT * WHERE Humidity AS h NOT FOLLOWED BY Humidity FOR 40s"
     starts = {

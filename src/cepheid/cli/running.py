@@ -6,6 +6,7 @@ types mean the same. All give the same columns.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import os
 import sys
@@ -22,9 +23,9 @@ from cepheid.cli import files
 from cepheid.cli.results import Found
 from cepheid.engine.batch import END
 from cepheid.engine.guessing import likely_schema
-from cepheid.engine.inputs import source_of
+from cepheid.engine.inputs import source_of, used_types
 from cepheid.engine.matches import plain_type
-from cepheid.errors import InputError, NotSupportedError, SchemaError
+from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest
 from cepheid.language import syntax
 from cepheid.schema import DEFAULT_TIME
 
@@ -76,8 +77,10 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
     streams = load(query, arguments, settings, lazily=lazily)
     if settings.engine is Engine.SPARK:
         return on_spark(query, streams, settings)
-    events = files.events_of(streams)
     source = schema_of(query, streams, settings)
+    types = Types(query, source)
+    streams = [dataclasses.replace(stream, events=types.seen_in(stream.events)) for stream in streams]
+    events = files.events_of(streams)
     with progress_bar("matching", shown=settings.progress) as advance:
         if isinstance(events, pa.RecordBatchReader):
             events = counted(events, advance)
@@ -92,7 +95,7 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
             engine="reference" if settings.engine is Engine.REFERENCE else None,
             progress=advance,
         )
-    notes = _dropped(matches.null_keys) + _waiting(len(matches.undecided))
+    notes = _dropped(matches.null_keys) + _waiting(len(matches.undecided)) + ([] if matches else types.notes(streams))
     return found(
         query,
         source,
@@ -191,6 +194,38 @@ def counted(reader: pa.RecordBatchReader, advance: Callable[[int, int], None] | 
     return pa.RecordBatchReader.from_batches(reader.schema, pieces())
 
 
+class Types:
+    """The event types that the events of a run have, for a query that finds nothing because it names others."""
+
+    def __init__(self, query: cepheid.Query, source: EventSchema) -> None:
+        self.named = used_types(query.tree)
+        self.column = source.type_column
+        self.seen: set[str] = set()
+
+    def seen_in(self, events: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
+        """The events; their types are seen as they are read."""
+        if self.column not in events.schema.names:
+            return events
+        if isinstance(events, pa.Table):
+            self._see(events[self.column])
+            return events
+        return pa.RecordBatchReader.from_batches(events.schema, self._seen_in(events))
+
+    def _seen_in(self, pieces: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for piece in pieces:
+            self._see(piece.column(self.column))
+            yield piece
+
+    def _see(self, column: pa.Array | pa.ChunkedArray) -> None:
+        self.seen.update(map(str, pc.unique(column).to_pylist()))
+
+    def notes(self, streams: Sequence[files.Stream]) -> list[str]:
+        """A line for each type that the query names and no event has, where there are events."""
+        known = self.seen | {stream.name for stream in streams if stream.name is not None}
+        near = {name: nearest(name, known) for name in sorted(self.named - known) if self.seen}
+        return [f"no event has the type `{name}`" + (f": did you mean `{like}`?" if like else "") for name, like in near.items()]
+
+
 @contextmanager
 def progress_bar(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
     """A bar on the standard error: call with (rows done, rows; 0: not known)."""
@@ -222,6 +257,8 @@ def progress_bar(what: str, *, shown: bool) -> Iterator[Callable[[int, int], Non
 def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> Found:
     """The matches of the query, by Spark on this machine, in the order of their ends."""
     source = schema_of(query, streams, settings)
+    types = Types(query, source)
+    streams = [dataclasses.replace(stream, events=types.seen_in(stream.events)) for stream in streams]
     compiled = query.compiled(source)
     layout, absent = compiled.layout, bool(compiled.absences)
     if layout.time is None:
@@ -260,7 +297,7 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
         table.num_rows,
         lambda start, stop: table.slice(start, stop - start),
         schema=schema,
-        notes=_dropped(dropped) + _waiting(waiting),
+        notes=_dropped(dropped) + _waiting(waiting) + ([] if table.num_rows else types.notes(streams)),
     )
 
 
