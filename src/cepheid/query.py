@@ -7,7 +7,7 @@ immutable, and knows nothing of the events it was run on.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from cepheid.logical.bind import bind
 from cepheid.schema import DEFAULT_TIME, EventSchema, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column
 
@@ -177,10 +177,10 @@ class Query:
         """The matches of the query over `events`.
 
         events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a
-        list of dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM). type, time: the
-        columns of event type and time (default: `type` and `ts`, where present). until: a time (as the time column has them): later events are
-        not read, and up to it they count as complete; by default that is their greatest time, and with "end" nothing will follow. Completeness
-        matters for NOT FOLLOWED BY alone: what it leaves open then is in `Matches.undecided`.
+        list of dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM, then of `order`).
+        type, time: the columns of event type and time (default: `type` and `ts`, where present). until: a time (as the time column has
+        them): later events are not read, and up to it they count as complete; by default that is their greatest time, and with "end" nothing
+        will follow. Completeness matters for NOT FOLLOWED BY alone: what it leaves open then is in `Matches.undecided`.
         engine: None, or one of `ENGINES`. sort: put events in the order of their times, stably, instead of an error. null_keys: "drop" events
         with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
         equal time, before the row order. sample: for looking at data: of each trigger at most so many matches, spread evenly over all of them
@@ -194,7 +194,9 @@ class Query:
         _check_names(type=type, time=time)
         order = _columns("order", order)
         _check_sample(sample)
-        source = source_of(events, self._tree, type=type, time=time, sort=sort)
+        source = source_of(events, self._tree, type=type, time=time, sort=sort, order=order)
+        if isinstance(events, Mapping):
+            order = ()  # the streams are merged in that order
         if until is None or (isinstance(until, str) and until == batch.END):
             complete: int | str | None = until
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
@@ -293,6 +294,12 @@ def test_two_keys():
 FLIGHTS = pa.table({"ts": [2, 4, 9], "tail": ["x", "y", None]})
 WEATHER = pa.table({"ts": [2, 9], "gust": [50.0, None]})
 MERGED = cepheid.query("SELECT * FROM weather, flights WHERE weather ; flights")
+
+
+def test_streams_whose_decimals_do_not_go_together():
+    streams = {"a": pa.table({"ts": [1], "v": pa.array([Decimal("1.1")], pa.decimal128(5, 1))}), "b": pa.table({"ts": [2], "v": [3]})}
+    with pytest.raises(SchemaError, match="the columns of the streams do not go together"):
+        cepheid.query("SELECT * FROM a, b WHERE a ; b").run(streams)
 
 
 def test_streams_merge_by_time_and_ties_follow_from():

@@ -73,6 +73,31 @@ def test_types_are_promoted_and_conflicts_named(spark):
     )
 
 
+def test_ties_go_by_from_and_then_by_order(spark):
+    """Embedded, too."""
+    streams = {"a": pa.table({"ts": [1, 1], "row": [3, 2]}), "b": pa.table({"ts": [1], "row": [1]})}
+    query = cepheid.query("SELECT * FROM a, b WHERE a AS x : a AS y : b AS z")
+    expected = query.run(streams, order="row").to_arrow(events=True)
+    assert [(row["x"][0]["row"], row["y"][0]["row"], row["z"][0]["row"]) for row in expected.to_pylist()] == [(2, 3, 1)]
+    assert query.run(streams, order="row", engine="reference").to_arrow(events=True).equals(expected)
+    found = merge(**frames(spark, **streams)).transform(query.on(order="row")).toArrow()
+    assert [(row["x"][0]["row"], row["y"][0]["row"], row["z"][0]["row"]) for row in found.to_pylist()] == [(2, 3, 1)]
+    with pytest.raises(cepheid.SchemaError, match="the input has no column `rows` to order by"):
+        query.run(streams, order="rows")
+
+
+def test_columns_that_are_one_to_spark_or_taken(spark):
+    plain = pa.table({"ts": [1], "v": [1]})
+    for name, other in (("V", pa.int64()), ("TS", pa.int64()), ("Type", pa.string())):
+        table = pa.table({"ts": [2], name: pa.nulls(1, other)})
+        with pytest.raises(cepheid.SchemaError, match=f"and `{name}`, which are one to Spark|`{name}` and `type`, which are one to Spark"):
+            merge(**frames(spark, a=plain, b=table))
+    with pytest.raises(cepheid.SchemaError, match=r"the stream `b` has a column `\$rank`"):
+        merge(**frames(spark, a=plain, b=pa.table({"ts": [2], "$rank": [1]})))
+    with pytest.raises(cepheid.SchemaError, match="`type` of the stream `b` is int64, and other streams get their name in it"):
+        merge(**frames(spark, a=plain, b=pa.table({"ts": [2], "type": [1]})))
+
+
 def test_what_does_not_merge(spark):
     streams = frames(spark, weather=WEATHER, flights=FLIGHTS)
     with pytest.raises(cepheid.InputError, match="there are no streams to merge"):

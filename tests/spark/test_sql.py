@@ -294,6 +294,21 @@ def as_row(value):
     return value
 
 
+def test_attributes_that_only_an_absence_reads():
+    """Single rows have the columns that are announced, and no others; where one is missing, or of another type, nothing is read."""
+    query = cepheid.query("SELECT x.v AS m WHERE A AS x NOT FOLLOWED BY (B FILTER B.w > 1) FOR 4 PARTITION BY k")
+    table = pa.table({"ts": [1, 2, 5, 20], "type": list("AABA"), "k": [1, 1, 1, 1], "v": [1, 2, 3, 4], "w": [0, 0, 2, 0]})
+    _, read = reading(query, table.schema, until="end")
+    reader = RowReader(read)
+    reader.open()
+    events = [spark_types.Row(*row)(*row.values()) for row in table.to_pylist()]
+    found = [row for event in events for row in rows_of(reader.push(event, 1))] + list(rows_of(reader.close()))
+    assert [row[-1] for row in found] == [row["m"] for row in query.run(table, until="end").to_arrow().to_pylist()] == [4]
+    for other in (table.drop_columns(["w"]), table.set_column(4, "w", pa.array(["0", "0", "2", "0"]))):
+        with pytest.raises(cepheid.SchemaError, match="`w`"):
+            read_all(read, other.to_batches())
+
+
 def test_single_rows_are_read_like_batches():
     _, read = reading(PAIR, TABLE.schema, order="any")
     rows = [spark_types.Row(*row)(*row.values()) for row in TABLE.slice(0, 4).to_pylist()]

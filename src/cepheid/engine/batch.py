@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cepheid.engine.absence import Ends, longest, undecided, vetoed
-from cepheid.engine.inputs import check_order, times_of
-from cepheid.engine.keys import group, key_codes, key_table, normalized
+from cepheid.engine.inputs import check_order, check_order_columns, in_order, times_of
+from cepheid.engine.keys import group, key_codes, key_table
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import measured
 from cepheid.engine.order import NEVER
 from cepheid.engine.running import collect
-from cepheid.engine.values import plain
-from cepheid.errors import SchemaError, quoted
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -139,9 +136,7 @@ def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequenc
 
     Raises InputError for NULL times and, unless `sort`, for times that descend.
     """
-    unknown = [name for name in order if name not in events.column_names]
-    if unknown:
-        raise SchemaError(f"the input has no column {quoted(unknown)} to order by", help=f"the input has {quoted(events.column_names)}")
+    check_order_columns(order, events.column_names)
     time = schema.time_column
     if time is None:
         return np.zeros(events.num_rows, np.int64), None
@@ -150,17 +145,7 @@ def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequenc
         check_order(times, events[time])
         if not order:
             return times, None
-    if order:
-        columns = [normalized(events[name]) for name in order]
-        keys = pa.table([times, *map(plain, columns)], [f"{index}" for index in range(len(order) + 1)])
-        try:
-            stream = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]).to_numpy().astype(np.int64)
-        except (pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            kinds = ", ".join(f"`{name}` ({events.schema.field(name).type})" for name in order)
-            raise SchemaError(f"events of equal time cannot be ordered by {kinds}", help="order by numbers, text or times") from None
-    else:
-        stream = np.argsort(times, kind="stable")
-    return times, stream
+    return times, in_order(events, times, order)
 
 
 def feed(

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.keys import normalized
 from cepheid.engine.matches import python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError, LimitError, SchemaError, nearest, quoted
@@ -216,13 +217,21 @@ def used_types(tree: Tree) -> frozenset[str]:
     return frozenset(found)
 
 
-def source_of(events: object, tree: Tree, *, type: str | None, time: str | None, sort: bool = False) -> Source:  # noqa: A002 - public word
-    """The input of a query: one stream, or ({stream name: events}) several, merged in event-time order, ties in the order of FROM.
+def source_of(
+    events: object,
+    tree: Tree,
+    *,
+    type: str | None,  # noqa: A002 - public word
+    time: str | None,
+    sort: bool = False,
+    order: Sequence[str] = (),
+) -> Source:
+    """The input of a query: one stream, or ({stream name: events}) several, merged in event-time order, ties as `merge` says.
 
     Raises SchemaError and InputError as `table_of`, `schema_of` and `merge`.
     """
     if isinstance(events, Mapping):
-        return merge(events, tree, type=type, time=time, sort=sort)
+        return merge(events, tree, type=type, time=time, sort=sort, order=order)
     table = without_views(table_of(events))
     return Source(table, schema_of(table.schema, type=type, time=time, streams=tree.streams, used=used_types(tree)))
 
@@ -246,6 +255,28 @@ def _read_up_to(events: pa.RecordBatchReader, time: str, until: int) -> Iterator
             return
 
 
+def check_order_columns(order: Sequence[str], names: Sequence[str]) -> None:
+    """Raise SchemaError for columns of `order` that the input has not."""
+    unknown = [name for name in order if name not in names]
+    if unknown:
+        raise SchemaError(f"the input has no column {quoted(unknown)} to order by", help=f"the input has {quoted(names)}")
+
+
+def in_order(events: pa.Table, times: Array, order: Sequence[str]) -> Array:
+    """The rows (int64) by their times, of equal ones by the columns of `order`, NULL last, then as they are; SchemaError for unordered types."""
+    if not order:
+        return np.argsort(times, kind="stable")
+    columns = [plain(normalized(events[name])) for name in order]
+    keys = pa.table([times, *columns], [f"{index}" for index in range(len(order) + 1)])
+    try:
+        rows = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
+    except (pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        kinds = ", ".join(f"`{name}` ({events.schema.field(name).type})" for name in order)
+        raise SchemaError(f"events of equal time cannot be ordered by {kinds}", help="order by numbers, text or times") from None
+    result: Array = rows.to_numpy().astype(np.int64)
+    return result
+
+
 def merge(
     streams: Mapping[Any, object],
     tree: Tree,
@@ -253,8 +284,9 @@ def merge(
     type: str | None = None,  # noqa: A002 - public word
     time: str | None = None,
     sort: bool = False,
+    order: Sequence[str] = (),
 ) -> Source:
-    """Several streams as one table in event-time order; ties keep the order of FROM (or of the mapping), then the row order.
+    """Several streams as one table in event-time order; ties go by FROM (or the mapping), then by the columns of `order`, then the row order.
 
     An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column.
     Attributes that a stream lacks are NULL. Raises SchemaError for missing streams, doubled columns, attributes of types that do not go
@@ -279,10 +311,13 @@ def merge(
         for name, table in tables.items():
             if not sort:
                 check_order(times_of(table, time, stream=name), table[time], stream=name)
+    check_order_columns(order, list(dict.fromkeys(column for table in tables.values() for column in table.column_names)))
+    if order and time is not None:
+        own = [[name for name in order if name in table.column_names] for table in tables.values()]
+        typed = [table.take(pa.array(in_order(table, times_of(table, time), names))) for table, names in zip(typed, own, strict=True)]
     merged = _concatenate(names, typed, time)
     if time is not None:
-        order = np.argsort(times_of(merged, time), kind="stable")
-        merged = merged.take(pa.array(order))
+        merged = merged.take(pa.array(in_order(merged, times_of(merged, time), ())))
     types = None
     if all(name in used or _type_column(table, type_column) is None for name, table in tables.items()):
         types = {name: frozenset(table.column_names) for name, table in tables.items()}
@@ -353,7 +388,10 @@ def _concatenate(names: Sequence[str], tables: Sequence[pa.Table], time: str | N
                     f"`{item.name}` is {kind} in the stream `{other}` and {item.type} in `{name}`",
                     help="cast one of them" + ("" if item.name == time else ", or rename it"),
                 )
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="permissive")
+    try:
+        return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="permissive")
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"the columns of the streams do not go together: {error}", help="cast them to one type before") from None
 
 
 def _zone(kind: pa.DataType) -> str | None:

@@ -17,13 +17,13 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.inputs import STREAM_COLUMN, used_types
 from cepheid.errors import InputError, SchemaError, nearest, quoted
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, schema_of
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of
 from cepheid.spark.columns import arrow_type, column_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from cepheid.language.syntax import Query as Tree
 
@@ -110,6 +110,7 @@ def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataF
     kinds = _common_types(schemas, time)
     first = next(iter(schemas.values())).names
     columns = list(dict.fromkeys([*first, type_column, *kinds]))
+    _check_merged(columns, schemas, type_column, next(iter(streams.values())).sparkSession)
     described = [[name, list(schema.names), type_column in schema.names] for name, schema in schemas.items()]
     metadata = {STREAMS_METADATA: json.dumps(described)}
     frames = [
@@ -120,6 +121,24 @@ def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataF
         whole = whole.union(frame)
     names = whole.columns
     return whole.select(*(column_named(name) for name in names[:-1]), column_named(STREAM_COLUMN).alias(STREAM_COLUMN, metadata=metadata))
+
+
+def _check_merged(columns: Sequence[str], schemas: dict[str, pa.Schema], type_column: str, session: SparkSession) -> None:
+    """Raise SchemaError for columns of different streams that are one to Spark, and for a type column that cannot have a stream's name."""
+    if str(session.conf.get("spark.sql.caseSensitive", "false")).lower() != "true":
+        seen: dict[str, str] = {}
+        for column in columns:
+            other = seen.setdefault(column.lower(), column)
+            if other != column:
+                raise SchemaError(f"the streams have columns `{other}` and `{column}`, which are one to Spark", help="rename one of them")
+    if all(type_column in schema.names for schema in schemas.values()):
+        return
+    for stream, schema in schemas.items():
+        if type_column in schema.names and not is_text(schema.field(type_column).type):
+            raise SchemaError(
+                f"`{type_column}` of the stream `{stream}` is {schema.field(type_column).type}, and other streams get their name in it",
+                help="rename it, or name another column of event types: merge(.., type=..)",
+            )
 
 
 def _check_stream(name: str, schema: pa.Schema, time: str) -> None:
@@ -134,6 +153,8 @@ def _check_stream(name: str, schema: pa.Schema, time: str) -> None:
         )
     if STREAM_COLUMN in schema.names:
         raise SchemaError(f"the stream `{name}` is merged already", help="merge all streams in one call")
+    if RANK_COLUMN in schema.names:
+        raise SchemaError(f"the stream `{name}` has a column `{RANK_COLUMN}`, which merging makes itself", help="rename it")
 
 
 def _common_types(schemas: dict[str, pa.Schema], time: str) -> dict[str, spark_types.DataType | None]:

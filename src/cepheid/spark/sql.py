@@ -218,7 +218,9 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
     names = plan.source.names
     attributes = dict(zip(task.keys, task.key_names, strict=True)) | {column: name for name, column in task.payload}
     attributes |= dict(zip(task.ties or (), task.tie_names, strict=False))
-    read = dict.fromkeys([*attributes.values(), *plan.compiled.predicates.columns, task.time_name])
+    read = dict.fromkeys(
+        [*attributes.values(), *(name for alphabet in plan.compiled.alphabets for name in alphabet.columns), task.time_name]
+    )
     input_ = pa.schema([(name, plan.source.schema.attributes[name]) for name in read])
     reading = Reading(
         function=function,
