@@ -20,6 +20,7 @@ from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
 from cepheid.spark.worker import TIME, Run, Task, compiled_here
+from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
 
 PATTERN = "pattern"
@@ -128,7 +129,7 @@ def random_case(seed, fragment):
         query = cepheid.query(random_query(source, fragment=fragment).replace("CONSUME BY ANY", "CONSUME BY PARTITION"))
         table = pa.Table.from_pylist(random_stream(source, most=14), schema=SCHEMA)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
-        if len(query.run(table, order="row")) <= MOST_MATCHES:
+        if matches_up_to(MOST_MATCHES, query, table, order="row") is not None:
             return query, table
 
 

@@ -99,6 +99,19 @@ def draw(fragment: Fragment, *, count: int, seed: int, longest: int = 12) -> lis
     return found
 
 
+def matches_up_to(most: int, query: Query, events: pa.Table, **options: Any) -> Matches | None:
+    """The matches that `query.run` gives with these options, None where they are more than `most`.
+
+    A pattern may have exponentially many: they are looked for with a LIMIT first, and not listed.
+    """
+    if not query.bound(query.schema(events)).count:
+        limit = min(most + 1, query.tree.limit or most + 1)
+        few = cepheid.query(dataclasses.replace(query.tree, limit=limit), args=query.args)
+        if len(few.run(events, **options)) > most:
+            return None
+    return query.run(events, **options)
+
+
 def by_definition(query: Query, events: pa.Table) -> dict[Trigger, Answer]:
     """The answer of each trigger by `cepheid.testing.reference`; raises LimitError past `MAX_MATCHES`."""
     return answers(query, events)[0]
