@@ -32,6 +32,10 @@ MIN_VENV := .venv-spark-min
 export UV_NO_CONFIG := 1
 export PYTHONUNBUFFERED := 1
 
+# What the cache has is neither fetched nor built again, however old the registry calls it: the build of a Spark takes 1.4 GB.
+CACHED = cached() { "$$@" --offline 2> /dev/null || "$$@"; }; cached
+SYNC   = $(CACHED) $(UV) pip sync --quiet --require-hashes --python
+
 KERNEL_SOURCES := $(wildcard src/cepheid/kernel/[!_]*.py)
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
@@ -57,7 +61,7 @@ $(TOOLS)/.stamp: requirements/tools.txt
 $(VENV)/.requirements: requirements/dev.txt $(TOOLS)/.stamp
 	@echo "setup: the pinned dependencies"
 	@test -x $(BIN)/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(VENV)
-	@$(UV) pip sync --quiet --require-hashes --python $(BIN)/python requirements/dev.txt
+	@$(SYNC) $(BIN)/python requirements/dev.txt
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.requirements pyproject.toml setup.py $(KERNEL_SOURCES)
@@ -119,7 +123,7 @@ PYTHON313 ?= 3.13
 $(PEERS)/.venv-%/.installed: $(PEERS)/%/requirements.txt $(TOOLS)/.stamp
 	@echo "setup: the environment of $*"
 	@test -x $(@D)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(@D)
-	@$(UV) pip sync --quiet --require-hashes --python $(@D)/bin/python $<
+	@$(SYNC) $(@D)/bin/python $<
 	@touch $@
 
 # The wheels of CORE are for CPython 3.13 alone: without one its cases are recorded as absent.
@@ -141,7 +145,7 @@ readme: $(VENV)/.installed
 # An environment of its own, with the package installed rather than editable: the extension in src stays as it is.
 $(MIN_VENV)/.installed: requirements/spark-min.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
 	@test -x $(MIN_VENV)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(MIN_VENV)
-	@$(UV) pip sync --quiet --require-hashes --python $(MIN_VENV)/bin/python requirements/spark-min.txt
+	@$(SYNC) $(MIN_VENV)/bin/python requirements/spark-min.txt
 	@CEPHEID_REQUIRE_COMPILED=1 $(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . \
 		--python $(MIN_VENV)/bin/python
 	@touch $@

@@ -65,7 +65,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def write_pip(environment: Path, uv: Path, wheel: Path) -> None:
-    """Write the stand-in for pip: uv, with the built wheel in the place of `cepheid` and the pinned versions."""
+    """Write the stand-in for pip: uv, with the built wheel in the place of `cepheid` and the pinned versions, from uv's cache where it has them."""
     pip = environment / "bin/pip"
     pip.write_text(
         f"""#!/usr/bin/env bash
@@ -78,8 +78,9 @@ for argument in "$@"; do
     esac
 done
 verb=${{arguments[0]}}
-exec {shlex.quote(str(uv))} pip "$verb" --quiet --python {shlex.quote(str(environment / "bin/python"))} \\
-    --constraint {shlex.quote(str(ROOT / "requirements/dev.txt"))} "${{arguments[@]:1}}"
+command=({shlex.quote(str(uv))} pip "$verb" --quiet --python {shlex.quote(str(environment / "bin/python"))}
+    --constraint {shlex.quote(str(ROOT / "requirements/dev.txt"))} "${{arguments[@]:1}}")
+"${{command[@]}}" --offline 2> /dev/null || exec "${{command[@]}}"
 """,
         encoding="utf-8",
     )
