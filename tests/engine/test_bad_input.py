@@ -296,10 +296,14 @@ WEATHER = pa.table({"ts": [2, 9], "gust": [50.0, None]})
 MERGED = cepheid.query("SELECT * FROM weather, flights WHERE weather ; flights")
 
 
-def test_streams_whose_decimals_do_not_go_together():
-    streams = {"a": pa.table({"ts": [1], "v": pa.array([Decimal("1.1")], pa.decimal128(5, 1))}), "b": pa.table({"ts": [2], "v": [3]})}
-    with pytest.raises(SchemaError, match="the columns of the streams do not go together"):
-        cepheid.query("SELECT * FROM a, b WHERE a ; b").run(streams)
+def test_streams_whose_numbers_do_not_go_together():
+    fractions = pa.array([Decimal("0.1")], pa.decimal256(76, 76))
+    query = cepheid.query("SELECT * FROM a, b WHERE a AS x ; b AS y")
+    with pytest.raises(SchemaError, match=r"`v` is decimal256\(76, 76\) in the stream `a` and int64 in `b`"):
+        query.run({"a": pa.table({"ts": [1], "v": fractions}), "b": pa.table({"ts": [2], "v": [3]})})
+    few = pa.array([Decimal("1.1")], pa.decimal128(5, 1))
+    (match,) = query.run({"a": pa.table({"ts": [1], "v": few}), "b": pa.table({"ts": [2], "v": [-(1 << 63)]})})
+    assert (match["x"][0]["v"], match["y"][0]["v"]) == (Decimal("1.1"), Decimal(-(1 << 63)))
 
 
 def test_streams_merge_by_time_and_ties_follow_from():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -71,6 +73,55 @@ def test_types_are_promoted_and_conflicts_named(spark):
     assert str(caught.value) == (
         "error: `delay` is string in the stream `flights` and int64 in `desk`\nhelp: cast one of them, or rename it"
     )
+
+
+SHAPED = {
+    "decimal and wider decimal": (pa.array([Decimal("1.25")], pa.decimal128(10, 2)), pa.array([Decimal("1.2567")], pa.decimal128(12, 4))),
+    "integer and decimal": (pa.array([-(1 << 63)]), pa.array([Decimal("5.5")], pa.decimal128(3, 1))),
+    "float and decimal": (pa.array([0.5], pa.float32()), pa.array([Decimal("123456.78")], pa.decimal128(10, 2))),
+    "integer and double": (pa.array([1 << 53]), pa.array([0.5])),
+    "text and bytes": (pa.array(["\u00e9"]), pa.array([b"\xff"])),
+    "nothing and text": (pa.nulls(1), pa.array(["x"])),
+    "structs of other fields": (pa.array([{"a": 1, "b": "x"}]), pa.array([{"b": "y", "c": 2.5, "a": 1 << 40}])),
+    "structs of other order": (
+        pa.array([{"a": "1", "b": "x"}]),
+        pa.array([("y", "2")], pa.struct([("b", pa.string()), ("a", pa.string())])),
+    ),
+    "NULL as a struct": (pa.array([None], pa.struct([("a", pa.int32())])), pa.array([{"b": "y"}])),
+    "lists of structs": (pa.array([[{"a": 1}, None]]), pa.array([[{"c": True}]])),
+    "maps to other numbers": (
+        pa.array([[("k", 1), ("l", None)]], pa.map_(pa.string(), pa.int8())),
+        pa.array([[("k", 1 << 40)]], pa.map_(pa.string(), pa.int64())),
+    ),
+    "maps to structs": (
+        pa.array([[("k", {"a": 1})]], pa.map_(pa.string(), pa.struct([("a", pa.int64())]))),
+        pa.array([[("k", {"b": 2})]], pa.map_(pa.string(), pa.struct([("b", pa.int64())]))),
+    ),
+}
+
+
+def test_values_of_other_types_are_the_same_as_embedded(spark):
+    columns = {f"v{place}": pair for place, pair in enumerate(SHAPED.values())}
+    streams = {name: pa.table({"ts": [side], **{v: pair[side] for v, pair in columns.items()}}) for side, name in enumerate("ab")}
+    query = cepheid.query("SELECT * FROM a, b WHERE a AS x ; b AS y")
+    expected = query.run(streams).to_arrow(events=True)
+    found = merge(**frames(spark, **streams)).transform(query.on()).toArrow()
+    assert len(found) == 1
+    for side in "xy":
+        pairs = zip(found.column(side).to_pylist()[0], expected.column(side).to_pylist()[0], strict=True)
+        assert all(one == other for one, other in pairs)
+        kinds = [str(table.schema.field(side).type.value_type).replace("element:", "item:") for table in (found, expected)]
+        assert kinds[0] == kinds[1]
+
+
+def test_integers_that_are_no_doubles_are_an_error(spark):
+    """Embedded, too."""
+    streams = {"a": pa.table({"ts": [1], "v": [(1 << 53) + 1]}), "b": pa.table({"ts": [2], "v": [0.5]})}
+    query = cepheid.query("SELECT * FROM a, b WHERE a ; b")
+    with pytest.raises(cepheid.SchemaError, match="9007199254740993"):
+        query.run(streams)
+    with pytest.raises(Exception, match="a stream to merge has the integer 9007199254740993, which is no double"):
+        merge(**frames(spark, **streams)).transform(query.on(columns=["v"])).collect()
 
 
 def test_ties_go_by_from_and_then_by_order(spark):

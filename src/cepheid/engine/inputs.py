@@ -379,31 +379,62 @@ def _typed(name: str, table: pa.Table, type_column: str, *, named: bool) -> pa.T
 
 
 def _concatenate(names: Sequence[str], tables: Sequence[pa.Table], time: str | None) -> pa.Table:
-    fields: dict[str, tuple[str, pa.DataType]] = {}
+    kinds: dict[str, pa.DataType] = {}
+    first: dict[str, str] = {}
     for name, table in zip(names, tables, strict=True):
         for item in table.schema:
-            other, kind = fields.setdefault(item.name, (name, item.type))
-            if _zone(kind) != _zone(item.type) or not _together(kind, item.type):
+            kind = kinds.setdefault(item.name, item.type)
+            common = common_type(kind, item.type)
+            if common is None:
                 raise SchemaError(
-                    f"`{item.name}` is {kind} in the stream `{other}` and {item.type} in `{name}`",
+                    f"`{item.name}` is {kind} in the stream `{first[item.name]}` and {item.type} in `{name}`",
                     help="cast one of them" + ("" if item.name == time else ", or rename it"),
                 )
+            kinds[item.name] = common
+            first.setdefault(item.name, name)
     try:
-        return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="permissive")
+        return pa.concat_tables([_in_decimals(table, kinds) for table in tables], promote_options="permissive")
     except pa.ArrowInvalid as error:
         raise SchemaError(f"the columns of the streams do not go together: {error}", help="cast them to one type before") from None
+
+
+def _in_decimals(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """The table with the columns in their common types that Arrow does not find itself: those of decimals and other numbers."""
+    for place, item in enumerate(table.schema):
+        mixed = pa.types.is_decimal(item.type) != pa.types.is_decimal(kinds[item.name])
+        if mixed and not pa.types.is_null(item.type):
+            table = table.set_column(place, item.name, table[item.name].cast(kinds[item.name]))
+    return table.replace_schema_metadata(None)
 
 
 def _zone(kind: pa.DataType) -> str | None:
     return kind.tz if pa.types.is_timestamp(kind) else None
 
 
-def _together(first: pa.DataType, second: pa.DataType) -> bool:
+def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
+    """The type that the values of both have where streams are merged: Arrow's permissive promotion; None where they do not go together.
+
+    Of integers and decimals it is the decimal with room for both, which Arrow makes too narrow; of decimals and floats double.
+    """
+    if _zone(first) != _zone(second):
+        return None
+    decimal, other = (first, second) if pa.types.is_decimal(first) else (second, first)
+    if pa.types.is_decimal(decimal) and pa.types.is_integer(other):
+        digits = {8: 3, 16: 5, 32: 10, 64: 19}[other.bit_width] + (other == pa.uint64())
+        precision = max(decimal.precision - decimal.scale, digits) + decimal.scale
+        return (
+            pa.decimal128(precision, decimal.scale)
+            if precision <= 38
+            else pa.decimal256(precision, decimal.scale)
+            if precision <= 76
+            else None
+        )
+    if pa.types.is_decimal(decimal) and pa.types.is_floating(other):
+        return pa.float64()
     try:
-        pa.unify_schemas([pa.schema([("x", first)]), pa.schema([("x", second)])], promote_options="permissive")
+        return pa.unify_schemas([pa.schema([("x", first)]), pa.schema([("x", second)])], promote_options="permissive").field("x").type
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return False
-    return True
+        return None
 
 
 # ---------------------------------------------------------------------------------------------------------------------- event time

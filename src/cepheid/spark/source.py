@@ -15,10 +15,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.inputs import STREAM_COLUMN, used_types
+from cepheid.engine.inputs import STREAM_COLUMN, common_type, used_types
 from cepheid.errors import InputError, SchemaError, nearest, quoted
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of
-from cepheid.spark.columns import arrow_type, column_named
+from cepheid.spark.columns import arrow_type, column_named, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,66 +157,53 @@ def _check_stream(name: str, schema: pa.Schema, time: str) -> None:
         raise SchemaError(f"the stream `{name}` has a column `{RANK_COLUMN}`, which merging makes itself", help="rename it")
 
 
-def _common_types(schemas: dict[str, pa.Schema], time: str) -> dict[str, spark_types.DataType | None]:
-    """The columns of all streams, in the order of their first appearance; a type where the streams differ in it and can agree."""
-    found: dict[str, tuple[str, pa.DataType]] = {}
-    wider: dict[str, spark_types.DataType | None] = {}
+def _common_types(schemas: dict[str, pa.Schema], time: str) -> dict[str, pa.DataType]:
+    """The columns of all streams, in the order of their first appearance, each with the type that holds the values of all."""
+    found: dict[str, pa.DataType] = {}
+    first: dict[str, str] = {}
     for stream, schema in schemas.items():
         for column in schema:
-            other, kind = found.setdefault(column.name, (stream, column.type))
-            wider.setdefault(column.name, None)
-            if kind == column.type:
-                continue
-            common = _promoted(kind, column.type)
-            if common is None:
+            kind = found.setdefault(column.name, column.type)
+            common = common_type(kind, column.type)
+            if common is None or pa.types.is_decimal256(common):  # Spark's decimals have 38 digits
                 raise SchemaError(
-                    f"`{column.name}` is {kind} in the stream `{other}` and {column.type} in `{stream}`",
+                    f"`{column.name}` is {kind} in the stream `{first[column.name]}` and {column.type} in `{stream}`",
                     help="cast one of them" + ("" if column.name == time else ", or rename it"),
                 )
-            found[column.name] = (other, common)
-            wider[column.name] = _spark_number(common)
-    return wider
+            found[column.name] = common
+            first.setdefault(column.name, stream)
+    return found
 
 
-NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+def _widened(column: Column, kind: spark_types.DataType, common: pa.DataType) -> Column:
+    """The column in a common type, fields of structs by their names: a cast of Spark goes by their places. NULL stays NULL."""
+    if arrow_type(kind) == common:
+        return column
+    if isinstance(kind, spark_types.StructType):
+        own = {field.name: _widened(column.getField(field.name), field.dataType, common.field(field.name).type) for field in kind}
+        fields = [own.get(field.name, F.lit(None).cast(spark_type(field.type))).alias(field.name) for field in common]
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if isinstance(kind, spark_types.ArrayType):
+        inner = kind.elementType
+        return F.transform(column, lambda value: _widened(value, inner, common.value_type))
+    if isinstance(kind, spark_types.MapType):
+        inner = kind.valueType
+        column = F.transform_values(column, lambda _, value: _widened(value, inner, common.item_type))
+    if isinstance(kind, spark_types.LongType) and pa.types.is_floating(common):
+        rounded = F.raise_error(
+            F.concat(F.lit("a stream to merge has the integer "), column.cast("string"), F.lit(f", which is no {common}"))
+        )
+        column = F.when(F.abs(column) > 1 << 53, rounded).otherwise(column)
+    return column.cast(spark_type(common))
 
 
-def _promoted(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
-    """The number type that holds both, or the one that is not void; None where they do not go together."""
-    if pa.types.is_null(first) or pa.types.is_null(second):
-        return second if pa.types.is_null(first) else first
-    if first not in NUMBERS or second not in NUMBERS:
-        return None
-    wide = max(first, second, key=NUMBERS.index)
-    return pa.float64() if wide == pa.float32() and pa.types.is_integer(min(first, second, key=NUMBERS.index)) else wide
-
-
-def _spark_number(kind: pa.DataType) -> spark_types.DataType | None:
-    from pyspark.sql import types as spark_types
-
-    kinds = (
-        spark_types.ByteType(),
-        spark_types.ShortType(),
-        spark_types.IntegerType(),
-        spark_types.LongType(),
-        spark_types.FloatType(),
-        spark_types.DoubleType(),
-    )
-    return kinds[NUMBERS.index(kind)] if kind in NUMBERS else None
-
-
-def _aligned(
-    stream: str, frame: DataFrame, columns: list[str], kinds: dict[str, spark_types.DataType | None], type_column: str
-) -> DataFrame:
+def _aligned(stream: str, frame: DataFrame, columns: list[str], kinds: dict[str, pa.DataType], type_column: str) -> DataFrame:
     """One stream with the columns of all: NULL for those it lacks, its name as type where it has none."""
-    own = set(frame.columns)
+    own = {field.name: field.dataType for field in frame.schema}
     selected = []
     for name in columns:
-        if name in own:
-            kind = kinds[name]
-            column = column_named(name) if kind is None else column_named(name).cast(kind)
-        else:
-            column = F.lit(stream) if name == type_column else F.lit(None)
+        lacking = F.lit(stream) if name == type_column else F.lit(None)
+        column = _widened(column_named(name), own[name], kinds[name]) if name in own else lacking
         selected.append(column.alias(name))
     return frame.select(*selected)
 
