@@ -160,3 +160,10 @@ def test_schemas_travel_as_plain_values():
     query = cepheid.query("SELECT * FROM s WHERE s AS x")
     schema = query.schema(pa.schema([("ts", pa.timestamp("us", "UTC")), ("d", pa.decimal128(9, 2))]))
     assert worker.unpack_schema(worker.pack_schema(schema)) == schema
+
+
+def test_a_worker_that_compiles_otherwise_says_so():
+    _, task = task_of(cepheid.query("SELECT * WHERE A AS x ; B AS y"), pa.schema([("ts", pa.int64()), ("type", pa.string())]))
+    assert worker.compiled_here(task).fingerprint
+    with pytest.raises(cepheid.SetupError, match="install the same version of cepheid on the driver and all workers"):
+        worker.compiled_here({**task, "fingerprint": "0" * 16})

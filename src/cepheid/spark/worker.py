@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.matches import Matches
 from cepheid.engine.values import plain, raw
-from cepheid.errors import InputError
+from cepheid.errors import InputError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.query import query
 from cepheid.schema import EventSchema
@@ -104,7 +104,11 @@ def compiled_here(task: Mapping[str, Any]) -> Compiled:
         if len(_COMPILED) >= COMPILED_QUERIES:
             _COMPILED.pop(next(iter(_COMPILED)))
         _COMPILED[key] = known
-    assert known.program.fingerprint == task["fingerprint"], "the driver and this worker compile the query differently"
+    if known.program.fingerprint != task["fingerprint"]:
+        raise SetupError(
+            "the driver and this worker compile the query differently",
+            help="install the same version of cepheid on the driver and all workers",
+        )
     return known
 
 
