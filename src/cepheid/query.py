@@ -228,6 +228,7 @@ class Query:
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
         lateness: object = None,
+        order: str | Sequence[str] = (),
         null_keys: str = "drop",
         engine: str | None = None,
         snapshot: bytes | None = None,
@@ -235,12 +236,13 @@ class Query:
         """An incremental recognizer for events of this schema: `push` batches, get the matches that end in them.
 
         lateness: how late an event may come (a text such as "10s", a timedelta, or steps of the time column); None: events must come in
-        order. snapshot: bytes of `Recognizer.snapshot` to go on from. Raises as `run`, and SnapshotError for bytes of another query.
+        order. order: with a lateness, columns that decide between events of equal time, before the order of arrival. null_keys, engine: as for
+        `run`. snapshot: bytes of `Recognizer.snapshot` to go on from. Raises as `run`, and SnapshotError for bytes of another query.
         """
         _engine(engine, ENGINES[:-1])
         check_choice("null_keys", null_keys, ("drop", "group"))
         compiled = self.compiled(self.schema(schema, type=type, time=time))
-        recognizer = Recognizer(compiled, lateness=lateness, null_keys=null_keys, variant=engine)
+        recognizer = Recognizer(compiled, lateness=lateness, order=_columns("order", order), null_keys=null_keys, variant=engine)
         if snapshot is not None:
             recognizer.restore(snapshot)
         return recognizer

@@ -109,6 +109,37 @@ def test_lateness_in_any_form(lateness, steps):
     assert query.recognizer(schema, lateness=lateness)._lateness == steps
 
 
+def test_equal_times_go_by_order_as_in_a_table():
+    table = pa.table({"type": ["B", "A", "C"], "ts": [5, 5, 9], "id": [2, 1, 3], "s": [[1]] * 3})
+    query = cepheid.query("SELECT * WHERE A ; B")
+    assert (len(query.run(table)), len(query.run(table, order="id"))) == (0, 1)
+    for lateness in (0, 2):
+        recognizer = query.recognizer(table.schema, lateness=lateness, order="id")
+        assert len(recognizer.push(table.slice(0, 1))) == 0
+        snapshot = recognizer.snapshot()
+        recognizer = query.recognizer(table.schema, lateness=lateness, order=["id"], snapshot=snapshot)
+        assert len(recognizer.push(table.slice(1))) + len(recognizer.flush()) == 1
+    assert len(query.recognizer(table.schema, lateness=0).push(table)) == 0
+    with pytest.raises(SnapshotError):
+        query.recognizer(table.schema, lateness=2, snapshot=snapshot)
+    with pytest.raises(InputError, match="lateness=0 holds the events of the newest time"):
+        query.recognizer(table.schema, order="id")
+    with pytest.raises(SchemaError, match="the input has no column `no` to order by"):
+        query.recognizer(table.schema, lateness=0, order="no")
+    with pytest.raises(SchemaError, match=r"events of equal time cannot be ordered by `s` \(list"):
+        query.recognizer(table.schema, lateness=0, order="s")
+
+
+def test_what_a_loop_pushes():
+    recognizer = QUERY.recognizer(SCHEMA)
+    assert len(recognizer.push([])) == 0
+    assert len(recognizer.push([{"type": "A", "ts": 1, "k": None}])) == 0
+    assert len(recognizer.push([{"type": "B", "ts": 1, "k": None}])) == 1
+    with pytest.raises(InputError, match="a recognizer reads its streams as one, and this is a dict of them") as caught:
+        recognizer.push({"A": [{"ts": 1}], "B": [{"ts": 2}]})
+    assert caught.value.help == ("push one table in the order of times, with the stream's name in the column `type`",)
+
+
 def test_wrong_lateness():
     with pytest.raises(InputError, match="lateness='2s' has a unit, and the time column `ts` has none"):
         QUERY.recognizer(SCHEMA, lateness="2s")

@@ -12,6 +12,7 @@ import itertools
 import random
 from collections import Counter
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,9 @@ from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators
 from cepheid.testing.differential import MAX_MATCHES, WAYS, Answer, Case, Row, by_definition, check, draw, rows_of, whole
 from cepheid.testing.generators import ENGINE, WAITING, Fragment
+
+if TYPE_CHECKING:
+    from cepheid.engine.matches import Matches
 
 VARIANTS = ("compiled", "python", "checked")
 
@@ -77,6 +81,58 @@ def test_however_the_events_come(group: str, cases: int, seed: int) -> None:
         for number, way in enumerate(WAYS, start=case.number):
             variant = VARIANTS[number % len(VARIANTS)]
             assert WAYS[way](case, variant) == expected, f"{way}, {variant}\n{case}"
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_is_irrelevant_can_be_left_out(group: str, cases: int, seed: int) -> None:
+    """As Spark does before its shuffle: the same matches are given, also those that ANY and LIMIT choose."""
+    less = 0
+    for case in drawn(group, cases, seed):
+        if case.query.compiled(case.query.schema(case.events.schema)).droppable:
+            events = numbered(case.events)
+            rest = relevant(case.query, events)
+            assert shown(case.query.run(rest)) == shown(case.query.run(events)), str(case)
+            less += rest.num_rows < events.num_rows
+    assert less >= cases // 40
+
+
+@pytest.mark.parametrize("pattern", ["B{1,3}", "B+ OR (B+ ; B+)", "(B ; B+) OR B+", "(B+){1,2}", "(B+ OR A){1,2}", "(A ; B)+ OR (B ; A+)"])
+@pytest.mark.parametrize("clause", ["LIMIT 3", "WITHIN 5 LIMIT 2"])
+def test_a_limit_does_not_see_what_is_irrelevant(pattern: str, clause: str, cases: int, seed: int) -> None:
+    """Patterns whose macro states would meet at an event that could be left out, so that their matches would change places."""
+    source = random.Random(seed)
+    query = cepheid.query(f"SELECT * WHERE {pattern} {clause}")
+    for _ in range(cases // 4):
+        kinds = source.choices("ABBBZ", k=source.randint(5, 12))
+        events = numbered(pa.table({"type": kinds, "ts": pa.array(np.arange(len(kinds)))}))
+        assert shown(query.run(relevant(query, events))) == shown(query.run(events)), f"{query.text}\n{kinds}"
+
+
+def numbered(events: pa.Table) -> pa.Table:
+    return events.append_column("row", pa.array(np.arange(events.num_rows)))
+
+
+def relevant(query: cepheid.Query, events: pa.Table) -> pa.Table:
+    """The events that matter to one of the query's programs."""
+    compiled = query.compiled(query.schema(events.schema))
+    kept = np.zeros(events.num_rows, np.bool_)
+    for alphabet, program in zip(compiled.alphabets, compiled.programs, strict=True):
+        kept |= np.array([program.relevant(letter) for letter in alphabet.letters(events).tolist()], np.bool_)
+    return events.filter(pa.array(kept))
+
+
+def shown(matches: Matches) -> list[tuple[object, ...]]:
+    """What matches show, with positions in the input instead of those in the partition."""
+    return [
+        (
+            match.start_time,
+            match.end_time,
+            match.keys,
+            match.measures,
+            {name: [event["row"] for event in match[name]] for name in match.variables},
+        )
+        for match in matches
+    ]
 
 
 def test_the_definition_itself_as_an_engine(cases: int, seed: int) -> None:

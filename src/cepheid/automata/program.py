@@ -76,7 +76,12 @@ class Program:
         return sum(1 << state for state in self.automaton.finals)
 
     def successors(self, macro: int, letter: int) -> tuple[tuple[tuple[int, int], ...], int]:
-        """((label number, macro state), ..) by label number, and the macro state without a mark (0: none)."""
+        """((label number, macro state), ..) by label number, and the macro state without a mark (0: none).
+
+        What could be left out is no step: so which matches a LIMIT gives does not depend on whether it was.
+        """
+        if self.droppable and not self.relevant(letter):
+            return (), macro
         step = successors(self.automaton, macro, letter)
         labels = self._labels
         return tuple((labels[mark], target) for mark, target in step.marked), step.unmarked

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from cepheid.engine.inputs import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,20 +92,10 @@ class ReorderBuffer:
         if not ready.any():
             return self.pending.slice(0, 0), self.times[:0]
         rows = np.flatnonzero(ready)
-        rows = rows[self._sorted(rows)]
+        rows = rows[in_order(self.pending.select(self.ties).take(pa.array(rows)), self.times[rows], self.ties)]
         released, times = self.pending.take(pa.array(rows)), self.times[rows]
         self.pending, self.times = self.pending.filter(pa.array(~ready)).combine_chunks(), self.times[~ready]
         return released, times
-
-    def _sorted(self, rows: Array) -> Array:
-        """The stable sorting permutation of some pending events."""
-        times = self.times[rows]
-        if not self.ties:
-            return np.argsort(times, kind="stable")
-        columns = [self.pending[name].take(pa.array(rows)) for name in self.ties]
-        keys = pa.table([pa.array(times), *columns], names=[str(place) for place in range(len(columns) + 1)])
-        order: Array = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]).to_numpy()
-        return order
 
     @property
     def nbytes(self) -> int:

@@ -10,13 +10,14 @@ import contextlib
 import datetime as dt
 import json
 import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
-from cepheid.engine.inputs import check_order, table_of, time_number, times_of, without_views
+from cepheid.engine.inputs import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
 from cepheid.engine.matches import Matches
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
@@ -28,7 +29,7 @@ from cepheid.logical.types import canonical, family
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cepheid.engine.planner import Compiled
 
@@ -42,16 +43,33 @@ class Recognizer:
     """The run state of one query over one stream.
 
     lateness: how late an event may come, in steps of the time column or as a timedelta or a text such as "10s"; None: events must come in the
-    order of their times. null_keys: "drop" (counted in `null_keys`) or "group". variant: of the kernel. Update and memory per event as
-    `Query.explain` says; a partition that was met costs a few hundred bytes for ever (its positions go on).
+    order of their times. order: with a lateness, the columns that decide between events of equal time, before the order of arrival. null_keys:
+    "drop" (counted in `null_keys`) or "group". variant: of the kernel. Update and memory per event as `Query.explain` says; a partition that
+    was met costs a few hundred bytes for ever (its positions go on).
     """
 
-    def __init__(self, compiled: Compiled, *, lateness: object = None, null_keys: str = "drop", variant: str | None = None) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        *,
+        lateness: object = None,
+        order: Sequence[str] = (),
+        null_keys: str = "drop",
+        variant: str | None = None,
+    ) -> None:
         self.compiled = compiled
         self.variant = variant
         self.schema = pa.schema(list(compiled.schema.attributes.items()))
         self._group_nulls = null_keys == "group"
         self._lateness = None if lateness is None else steps_of(lateness, compiled)
+        self._ties = tuple(order)
+        if order and lateness is None:
+            raise InputError(
+                "order= decides between events that wait, and without lateness= none does",
+                help="lateness=0 holds the events of the newest time",
+            )
+        check_order_columns(self._ties, self.schema.names)
+        in_order(pa.table({name: pa.nulls(2, self.schema.field(name).type) for name in self._ties}), np.zeros(2, np.int64), self._ties)
         for field in self.schema:
             if pa.types.is_union(field.type):
                 fact = f"`{field.name}` is a {field.type.mode} union, which Arrow cannot put together from batches"
@@ -63,7 +81,7 @@ class Recognizer:
         nulls = "group" if self._group_nulls and not compiled.derived else "drop"
         self._partitions = Partitions(compiled.keys, self.schema, null_keys=nulls)
         self._state = QueryState(compiled, self._partitions, variant=self.variant)
-        self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness)
+        self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
         self._intact = True
         self._latest = NEVER
         self._events = 0
@@ -163,6 +181,13 @@ class Recognizer:
 
     def _conform(self, events: object) -> pa.Table:
         """The events with exactly the columns of the schema."""
+        if isinstance(events, Mapping):
+            raise InputError(
+                "a recognizer reads its streams as one, and this is a dict of them",
+                help=f"push one table in the order of times, with the stream's name in the column `{self.compiled.schema.type_column}`",
+            )
+        if isinstance(events, list) and not events:
+            return self.schema.empty_table()
         table = without_views(table_of(events))
         if isinstance(table, pa.RecordBatchReader):
             table = table.read_all()
@@ -237,7 +262,8 @@ class Recognizer:
         Raises SnapshotError for bytes of another query, schema, lateness or format version, and for damaged bytes; then nothing changes.
         """
         sections = state.unpack(data, fingerprint=self._fingerprint())
-        fresh = Recognizer(self.compiled, lateness=self._lateness, null_keys="group" if self._group_nulls else "drop", variant=self.variant)
+        nulls = "group" if self._group_nulls else "drop"
+        fresh = Recognizer(self.compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, variant=self.variant)
         with state.reading():
             fresh._load(sections)
         self.__dict__ |= fresh.__dict__
@@ -262,7 +288,7 @@ class Recognizer:
 
     def _fingerprint(self) -> bytes:
         options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
-        return self.compiled.fingerprint + options
+        return self.compiled.fingerprint + options + "".join(f"{len(name)} {name}" for name in self._ties).encode()
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

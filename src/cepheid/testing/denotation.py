@@ -278,10 +278,20 @@ class Denotation:
         for condition in pattern.conditions:
             number = self._number(condition)
             needed = {(leaf.variable, leaf.previous) for leaf in logical.walk(condition) if isinstance(leaf, _LEAVES)}
-            obligation = Obligation(number, (), frozenset(needed))
-            found = {partial._replace(pending=partial.pending | {obligation}) for partial in found}
-            found = self._supplied(found, here)
+            found = self._obliged(found, Obligation(number, (), frozenset(needed)), here)
         return found
+
+    def _obliged(self, found: set[Partial], obligation: Obligation, names: frozenset[str]) -> set[Partial]:
+        """The matches with an obligation more, which alone is supplied with `names`; without those that fail it."""
+        kept: set[Partial] = set()
+        for partial in found:
+            positions = dict(partial.mapping)
+            own = _supply(obligation, {(name, False): positions.get(name, ()) for name in names})
+            if own.missing:
+                kept.add(partial._replace(pending=partial.pending | {own}))
+            elif self._holds(own):
+                kept.add(partial)
+        return kept
 
     def _number(self, condition: logical.Expression) -> int:
         if condition not in self._conditions:

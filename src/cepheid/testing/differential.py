@@ -14,6 +14,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 import cepheid
@@ -208,16 +209,15 @@ def restored(case: Case, engine: str | None) -> list[Row]:
 
 
 def late(case: Case, engine: str | None) -> list[Row]:
-    """The events out of order, each at most as late as is allowed; events of one time keep their order."""
+    """The events out of order, each at most as late as is allowed; those of equal time are told apart by a column more."""
     rng = case.random("late")
     lateness = rng.randint(0, 6)
     times = case.events["ts"].cast("int64").to_pylist()
     timed = case.events.schema.field("ts").type != pa.int64()
-    step = MICROSECONDS if timed else 1
-    arrival = {time: time + rng.uniform(0, lateness * step) for time in sorted(set(times))}
-    order = sorted(range(len(times)), key=lambda row: (arrival[times[row]], times[row], row))
-    shuffled = case.events.take(pa.array(order, pa.int64()))
-    recognizer = case.query.recognizer(case.events.schema, lateness=f"{lateness}s" if timed else lateness, engine=engine)
+    arrived = [time + rng.uniform(0, lateness * (MICROSECONDS if timed else 1)) for time in times]
+    events = case.events.append_column("$row", pa.array(np.arange(len(times))))
+    shuffled = events.take(pa.array(sorted(range(len(times)), key=lambda row: (arrived[row], times[row], rng.random())), pa.int64()))
+    recognizer = case.query.recognizer(events.schema, lateness=f"{lateness}s" if timed else lateness, order="$row", engine=engine)
     found: list[Row] = []
     for piece in pieces(rng, shuffled):
         found += rows_of(recognizer.push(piece))
