@@ -23,7 +23,7 @@ from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupErr
 from cepheid.kernel import VARIANTS, available
 from cepheid.language import parse, read_query, syntax, to_text
 from cepheid.language.limits import MAX_COUNT
-from cepheid.logical.bind import bind
+from cepheid.logical.bind import bind, check_parameters
 from cepheid.schema import DEFAULT_TIME, EventSchema, schema_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
     """A query from its text, from a file (`Path`), from a syntax tree or from a builder.
 
     args: the values of the parameters `:name`. Raises QuerySyntaxError for what is not a query, LimitError past the limits of the language,
-    InputError for a source or args of another kind.
+    BindError for args that name no parameter of it, InputError for a source or args of another kind.
     """
     if isinstance(source, Path):
         source = read_query(source)
@@ -72,6 +72,7 @@ class Query:
         self._tree = tree
         self._text = text
         self._args = MappingProxyType(_checked_args(args))
+        check_parameters(tree, self._args)
         self._compiled: dict[object, Compiled] = {}
 
     @property
@@ -90,7 +91,7 @@ class Query:
         return self._args
 
     def with_args(self, **args: object) -> Query:
-        """The same query with these parameters set (the others keep their values)."""
+        """The same query with these parameters set (the others keep their values). Raises BindError for names that it does not have."""
         return Query(self._tree, self._text, {**self._args, **args})
 
     def __repr__(self) -> str:
@@ -313,12 +314,13 @@ class Query:
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Any:
-        """The automaton as a drawing: "svg", "mermaid" or "dot"."""
+        """The automaton as a drawing: "svg", "mermaid" or "dot"; what must not follow its matches stands beside it in words."""
+        from cepheid.engine.explain import absences_text
         from cepheid.engine.guessing import likely_schema
         from cepheid.viz.graph import draw
 
-        events = likely_schema(self) if schema is None else self.schema(schema, type=type, time=time)
-        return draw(self.compiled(events).program.automaton, format=format)
+        compiled = self.compiled(likely_schema(self) if schema is None else self.schema(schema, type=type, time=time))
+        return draw(compiled.program.automaton, format=format, absences=absences_text(compiled))
 
 
 def _from_text(text: str, args: Mapping[str, object]) -> Query:

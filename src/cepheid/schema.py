@@ -14,7 +14,7 @@ import pyarrow as pa
 from cepheid.errors import SchemaError, nearest, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 DEFAULT_TIME = "ts"
 DEFAULT_TYPE = "type"
@@ -50,7 +50,7 @@ class EventSchema:
     @property
     def unit(self) -> int | None:
         """Nanoseconds in one step of event time; None for a numeric time column (its numbers have no unit) and where there is no time."""
-        return None if self.time_type is None else time_unit(self.time_type)
+        return None if self.time_column is None else time_unit(self.attributes[self.time_column], self.time_column)
 
     def attributes_of(self, event_type: str | None) -> frozenset[str]:
         """The attribute names of an event type (of all types together for None, or where types are not declared)."""
@@ -62,8 +62,8 @@ class EventSchema:
 NANOSECONDS = MappingProxyType({"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1})
 
 
-def time_unit(kind: pa.DataType) -> int | None:
-    """Nanoseconds in one step of a time column of type `kind`; None for integers.
+def time_unit(kind: pa.DataType, column: str) -> int | None:
+    """Nanoseconds in one step of a time column of type `kind`; None for integers. column: its name, for the message.
 
     Raises SchemaError for a type that cannot be event time: binary floating point is refused, because time is exact.
     """
@@ -75,13 +75,16 @@ def time_unit(kind: pa.DataType) -> int | None:
         return NANOSECONDS["ms"]
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return None
-    fact = f"a column of type {kind} cannot be event time"
-    help_ = (
-        "cast it to a timestamp or to int64"
-        if pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        else "event time is a timestamp, a date or an integer"
+    number = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_integer(kind)
+    raise SchemaError(
+        f"the time column `{column}` is {kind}, which cannot be event time",
+        help="cast it to a timestamp or to int64" if number else ("event time is a timestamp, a date or an integer", time_casts(column)),
     )
-    raise SchemaError(fact, help=help_)
+
+
+def time_casts(column: str) -> str:
+    """The help for a column that is to be a timestamp, wherever it comes from."""
+    return f"cast it before: table[{column!r}].cast(pa.timestamp('us')), pd.to_datetime(frame[{column!r}]), in Spark F.to_timestamp({column!r})"
 
 
 def schema_of(
@@ -95,21 +98,19 @@ def schema_of(
     """The `EventSchema` of one table.
 
     arrow: the input's schema. type, time: column names as the user gave them (None: the defaults `type` and `ts`, where present).
-    streams: the names of FROM. used: the types that the pattern names. The type is the column `type` if the input has one and FROM names no
-    stream that the pattern uses as a type, else the stream's name. Raises SchemaError when a named column is missing, twice there or of a
+    streams: the names of FROM. used: the types that the pattern names. The type is the column `type` if the input has one and the only type of
+    the pattern is not FROM's only stream, else the stream's name. Raises SchemaError when a named column is missing, twice there or of a
     type that cannot serve.
     """
     names = list(arrow.names)
-    double = sorted({name for name in names if names.count(name) > 1})
-    if double:
-        raise SchemaError(f"the input has more than one column named {quoted(double)}", help="rename all but one")
+    check_doubles("the input", names)
     attributes = {name: arrow.field(name).type for name in names}
     time_column = _column(attributes, time, DEFAULT_TIME, what="time")
     if time_column is not None:
-        time_unit(attributes[time_column])
-    stream = streams[0] if len(streams) == 1 and streams[0] in used else None
+        time_unit(attributes[time_column], time_column)
+    stream = streams[0] if len(streams) == 1 and used == {streams[0]} else None
     type_column = None if stream is not None and type is None else _column(attributes, type, DEFAULT_TYPE, what="type")
-    if type_column is not None and not is_text(attributes[type_column]):
+    if type_column is not None and not can_be_type(attributes[type_column]):
         raise SchemaError(
             f"the type column `{type_column}` is {attributes[type_column]}, not text", help="cast it, or name another column with type="
         )
@@ -128,6 +129,13 @@ def schema_of(
     return EventSchema(attributes, type_column=type_column, time_column=time_column)
 
 
+def check_doubles(owner: str, names: Sequence[str]) -> None:
+    """Raise SchemaError where two columns have one name."""
+    double = sorted({name for name in names if names.count(name) > 1})
+    if double:
+        raise SchemaError(f"{owner} has more than one column named {quoted(double)}", help="rename all but one")
+
+
 def _column(attributes: Mapping[str, pa.DataType], given: str | None, default: str, *, what: str) -> str | None:
     if given is None:
         return default if default in attributes else None
@@ -138,6 +146,11 @@ def _column(attributes: Mapping[str, pa.DataType], given: str | None, default: s
             help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(attributes)}"],
         )
     return given
+
+
+def can_be_type(kind: pa.DataType) -> bool:
+    """Whether a column holds event types: text, or nothing at all, as an empty DataFrame's may: then no event has a type."""
+    return is_text(kind) or pa.types.is_null(kind)
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 import cepheid
 from cepheid.engine.inputs import MAX_LEVELS
-from cepheid.errors import InputError, LimitError, SchemaError
+from cepheid.errors import BindError, InputError, LimitError, SchemaError
 
 QUERY = cepheid.query("SELECT * WHERE A ; B")
 TABLE = pa.table({"type": ["A", "B", "A", "B"], "ts": [1, 2, 3, 4]})
@@ -25,13 +25,24 @@ def timed(kind):
 # --------------------------------------------------------------------------------------------------------------------------- until
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.int64()])
-@pytest.mark.parametrize("until", [pd.NaT, np.datetime64("NaT"), pd.NA, float("nan"), True, np.array([1, 2]), pd.Series([1, 2])])
+KINDS = {
+    pa.timestamp("us"): "a datetime without tzinfo (TIMESTAMP '2013-01-31 12:00:00')",
+    pa.timestamp("ns", "UTC"): "a datetime with a tzinfo (TIMESTAMP '2013-01-31 12:00:00Z')",
+    pa.int64(): "an integer",
+    pa.date64(): "a date (DATE '2013-01-31')",
+}
+"""Types of time columns, and what a time of theirs is given as."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "until", ["2026-03-01 12:00:00Z", pd.NaT, np.datetime64("NaT"), pd.NA, float("nan"), True, np.array([1, 2]), pd.Series([1, 2])]
+)
 def test_until_that_is_no_time(kind, until):
     with pytest.raises(InputError, match="is not a time of the column `ts`") as error:
-        QUERY.run(timed(kind), until=until)
+        QUERY.run(TABLE.set_column(1, "ts", pa.array([0] * 4, kind)), until=until)
     assert error.value.fact.startswith("until=")
-    assert error.value.help == ("give it as the column has it",)
+    assert error.value.help == (f"give {KINDS[kind]}",)
 
 
 def test_until_beyond_the_column():
@@ -107,6 +118,16 @@ def test_args(args):
         cepheid.query("SELECT * WHERE A FILTER A.ts > :x", args=args)
 
 
+def test_args_that_are_no_parameters():
+    """At once, and not when the query is run."""
+    limited = cepheid.query("SELECT * WHERE (A FILTER A.ts > :limit) ; B")
+    for call in (lambda: limited.with_args(limti=5), lambda: cepheid.query(limited.text, args={"limti": 5})):
+        with pytest.raises(BindError) as error:
+            call()
+        assert str(error.value) == "error: the query has no parameter `:limti`\nhelp: did you mean `limit`? its parameters are: `limit`"
+    assert len(limited.with_args(limit=1).run(TABLE)) == 1
+
+
 # -------------------------------------------------------------------------------------------------------------------------- events
 
 
@@ -149,9 +170,18 @@ def test_long_values_are_cut():
     assert len(error.value.fact) < 300
 
 
-def test_values_that_do_not_go_together():
-    with pytest.raises(SchemaError, match="the values of `v` are not of one type: Could not convert 'a'"):
-        QUERY.run([{"type": "A", "ts": 1, "v": 1}, {"type": "A", "ts": 1, "v": "a"}])
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1, "a"], "'a' in event 1 of the list, 1 in event 0"),
+        (["1", None, "2", 1.0, 2.0], "1.0 in event 3 of the list, '1' in event 0"),
+        ([None, None, {"a": 1}, {"a": "x"}], "{'a': 'x'} in event 3 of the list, {'a': 1} in event 2"),
+    ],
+)
+def test_values_that_do_not_go_together(values, said):
+    with pytest.raises(SchemaError) as error:
+        QUERY.run([{"type": "A", "ts": 1, "v": value} for value in values])
+    assert error.value.fact == f"the values of `v` are not of one type: {said}"
 
 
 def test_names_that_arrow_cannot_hold():
@@ -171,6 +201,22 @@ def test_doubled_columns_of_a_stream():
     for names in (["type", "ts", "ts"], ["ts", "b", "b"]):
         with pytest.raises(SchemaError, match="the stream `two` has more than one column named"):
             QUERY.run({"one": other, "two": other.rename_columns(names)})
+
+
+def test_doubled_columns_of_a_dataframe():
+    for schema in (QUERY.run, QUERY.schema):
+        with pytest.raises(SchemaError) as error:
+            schema(pd.DataFrame([["A", 1, 2]], columns=["type", "ts", "ts"]))
+        assert str(error.value) == "error: the DataFrame has more than one column named `ts`\nhelp: rename all but one"
+
+
+@pytest.mark.parametrize(
+    "columns", [{"type": ["A"], "ts": [1]}, {"type": pa.array(["A"]), "ts": [1]}, {"type": np.array(["A"]), "ts": [1]}]
+)
+def test_a_dict_of_columns(columns):
+    with pytest.raises(InputError, match="the stream `type`") as error:
+        QUERY.run(columns)
+    assert error.value.help[-1] == "a dict is read as {stream name: events}: columns go in as pyarrow.table(..)"
 
 
 def nested(levels, wrap):

@@ -58,13 +58,63 @@ def test_without_time_column_positions_are_enough():
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.string(), pa.decimal128(10, 2), pa.bool_(), pa.uint64()])
 def test_time_of_a_wrong_type(kind):
-    with pytest.raises(SchemaError, match="cannot be event time"):
-        QUERY.run(pa.table({"type": ["A"], "ts": pa.array([None], kind)}))
+    for events in ({}, {"one": None}):
+        table = pa.table({"type": ["A"], "when": pa.array([None], kind)})
+        with pytest.raises(SchemaError) as error:
+            QUERY.run(dict.fromkeys(events, table) or table, time="when")
+        assert error.value.fact == f"the time column `when` is {kind}, which cannot be event time"
+        assert error.value.help[-1].startswith("cast it")
 
 
 def test_type_of_a_wrong_type():
     with pytest.raises(SchemaError, match="the type column `type` is int64, not text"):
         QUERY.run(pa.table({"type": [1], "ts": [1]}))
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_columns_without_values(engine):
+    """As an empty DataFrame has them, and a list of dicts with None alone: no event has a type, and the key is NULL."""
+    events = pa.table({"type": ["A", "B", "A", "B"], "ts": [1, 2, 3, 4], "key": pa.nulls(4)})
+    for key in (events["key"], events["key"].combine_chunks().dictionary_encode()):
+        table = events.set_column(2, "key", key)
+        keyed = cepheid.query("SELECT * WHERE A ; B PARTITION BY key")
+        dropped = keyed.run(table, engine=engine)
+        assert (len(dropped), dropped.null_keys) == (0, 4)
+        grouped = keyed.run(table, null_keys="group", engine=engine)
+        assert (sorted(ends(grouped)), grouped.null_keys) == ([(0, 1), (0, 3), (2, 3)], 0)
+    untyped = events.set_column(0, "type", pa.nulls(4))
+    for streams in (untyped, untyped.slice(0, 0), {"one": untyped}):
+        assert len(QUERY.run(streams, engine=engine)) == 0
+    assert len(QUERY.run({"one": untyped, "two": events}, engine=engine)) == 3
+    assert len(cepheid.query("SELECT * WHERE ANY : ANY").run(untyped, engine=engine)) == 3
+
+
+def test_a_key_without_values_goes_through_snapshots():
+    events = pa.table({"type": ["A", "B", "A", "B"], "ts": [1, 2, 3, 4], "key": pa.nulls(4)})
+    keyed = cepheid.query("SELECT * WHERE A ; B PARTITION BY key")
+    first = keyed.recognizer(events.schema, null_keys="group")
+    found = len(first.push(events.slice(0, 3)))
+    assert found + len(keyed.recognizer(events.schema, null_keys="group", snapshot=first.snapshot()).push(events.slice(3))) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            pa.timestamp("us", "UTC"),
+            "row 0 (1970-01-01 00:00:00.000003+00:00) is earlier than an event that came before (1970-01-01 00:00:00.000005",
+        ),
+        (pa.date32(), "row 0 (1970-01-04) is earlier than an event that came before (1970-01-06)"),
+        (pa.int16(), "row 0 (3) is earlier than an event that came before (5)"),
+    ],
+)
+def test_an_event_before_those_of_earlier_batches(kind, said):
+    first, second = (pa.table({"type": ["A"], "ts": pa.array([time], kind)}) for time in (5, 3))
+    recognizer = cepheid.query("SELECT * WHERE A ; B").recognizer(first.schema)
+    recognizer.push(first)
+    with pytest.raises(InputError) as error:
+        recognizer.push(second)
+    assert said in error.value.fact
 
 
 def test_null_times_name_the_first_row():
@@ -338,6 +388,11 @@ def test_bad_streams():
     assert message(error)[0] == "error: `tail` is int64 in the stream `weather` and string in `flights`"
     with pytest.raises(SchemaError, match="the stream `weather` has no time column `ts`"):
         MERGED.run({"flights": FLIGHTS, "weather": WEATHER.rename_columns(["when", "gust"])})
+    timed = pa.table({"tags": [1], "at": pa.array([1], pa.timestamp("us"))})
+    for weather, cure in ((timed, "'at', a timestamp in all of them"), (timed.rename_columns(["tags", "tss"]), "; did you mean `tss`?")):
+        with pytest.raises(SchemaError) as error:
+            MERGED.run({"flights": timed, "weather": weather})
+        assert error.value.help[0] == f"streams are merged by event time: name its column with time={cure}"
     with pytest.raises(InputError, match="row 2 of the stream `flights`"):
         MERGED.run({"flights": FLIGHTS.set_column(0, "ts", pa.array([2, 4, 3])), "weather": WEATHER})
     assert len(MERGED.run({"flights": FLIGHTS.set_column(0, "ts", pa.array([2, 4, 3])), "weather": WEATHER}, sort=True)) == 3

@@ -69,3 +69,13 @@ def test_order_by_dictionaries_and_by_what_has_no_order():
     assert [(match["x"][0]["v"], match["y"][0]["v"]) for match in swapped] == [(1, 2), (1, 4)]
     with pytest.raises(SchemaError, match="cannot be ordered by `l`"):
         QUERY.run(events, order=["l"])
+
+
+def test_the_only_stream_is_a_type_or_its_type_column_is():
+    events = [{"type": "Trade", "ts": 1}, {"type": "Halt", "ts": 2}]
+    assert len(cepheid.query("SELECT * FROM Trade WHERE Trade").run(events)) == 2
+    assert len(cepheid.query("SELECT * FROM Trade WHERE Trade").run(events, type="type")) == 1
+    assert len(cepheid.query("SELECT * FROM Trade WHERE Trade ; Halt").run(events)) == 1
+    for stream in (events, {"Trade": events}):
+        with pytest.raises(cepheid.BindError, match="`Trade` stands twice in FROM"):
+            cepheid.query("SELECT * FROM Trade, Trade WHERE Trade").run(stream)

@@ -295,3 +295,19 @@ def test_many_matches_in_many_blocks():
     assert (matches.measures["a"].to_numpy() == windows.min(axis=1)).all()
     assert (matches.measures["m"].to_numpy() == windows.sum(axis=1) / 3).all()
     assert (matches.measures["n"].to_numpy() == 3).all()
+
+
+def test_instants_keep_the_zone_of_their_column():
+    berlin, york = pa.timestamp("us", "Europe/Berlin"), pa.timestamp("ms", "America/New_York")
+    table = pa.table(
+        {"type": ["p"], "ts": pa.array([10**15], berlin), "u": pa.array([10**12], york), "n": pa.array([5], pa.timestamp("s"))}
+    )
+    query = cepheid.query(
+        "SELECT max(x.ts) AS a, start_time() AS b, last(x.$time) AS c, first(x.u) AS d, first(x.n) AS e, coalesce(x.u, x.ts) AS f WHERE p AS x"
+    )
+    kinds = [berlin, berlin, berlin, york, pa.timestamp("s"), pa.timestamp("us", "UTC")]
+    assert query.output_schema(table.schema).types[-6:] == kinds
+    for engine in (None, "reference"):
+        found = query.run(table, engine=engine).to_arrow()
+        assert found.schema.equals(query.output_schema(table.schema))
+        assert [column.cast("int64").to_pylist() for column in found.columns[-6:]] == [[10**15]] * 3 + [[10**12], [5], [10**15]]

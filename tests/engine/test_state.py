@@ -78,7 +78,10 @@ def resealed(data, place, replacement):
             resealed(state.pack(SECTIONS, fingerprint=PRINT), 8, b"\x02\x00"),
             "the snapshot has format version 2, and this version of Cepheid reads version 1",
         ),
-        (state.pack(SECTIONS, fingerprint=b"q" * 32), "the snapshot was made by another query, or over another schema"),
+        (
+            state.pack(SECTIONS, fingerprint=b"q" * 32),
+            "the snapshot was made by another query, or over another schema, or with other options",
+        ),
         (state.pack(SECTIONS, fingerprint=PRINT)[:-1] + b"!", "the snapshot is damaged: its checksum is wrong"),
         (resealed(state.pack(SECTIONS, fingerprint=PRINT), 12, b"\x04"), "the snapshot is damaged: a section is missing"),
         (resealed(state.pack(SECTIONS, fingerprint=PRINT), 12, b"\x02"), "the snapshot is damaged: it has bytes after its last section"),

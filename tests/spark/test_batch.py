@@ -221,6 +221,7 @@ BAD = {
     "key-list": ({}, "A ; B PARTITION BY many", cepheid.CepheidError, "many"),
     "attribute": ({}, "A AS x ; B FILTER x[y = 1]", cepheid.BindError, "`y`"),
     "derived": ({"positions": True}, "A AS x ; B AS y FILTER x.K = y.K", cepheid.NotSupportedError, "write PARTITION BY K"),
+    "late": ({"late": True}, "A ; B", cepheid.InputError, "late=True gives what came too late in a stream, and this DataFrame is none"),
     "gap": ({}, "A ;[<= 3] B", cepheid.NotSupportedError, "reference"),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
@@ -275,6 +276,18 @@ def test_events_show_their_keys_as_they_are(spark):
     found = frame_of(spark, table).transform(query.on(null_keys="group")).toArrow()
     assert rows(found) == rows(query.run(table, null_keys="group").to_arrow(events=True))
     assert "-0.0" in str(rows(found))
+
+
+def test_columns_without_values(spark):
+    """Of Spark's type void: a key that is always NULL, and no event type; a lateness, which a stream needs, changes nothing."""
+    frame = frame_of(spark, pa.table({"ts": [1, 2, 3, 4], "type": list("ABAB")}))
+    query = cepheid.query("SELECT * WHERE A ; B PARTITION BY k")
+    keyed = frame.withColumn("k", F.lit(None))
+    assert keyed.transform(query.on()).count() == 0
+    assert keyed.transform(query.on(null_keys="group", lateness="1 second")).count() == 3
+    untyped = frame.withColumn("type", F.lit(None))
+    assert untyped.transform(cepheid.query("SELECT * WHERE A ; B").on()).count() == 0
+    assert untyped.transform(cepheid.query("SELECT * WHERE ANY : ANY").on()).count() == 3
 
 
 def test_a_type_that_arrow_cannot_show_and_twice_one_name(spark):

@@ -155,6 +155,13 @@ def test_what_does_not_merge(spark):
         merge()
     with pytest.raises(cepheid.SchemaError, match="the stream `weather` has no time column `tz`"):
         merge(**streams, time="tz")
+    timed = pa.table({"tags": [1], "at": pa.array([1], pa.timestamp("us", "UTC"))})
+    with pytest.raises(cepheid.SchemaError, match="the stream `depart` has no time column `ts`") as caught:
+        merge(**frames(spark, depart=timed, arrive=timed))
+    assert caught.value.help == (
+        "streams are merged by event time: name its column with time='at', a timestamp in all of them",
+        "`depart` has `tags`, `at`",
+    )
     with pytest.raises(cepheid.SchemaError, match="the stream `all` is merged already"):
         merge(all=merge(**streams))
     with pytest.raises(cepheid.SchemaError, match="reads the stream `wether`"):

@@ -183,8 +183,14 @@ def test_what_has_to_be_there_before_it_starts(feed):
     with pytest.raises(InputError, match=r"differs from the watermark that .* has: 5000 ms"):
         stream.withWatermark("ts", "5 seconds").transform(PAIRS.on(lateness="6 seconds"))
     stream.withWatermark("ts", "5 seconds").transform(PAIRS.on(lateness="5 seconds"))
-    with pytest.raises(SchemaError, match="event time is a timestamp, and `ts` is timestamp_ntz"):
-        stream.withColumn("ts", F.col("ts").cast("timestamp_ntz")).transform(PAIRS.on(lateness="5 seconds"))
+    seconds, plain = "F.timestamp_seconds('ts') if it counts seconds", "F.col('ts').cast('timestamp')"
+    for kind, cast in (("timestamp_ntz", plain), ("date", plain), ("bigint", seconds)):
+        with pytest.raises(SchemaError, match=f"event time is a timestamp, and `ts` is {kind}") as caught:
+            stream.withColumn("ts", F.col("ts").cast(kind)).transform(cepheid.query("SELECT * WHERE A ; B").on(lateness="5 seconds"))
+        assert f"with {cast}" in caught.value.help[0]
+    with pytest.raises(SchemaError, match="the time column `ts` is string, which cannot be event time") as caught:
+        stream.withColumn("ts", F.col("ts").cast("string")).transform(PAIRS.on(lateness="5 seconds"))
+    assert "in Spark F.to_timestamp('ts')" in caught.value.help[1]
     with pytest.raises(LimitError, match="longer than Spark's longest interval"):
         stream.transform(PAIRS.on(lateness=dt.timedelta(days=106_751_992)))
     feed.spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import random
 from xml.etree import ElementTree as ET
@@ -13,7 +14,7 @@ from cepheid.automata.automaton import Automaton, Predicate, Transition, order
 from cepheid.automata.transform import determinize
 from cepheid.engine.guessing import likely_schema
 from cepheid.viz import FORMATS, draw
-from cepheid.viz.graph import LINES_SHOWN, MAX_DRAWN_STATES, RADIUS, Box, scene
+from cepheid.viz.graph import LINES_SHOWN, MAX_DRAWN_STATES, MERMAID_CODES, RADIUS, Box, scene
 from cepheid.viz.labels import links
 
 QUERIES = [
@@ -212,3 +213,19 @@ def test_hidden_marks_and_no_marks_are_told_apart() -> None:
     )
     assert [link.text for link in links(automaton)] == ["0 -> 1: A / (hidden)", "1 -> 1: A / -", "1 -> 2: A / x"]
     assert "-: not marked" in draw(automaton)
+
+
+def test_what_must_not_follow_stands_beside_the_automaton() -> None:
+    plain = cepheid.query("SELECT * WHERE A AS o")
+    waiting = cepheid.query("SELECT * WHERE A AS o NOT FOLLOWED BY (B FILTER B[v > 1]) FOR 30 m")
+    said = "a match is given once there was no B[v > 1.0] for 30m"
+    for format_ in ("svg", "mermaid", "dot"):
+        drawn = html.unescape(str(waiting.draw(format_))).replace("\\n", " ")
+        for character, code in MERMAID_CODES.items() if format_ == "mermaid" else ():
+            drawn = drawn.replace(code, character)
+        assert said in drawn
+        assert "given once" not in str(plain.draw(format_))
+    assert "2 -> note" not in str(waiting.draw("dot"))
+    assert "1 -> note" in str(waiting.draw("dot"))
+    height = [float(ET.fromstring(str(query.draw())).attrib["height"]) for query in (plain, waiting)]
+    assert height[0] < height[1]

@@ -128,10 +128,14 @@ class Automaton:
         return tuple(sorted({t.mark for t in self.transitions if t.mark is not None}, key=sorted))
 
     @property
+    def inner(self) -> frozenset[int]:
+        """The states in which a match has begun and can go on."""
+        return frozenset(t.source for t in self.transitions) - {self.initial}
+
+    @property
     def waiting(self) -> bool:
-        """Whether every state between first and last mark waits, so that events which enable no other transition change nothing."""
-        inner = set(range(self.states)) - {self.initial} - self.finals
-        return inner <= {t.source for t in self.transitions if t.waits}
+        """Whether every inner state waits, so that events which enable no other transition change nothing."""
+        return self.inner <= {t.source for t in self.transitions if t.waits}
 
     def tracked(self, move: Transition) -> Iterator[str]:
         """What a transition asks of the trackers, as texts: `tracker 1 = 3`."""

@@ -106,8 +106,7 @@ class Program:
         automaton = self.automaton
         if automaton.waiting:
             return True
-        inner = set(range(automaton.states)) - {automaton.initial} - automaton.finals
-        return all(coverage([t for t in automaton.outgoing[state] if _stays(t)], self.relevant_masks) for state in inner)
+        return all(coverage([t for t in automaton.outgoing[state] if _stays(t)], self.relevant_masks) for state in automaton.inner)
 
     @cached_property
     def relevant_masks(self) -> tuple[int, ...]:

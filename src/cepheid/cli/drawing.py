@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cepheid.automata.transform import determinize
+from cepheid.engine.explain import absences_text
 from cepheid.engine.guessing import likely_schema
 from cepheid.viz.graph import draw
 
@@ -19,5 +20,6 @@ ENDINGS = MappingProxyType({".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".g
 
 def drawing(query: cepheid.Query, format: str, *, schema: EventSchema | None, deterministic: bool) -> str:  # noqa: A002 - public word
     """The drawing as text; without a schema the one that the query could be about. Raises the errors of binding and evaluation."""
-    automaton = query.compiled(likely_schema(query) if schema is None else schema).program.automaton
-    return draw(determinize(automaton) if deterministic else automaton, format=format)
+    compiled = query.compiled(likely_schema(query) if schema is None else schema)
+    automaton = compiled.program.automaton
+    return draw(determinize(automaton) if deterministic else automaton, format=format, absences=absences_text(compiled))

@@ -127,15 +127,16 @@ def until_of(given: str | None, schema: EventSchema) -> object:
     kind = schema.time_type
     if given is None or given == END or kind is None:
         return given
+    wrong = f"--until {given} is not a time of the column `{schema.time_column}` ({kind})"
     try:
-        if pa.types.is_timestamp(kind):
-            time = dt.datetime.fromisoformat(given)
-            return time.replace(tzinfo=dt.UTC) if kind.tz is not None and time.tzinfo is None else time
-        return dt.date.fromisoformat(given) if pa.types.is_date(kind) else int(given)
+        if not pa.types.is_timestamp(kind):
+            return dt.date.fromisoformat(given) if pa.types.is_date(kind) else int(given)
+        time = dt.datetime.fromisoformat(given)
     except ValueError:
-        raise InputError(
-            f"--until {given} is not a time of the column `{schema.time_column}` ({kind})", help=f"write it as the column has it, or {END}"
-        ) from None
+        raise InputError(wrong, help=f"write it as the column has it, or {END}") from None
+    if kind.tz is None and time.tzinfo is not None:
+        raise InputError(wrong, help="leave its offset (Z, +01:00) out: the column has no time zone")
+    return time.replace(tzinfo=dt.UTC) if kind.tz is not None and time.tzinfo is None else time
 
 
 def _dropped(events: int) -> list[str]:

@@ -208,7 +208,7 @@ def evaluation_text(compiled: Compiled) -> str:
         "partitions": (f"{keys} (from equalities)" if compiled.derived else keys) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
         "consumes": CONSUMES[compiled.consume],
-        "absences": _absences(compiled),
+        "absences": absences_text(compiled),
         "given": f"once event time has passed the match's end by {_duration(compiled.delay, unit)}",
         "update": guarantee.update,
         "state": guarantee.state,
@@ -221,8 +221,8 @@ def evaluation_text(compiled: Compiled) -> str:
     return "\n".join(f"{name:<10}  {text}" for name, text in rows.items())
 
 
-def _absences(compiled: Compiled) -> str:
-    """What must not follow a match, and for how long."""
+def absences_text(compiled: Compiled) -> str:
+    """What must not follow a match, and for how long; "" without absences."""
     unit = compiled.schema.unit
     _, absences = take_out(compiled.rewritten.pattern)
     return " and ".join(f"no {describe(absence.negated, unit=unit)} for {_duration(absence.duration, unit)}" for absence in absences)

@@ -6,6 +6,7 @@ int64. Every unusable input has an error of its own here; nothing is dropped or 
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,8 @@ from cepheid.engine.keys import normalized
 from cepheid.engine.matches import python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError, LimitError, SchemaError, nearest, quoted
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of, time_unit
+from cepheid.logical.types import GIVEN, canonical, family
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type, check_doubles, schema_of, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,17 +37,23 @@ STREAM_COLUMN = "$stream"
 
 EVENTS = "pass a pyarrow.Table or RecordBatchReader, a DataFrame, a list of dicts, or {stream name: events} for several streams"
 
+COLUMNS = "a dict is read as {stream name: events}: columns go in as pyarrow.table(..)"
+
+UNFIT = (ValueError, TypeError, NotImplementedError, OverflowError)
+"""What Arrow raises for values that it cannot hold."""
+
 MAX_LEVELS = 60
 """Levels of an attribute's type: snapshots and Arrow's C interface hold 62, and matches put events two levels deeper."""
 
 
-def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
+def table_of(events: object, *, stream: str | None = None) -> pa.Table | pa.RecordBatchReader:
     """One stream of events as Arrow.
 
     events: Table, RecordBatch, RecordBatchReader, a pandas DataFrame, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, or a
-    list of dicts (missing attributes are NULL). Raises InputError for anything else and for values that Arrow cannot hold, SchemaError for
-    values of mixed types.
+    list of dicts (missing attributes are NULL). stream: its name among several, for messages. Raises InputError for anything else and for
+    values that Arrow cannot hold, SchemaError for values of mixed types.
     """
+    what, help_ = ("events", (EVENTS,)) if stream is None else (f"the stream `{stream}`", (EVENTS, COLUMNS))
     if isinstance(events, pa.Table | pa.RecordBatchReader):
         return events
     if isinstance(events, pa.RecordBatch):
@@ -58,10 +66,10 @@ def table_of(events: object) -> pa.Table | pa.RecordBatchReader:
         if hasattr(events, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(events)])
     except pa.ArrowInvalid as error:
-        raise InputError(f"events cannot be a {type(events).__name__}: {error}", help=EVENTS) from None
+        raise InputError(f"{what} cannot be a {type(events).__name__}: {error}", help=help_) from None
     if isinstance(events, str | bytes | Path | Mapping) or not isinstance(events, Iterable):
-        raise InputError(f"events cannot be a {type(events).__name__}", help=EVENTS)
-    return _rows(list(events))
+        raise InputError(f"{what} cannot be a {type(events).__name__}", help=help_)
+    return _rows(list(events), stream)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -140,17 +148,19 @@ def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _pandas(frame: Any) -> pa.Table:
+    check_doubles("the DataFrame", [str(name) for name in frame.columns])
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (ValueError, TypeError, NotImplementedError, OverflowError) as error:
         raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
 
 
-def _rows(rows: list[Any]) -> pa.Table:
+def _rows(rows: list[Any], stream: str | None) -> pa.Table:
     """A table from dicts; the attributes are the keys of all of them, in the order of their first appearance."""
     wrong = next((number for number, row in enumerate(rows) if not isinstance(row, Mapping)), None)
     if wrong is not None:
-        raise InputError(f"event {wrong} of the list is a {type(rows[wrong]).__name__}, not a dict", help="pass a list of dicts")
+        fact = f"event {wrong} of the {'list' if stream is None else f'stream `{stream}`'} is a {type(rows[wrong]).__name__}, not a dict"
+        raise InputError(fact, help="pass a list of dicts" if stream is None else ("pass a list of dicts", COLUMNS))
     if not rows:
         raise SchemaError("an empty list says nothing about its attributes", help="pass an empty pyarrow.Table with a schema instead")
     name = next((name for row in rows for name in row if not isinstance(name, str)), "")
@@ -171,20 +181,34 @@ def _rows(rows: list[Any]) -> pa.Table:
 
 def _attribute(name: str, values: list[Any]) -> pa.Array:
     """The values of one attribute; raises InputError for the first that Arrow cannot hold at all, SchemaError for types that do not go together."""
-    unfit = (ValueError, TypeError, NotImplementedError, OverflowError)
     try:
         return pa.array(values)
-    except unfit as error:
-        reason = error
+    except UNFIT:
+        pass
     for row, value in enumerate(values):
         try:
             pa.array([value])
-        except unfit as error:
+        except UNFIT as error:
             raise InputError(
                 f"`{name}` of event {row} of the list is {_short(value)}, which Arrow cannot hold: {error}",
                 help="integers have 64 bits, decimals 76 digits (and no NaN or infinity), and texts are Unicode; None is NULL",
             ) from None
-    raise SchemaError(f"the values of `{name}` are not of one type: {reason}", help="give each attribute one type")
+    row = bisect.bisect_left(range(len(values)), True, key=lambda last: _mixed(values[: last + 1]))
+    other = next((other for other in range(row) if _mixed([values[other], values[row]])), None)
+    before = "others before it" if other is None else f"{_short(values[other])} in event {other}"
+    raise SchemaError(
+        f"the values of `{name}` are not of one type: {_short(values[row])} in event {row} of the list, {before}",
+        help="give each attribute one type",
+    )
+
+
+def _mixed(values: list[Any]) -> bool:
+    """Whether values that Arrow can hold, each by itself, are of no common type."""
+    try:
+        pa.array(values)
+    except UNFIT:
+        return True
+    return False
 
 
 def _short(value: object) -> str:
@@ -292,7 +316,7 @@ def merge(
     Attributes that a stream lacks are NULL. Raises SchemaError for missing streams, doubled columns, attributes of types that do not go
     together, and a missing time column; InputError for an unsorted stream unless `sort`.
     """
-    names = tuple(tree.streams) or tuple(streams)
+    names = tuple(dict.fromkeys(tree.streams or streams))
     for name in names:
         if name not in streams:
             near = nearest(name, map(str, streams))
@@ -325,11 +349,8 @@ def merge(
 
 
 def _whole(name: str, events: object) -> pa.Table:
-    table = without_views(table_of(events))
-    columns = table.schema.names
-    double = sorted({column for column in columns if columns.count(column) > 1})
-    if double:
-        raise SchemaError(f"the stream `{name}` has more than one column named {quoted(double)}", help="rename all but one")
+    table = without_views(table_of(events, stream=name))
+    check_doubles(f"the stream `{name}`", table.schema.names)
     return table.read_all() if isinstance(table, pa.RecordBatchReader) else table
 
 
@@ -340,12 +361,19 @@ def _common_time(tables: Mapping[str, pa.Table], time: str | None) -> str | None
         return wanted
     if len(tables) == 1 and time is None:
         return None
-    raise SchemaError(
-        f"the stream `{lacking[0]}` has no time column `{wanted}`",
-        help=(
-            "several streams are merged by event time: name its column with time=",
-            f"`{lacking[0]}` has {quoted(tables[lacking[0]].column_names)}",
-        ),
+    raise no_common_time(lacking[0], wanted, {name: table.schema for name, table in tables.items()})
+
+
+def no_common_time(lacking: str, wanted: str, streams: Mapping[str, pa.Schema]) -> SchemaError:
+    """The error for streams to merge of which one lacks the time column: the cure is a timestamp that all have, or another name."""
+    own = streams[lacking]
+    times = [{item.name for item in schema if pa.types.is_timestamp(item.type)} for schema in streams.values()]
+    shared = next((name for name in own.names if all(name in each for each in times)), None)
+    near = nearest(wanted, own.names)
+    cure = f"{shared!r}, a timestamp in all of them" if shared else f"; did you mean `{near}`?" if near else ""
+    return SchemaError(
+        f"the stream `{lacking}` has no time column `{wanted}`",
+        help=(f"streams are merged by event time: name its column with time={cure}", f"`{lacking}` has {quoted(own.names)}"),
     )
 
 
@@ -364,7 +392,7 @@ def _typed(name: str, table: pa.Table, type_column: str, *, named: bool) -> pa.T
     """The table with the type column of the merged stream."""
     own = None if named else _type_column(table, type_column)
     if own == type_column:
-        if not is_text(table.schema.field(own).type):
+        if not can_be_type(table.schema.field(own).type):
             raise SchemaError(f"the type column `{own}` of the stream `{name}` is {table.schema.field(own).type}, not text", help="cast it")
         return table.set_column(table.column_names.index(own), own, table[own].cast(pa.string()))
     if own is not None:
@@ -446,7 +474,7 @@ def times_of(events: pa.Table | pa.RecordBatch, time: str, *, stream: str | None
     Raises InputError for a NULL time, with its row, and SchemaError for a type that cannot be event time.
     """
     column = events.column(time)
-    time_unit(column.type)
+    time_unit(column.type, time)
     if column.null_count:
         row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
         where = f"row {row}" if stream is None else f"row {row} of the stream `{stream}`"
@@ -470,7 +498,7 @@ def time_number(time: object, schema: EventSchema, *, argument: str | None = Non
     given = f"{time!r}" if argument is None else f"{argument}={time!r}"
     wrong = f"{given} is not a time of the column `{schema.time_column}` ({kind})"
     if not _is_time_of(time, kind):
-        raise InputError(wrong, help="give it as the column has it")
+        raise InputError(wrong, help=f"give {'an integer' if pa.types.is_integer(kind) else GIVEN[family(canonical(kind) or kind)]}")
     if isinstance(time, dt.datetime | np.datetime64) and (getattr(time, "tzinfo", None) is None) != (kind.tz is None):
         raise InputError(wrong, help="one of them has a time zone")
     if isinstance(time, np.datetime64):
@@ -498,7 +526,7 @@ def _is_time_of(time: object, kind: pa.DataType) -> bool:
 def check_order(times: Array, column: Any, *, stream: str | None = None, after: int | None = None, how: str = "sort=True") -> None:
     """Raise InputError for the first event that is earlier than the one before it (or than `after`, the latest time so far)."""
     if after is not None and len(times) and int(times[0]) < after:
-        row, before = 0, f"an event that came before ({after})"
+        row, before = 0, f"an event that came before ({python_value(pa.array([after], column.type)[0])})"
     else:
         # Slices stay in the cache, and the usual answer needs no array of the whole length.
         row = next(

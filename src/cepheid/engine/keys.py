@@ -101,7 +101,7 @@ def normalized(column: Any) -> pa.Array:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
-    if pa.types.is_dictionary(array.type) and not pa.types.is_floating(array.type.value_type):
+    if pa.types.is_dictionary(array.type) and not (pa.types.is_floating(array.type.value_type) or pa.types.is_null(array.type.value_type)):
         return array
     array = plain(array)
     if pa.types.is_floating(array.type):

@@ -67,7 +67,7 @@ def compute(measures: Sequence[Measure], matches: Matches) -> pa.Table:
     matches.events has the columns of `attributes_of`. Never raises for what the rows hold. Linear in the marks (text and decimals under min
     and max: sorting the distinct values of a block), plus putting the columns together where the events lie in several pieces.
     """
-    fields = [pa.field(measure.name, measure.expression.type) for measure in measures]  # type: ignore[attr-defined]
+    fields = [pa.field(measure.name, measure.type) for measure in measures]
     events, rows = _dense(matches, attributes_of(measures, matches.layout.time))
     source = _Source(events, matches.layout.time)
     chunks: list[list[pa.Array]] = [[] for _ in measures]

@@ -169,7 +169,7 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
     # The type column that merging made; where it is the input's own it is an attribute like any other.
     hidden = STREAM_COLUMN if schema.type_column == STREAM_COLUMN and STREAM_COLUMN not in plan.partition_by else None
     events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != hidden])
-    measures = tuple(pa.field(measure.name, measure.expression.type) for measure in plan.measures)  # type: ignore[attr-defined]
+    measures = tuple(pa.field(measure.name, measure.type) for measure in plan.measures)
     if measures:
         read = {*attributes_of(plan.measures, schema.time_column), *keys, *plan.partition_by, schema.time_column}
         # A table without columns has no rows: at least one stays.

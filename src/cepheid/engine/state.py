@@ -74,8 +74,11 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None 
     at = _HEADER.size + fingerprint_length
     if data[_HEADER.size : at] not in (fingerprint, older):
         raise SnapshotError(
-            "the snapshot was made by another query, or over another schema",
-            help="restore it with the same query, arguments and schema, or start again without it",
+            "the snapshot was made by another query, or over another schema, or with other options",
+            help=(
+                "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
+                "or start again without it",
+            ),
         )
     return _sections(data[:-4], at, count)
 

@@ -68,6 +68,7 @@ HINTS: tuple[Hint, ...] = (
         at='["\u201c\u201d\u2018\u2019\u201e\u201a\u00ab\u00bb\u00b4]',
     ),
     _hint("a parameter is written `:name`, without a space", at=r":\s", accepts="PARAMETER"),
+    _hint("$time and $index stand behind a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),
     _hint("a parameter is written `:name`", at=r"[?$%@{#]", accepts="PARAMETER"),
     _hint("a quote inside a text is written twice: 'it''s'", at=r"(?<=')\w"),
     _hint("write AND, OR and NOT", at=r"&|\||!(?!=)"),
@@ -157,7 +158,7 @@ HINTS: tuple[Hint, ...] = (
         accepts=_IN_PATTERN,
     ),
     _hint(
-        "an attribute of the key is one of every event: write it without a variable",
+        "an attribute of the key is one of every event: write it without a variable; a field of a struct needs a column of its own",
         at=r"\.",
         before=rf"\bBY\b(?:[^;]*,)?\s*{_NAME}",
         accepts="CONSUME",

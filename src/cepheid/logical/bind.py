@@ -9,9 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from cepheid.errors import NotSupportedError, quoted
+from cepheid.errors import BindError, NotSupportedError, Span, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
 from cepheid.language.syntax import TimeModel
@@ -24,7 +22,7 @@ from cepheid.logical.scopes import Around
 from cepheid.logical.types import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cepheid.logical.plan import Pattern
     from cepheid.schema import EventSchema
@@ -40,7 +38,8 @@ def bind(query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object]
     NotSupportedError for EVENT definitions. Time is linear in the nodes of the tree times its depth (sequences: times their length).
     """
     check_size(query)
-    context = Context(schema, MappingProxyType(dict(args or {})), text, frozenset(_types(query.pattern)))
+    types = frozenset(_types(query.pattern))
+    context = Context(schema, MappingProxyType(dict(args or {})), text, types, MappingProxyType(_negated(query.pattern)))
     if query.definitions:
         fact, help_ = "EVENT definitions are not supported yet", "run the inner query first, and give its matches as a stream"
         raise NotSupportedError(fact, help=help_, text=text or None, span=query.definitions[0].span)
@@ -52,7 +51,7 @@ def bind(query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object]
     targets = measures.bind_targets(context, query, pattern)
     _check_partition(context, query, pattern)
     _check_options(context, query)
-    _check_parameters(context)
+    check_parameters(query, context.args)
     lint(context, pattern)
     return QueryPlan(
         pattern,
@@ -79,6 +78,36 @@ def _types(node: syntax.Node) -> Iterator[str]:
         yield from _types(child)
 
 
+def _named(node: syntax.Node, operator: str = "") -> Iterator[tuple[str, str]]:
+    """The names that a pattern gives to events, by type or AS, each with the operator of the negated pattern that it stands in, or ""."""
+    if isinstance(node, syntax.Type) and node.name is not None:
+        yield node.name, operator
+    elif isinstance(node, syntax.Named):
+        yield node.variable, operator
+    for child in node.children():
+        yield from _named(child, operator or _negation(node, child))
+
+
+def _negation(node: syntax.Node, child: syntax.Node) -> str:
+    match node:
+        case syntax.Link(without=negated):
+            operator = "NOT"
+        case syntax.Unless(negated=negated):
+            operator = "UNLESS"
+        case syntax.Absence(negated=negated):
+            operator = "NOT FOLLOWED BY"
+        case _:
+            return ""
+    return operator if child is negated else ""
+
+
+def _negated(pattern: syntax.Pattern) -> dict[str, str]:
+    """The names that a pattern gives to events of negated patterns alone, and the operators of these."""
+    found = list(_named(pattern))
+    outside = {name for name, operator in found if not operator}
+    return {name: operator for name, operator in found if name not in outside}
+
+
 def _then(node: syntax.Node) -> Iterator[syntax.Link]:
     if isinstance(node, syntax.Link) and node.operator == "THEN":
         yield node
@@ -91,6 +120,10 @@ def _has_then(query: syntax.Query) -> bool:
 
 
 def _check_options(context: Context, query: syntax.Query) -> None:
+    for number, name in enumerate(query.streams):
+        if name in query.streams[:number]:
+            place = context.word(Span(query.span.start, query.pattern.span.start), name)
+            raise context.error(f"`{name}` stands twice in FROM", place, "leave one out: every pattern reads all streams")
     if query.model is not None and not _has_then(query):
         place = context.clause("TIME", query.pattern.span, query.span)
         raise context.error(
@@ -113,7 +146,7 @@ def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) ->
             help_ = suggestion(name, context.schema.attributes_of(missing[0]), what="there are")
             raise context.error(f"{owner} no attribute `{name}` to partition by", place, *help_)
         kind = context.schema.attributes[name]
-        if canonical(kind) is None or pa.types.is_null(kind):
+        if canonical(kind) is None:
             raise context.error(
                 f"`{name}` is {kind}, which cannot be a partition key", place, "partition by a field of it in a column of its own"
             )
@@ -124,8 +157,17 @@ def _event_types(pattern: Pattern) -> set[str | None]:
     return found.union(*map(_event_types, pattern.children()))
 
 
-def _check_parameters(context: Context) -> None:
-    unknown = [name for name in context.args if name not in context.used]
+def check_parameters(query: syntax.Query, args: Iterable[str]) -> None:
+    """Raise BindError for values of parameters that the query does not have."""
+    known = set(_parameters(query))
+    unknown = [name for name in args if name not in known]
     if unknown:
-        help_ = suggestion(unknown[0], context.used, what="its parameters are") or ("it has no parameters",)
-        raise context.error(f"the query has no parameter {quoted(':' + name for name in unknown)}", None, *help_)
+        help_ = suggestion(unknown[0], known, what="its parameters are") or ("it has no parameters",)
+        raise BindError(f"the query has no parameter {quoted(':' + name for name in unknown)}", help=help_)
+
+
+def _parameters(node: syntax.Node) -> Iterator[str]:
+    if isinstance(node, syntax.Parameter):
+        yield node.name
+    for child in node.children():
+        yield from _parameters(child)

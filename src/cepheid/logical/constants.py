@@ -6,6 +6,7 @@ that holds them exactly, so that they never force a column into a finer one. Rai
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
 import re
@@ -132,7 +133,7 @@ def parameter(name: str, value: object, span: Span) -> Literal:
     for kinds, make in _PARAMETERS:
         if isinstance(value, kinds):
             literal: Literal = make(name, value, span)
-            return literal
+            return dataclasses.replace(literal, parameter=name)
     raise Mismatch(
         f"parameter `:{name}` has a value of type {type(value).__name__}",
         "a parameter is a bool, int, float, Decimal, str, datetime, date, timedelta or None",

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 class Context:
     """One call of `bind`.
 
-    args: the values of the parameters; used: the names of those that the query has. text: the query, "" if there is none (then messages
-    have no excerpt). event_types: the names that the pattern uses as types. lints: the warnings so far, as (place, printable text).
+    args: the values of the parameters. text: the query, "" if there is none (then messages have no excerpt). event_types: the names that the
+    pattern uses as types. negated: the names of types and variables that stand in negated patterns only, each with the operator there. lints: the
+    warnings so far, as (place, printable text).
     """
 
     schema: EventSchema
     args: Mapping[str, object]
     text: str
     event_types: frozenset[str] = frozenset()
-    used: set[str] = field(default_factory=set)
+    negated: Mapping[str, str] = field(default_factory=dict)
     lints: list[tuple[Span, str]] = field(default_factory=list)
 
     def error(self, fact: str, span: Span | None, *help: str) -> BindError:  # noqa: A002 - the word that the message prints

@@ -95,7 +95,6 @@ class ExpressionBinder:
         if node.name not in self.context.args:
             help_ = suggestion(node.name, self.context.args, what="given are")
             raise self.error(f"no value for parameter `:{node.name}`", node.span, *help_, f"give it in args={{'{node.name}': ..}}")
-        self.context.used.add(node.name)
         return constants.parameter(node.name, self.context.args[node.name], node.span)
 
     # ---------------------------------------------------------------------------------------------------------------------- leaves

@@ -15,13 +15,13 @@ from cepheid.language.syntax import Strategy
 from cepheid.logical import functions, types, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
-from cepheid.logical.plan import AGGREGATES, Apply, Event, Expression, Field, Index, Measure, Named, Pattern, Project
+from cepheid.logical.plan import AGGREGATES, Apply, Event, Expression, Field, Index, Measure, Named, Pattern, Project, Time, walk
 from cepheid.logical.scopes import Around, Scope
 from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, Mismatch, describe, type_of
 from cepheid.logical.variables import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cepheid.errors import Span
     from cepheid.logical.context import Context
@@ -117,7 +117,26 @@ def _measure(context: Context, target: syntax.Target, scope: Scope, position: in
     bound = MeasureBinder(context, scope).value(target.expression)
     if type_of(bound) == NULL:
         bound = types.convert(bound, INT64)
-    return Measure(target.name or default_name(target.expression, position), bound)
+    return Measure(target.name or default_name(target.expression, position), bound, _shown_type(bound, context.schema.time_type))
+
+
+def _shown_type(expression: Expression, time: pa.DataType | None) -> pa.DataType:
+    """The type of a measure's column: instants in the zone of the columns they are computed from, in UTC where these have several."""
+    kind = type_of(expression)
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return kind
+    zones = {source.tz for source in _sources(expression, time) if pa.types.is_timestamp(source) and source.tz is not None}
+    return pa.timestamp(kind.unit, zones.pop()) if len(zones) == 1 else kind
+
+
+def _sources(expression: Expression, time: pa.DataType | None) -> Iterator[pa.DataType]:
+    """The types of the columns that are read."""
+    for node in walk(expression):
+        if isinstance(node, Field):
+            yield node.source
+        elif isinstance(node, Time) or (isinstance(node, Apply) and node.operator in TIME_AGGREGATES):
+            assert time is not None
+            yield time
 
 
 def default_name(expression: syntax.Expression, position: int) -> str:

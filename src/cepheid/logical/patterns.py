@@ -248,7 +248,8 @@ def bind_conditions(context: Context, pattern: Pattern, around: Around) -> Patte
             barrier = around.behind(f"the strategy {strategy.value}(..)", pattern)
             return dataclasses.replace(pattern, pattern=bind_conditions(context, inner, barrier))
         case plan.Unless(pattern=inner, negated=negated) | plan.Absence(pattern=inner, negated=negated):
-            barrier = around.behind("the right side of UNLESS" if isinstance(pattern, plan.Unless) else "NOT FOLLOWED BY", pattern)
+            operator = "the right side of UNLESS" if isinstance(pattern, plan.Unless) else "NOT FOLLOWED BY"
+            barrier = around.behind(operator, pattern, negated=True)
             inside = bind_conditions(context, inner, around.inside(scopes[0]))
             return dataclasses.replace(pattern, pattern=inside, negated=bind_conditions(context, negated, barrier))
         case Filter():
@@ -259,7 +260,7 @@ def bind_conditions(context: Context, pattern: Pattern, around: Around) -> Patte
 def _bind_link(context: Context, link: plan.Link, sequence: plan.Sequence, around: Around) -> plan.Link:
     if link.without is None:
         return link
-    return dataclasses.replace(link, without=bind_conditions(context, link.without, around.behind("NOT", sequence)))
+    return dataclasses.replace(link, without=bind_conditions(context, link.without, around.behind("NOT", sequence, negated=True)))
 
 
 def _bind_filter(context: Context, pattern: Filter, around: Around) -> Pattern:

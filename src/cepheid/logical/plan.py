@@ -78,11 +78,13 @@ class Index(Expression):
 class Literal(Expression):
     """A constant of a canonical type.
 
-    value is None (NULL), bool, int, float, Decimal, str, datetime.date, int (timestamp, duration: steps of the type's unit).
+    value is None (NULL), bool, int, float, Decimal, str, datetime.date, int (timestamp, duration: steps of the type's unit). parameter: its name,
+    where it was given as one, for messages.
     """
 
     value: object
     type: pa.DataType
+    parameter: str = dataclasses.field(default="", compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +341,7 @@ class Absence(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One output column that is computed: its name, expression and type.
+    """One output column that is computed: its name, expression and type (the expression's, but instants in the zone of what they come from).
 
     In the expression, aggregates are `Apply` nodes with an operator of `AGGREGATES`; their argument is a `Field` (or a `Time`), for count
     the `Field` may have an empty path (the events themselves).
@@ -347,6 +349,7 @@ class Measure:
 
     name: str
     expression: Expression
+    type: pa.DataType
 
 
 AGGREGATES: dict[str, str] = {

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from cepheid.logical.context import Context
     from cepheid.logical.plan import Pattern
 
+NO_CONDITION = "no condition compares events inside a negation with events outside; for equal attributes write PARTITION BY"
+"""The help where it may have been one on both."""
+
 SHOWN_ATTRIBUTES = 12
 """Most attributes that a message lists."""
 
@@ -33,19 +36,21 @@ class Around:
     """What encloses a pattern, nearest first.
 
     enclosing: as far as conditions inside can see. beyond: what lies outside the nearest barrier. barrier: what that is, "" where there is none.
+    negated: whether the barrier is a negation, whose events no condition outside sees either.
     """
 
     enclosing: tuple[Enclosing, ...] = ()
     beyond: tuple[Enclosing, ...] = ()
     barrier: str = ""
+    negated: bool = False
 
     def inside(self, scope: Enclosing) -> Around:
         """What encloses an operand, from what encloses its operator."""
         return dataclasses.replace(self, enclosing=(scope, *self.enclosing))
 
-    def behind(self, barrier: str, pattern: Pattern) -> Around:
+    def behind(self, barrier: str, pattern: Pattern, *, negated: bool = False) -> Around:
         """What encloses a pattern that sees nothing around it."""
-        return Around((), (Enclosing(Summary(pattern), 0), *self.enclosing, *self.beyond), barrier)
+        return Around((), (Enclosing(Summary(pattern), 0), *self.enclosing, *self.beyond), barrier, negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,8 @@ class Scope:
             return hidden_variable(self.context, variable, place)
         if any(variable in scope.summary.defined for scope in around.beyond):
             fact = f"the variable `{variable}` stands outside {around.barrier}, which sees no variable from outside"
+            if around.negated:
+                return error(fact, place, f"put a condition on `{variable}` alone outside, after its pattern", NO_CONDITION)
             return error(fact, place, "put the FILTER outside, after the variable's pattern")
         if any(variable in scope.summary.defined for scope in around.enclosing):
             fact = f"the variable `{variable}` is not bound here: it stands inside an iteration, an optional item or one branch of OR"
@@ -113,9 +120,15 @@ def hidden_variable(context: Context, variable: str, place: Span) -> BindError:
 
 def unknown_variable(context: Context, variable: str, place: Span, known: frozenset[str]) -> BindError:
     """The error for a name that no part of the pattern gives to events."""
-    if variable in context.event_types:
-        fact = f"events of type `{variable}` stand in a negated pattern only: no event of a match is one"
-        return context.error(fact, place, "put the FILTER inside the negated pattern")
+    operator = context.negated.get(variable)
+    if operator is not None:
+        what, pattern = ("events of type", variable) if variable in context.event_types else ("the variable", f".. AS {variable}")
+        return context.error(
+            f"{what} `{variable}` stand{'' if pattern == variable else 's'} inside {operator} only: no event of a match is one",
+            place,
+            f"put a condition on `{variable}` alone inside: {operator} ({pattern} FILTER ..)",
+            NO_CONDITION,
+        )
     lines = suggestion(variable, known, what="the pattern has")
     if variable in context.schema.attributes:
         lines = (f"`{variable}` is an attribute: write the variable before it, as in x.{variable}", *lines)

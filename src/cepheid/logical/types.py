@@ -369,6 +369,8 @@ def _comparison_help(left: Expression, right: Expression) -> str:
     constant, other = (left, right) if isinstance(left, Literal) else (right, left)
     families = family(type_of(constant)), family(type_of(other))
     if isinstance(constant, Literal):
+        if constant.parameter and families[1] in GIVEN:
+            return f"give `:{constant.parameter}` as {GIVEN[families[1]]}"
         if families == ("text", "number") and not _reads_as_number(str(constant.value)):
             return "write a number"
         found = _CONSTANT_HELP.get(families)
@@ -382,6 +384,19 @@ def _comparison_help(left: Expression, right: Expression) -> str:
 def _reads_as_number(text: str) -> bool:
     return text.replace(".", "", 1).isdecimal()
 
+
+GIVEN: Mapping[str, str] = MappingProxyType(
+    {
+        "number": "a number",
+        "text": "a str ('..')",
+        "boolean": "a bool (TRUE or FALSE)",
+        "date": "a date (DATE '2013-01-31')",
+        "timestamp without zone": "a datetime without tzinfo (TIMESTAMP '2013-01-31 12:00:00')",
+        "timestamp with zone": "a datetime with a tzinfo (TIMESTAMP '2013-01-31 12:00:00Z')",
+        "duration": "a timedelta (5s)",
+    }
+)
+"""By family what gives such a value, in Python and (in parentheses) where the language's literals are written: SQL, the command line."""
 
 _CONSTANT_HELP: Mapping[tuple[str, str], str] = MappingProxyType(
     {

@@ -135,6 +135,10 @@ class Recognition:
         """The matches in a DataFrame of events, lazily."""
         if frame.isStreaming:
             return self._stream(frame).run()
+        if self.options.late:
+            raise InputError(
+                "late=True gives what came too late in a stream, and this DataFrame is none", help="leave late= out: it reads all events"
+            )
         if self.options.since is not None:
             raise InputError("since= says where a stream goes on, and this DataFrame is none", help="until= says where a DataFrame ends")
         matches, self._observation = Several.of(self.queries, self.names, self.options, frame).run()

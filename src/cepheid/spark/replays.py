@@ -25,6 +25,7 @@ from pyarrow import fs
 from pyspark.sql.datasource import DataSource, InputPartition
 
 from cepheid.errors import InputError, QueryError, SchemaError, nearest, quoted
+from cepheid.schema import check_doubles, time_casts
 from cepheid.spark.paging import PagedReader, check_pages
 
 if TYPE_CHECKING:
@@ -198,9 +199,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
         if kind is None or arrow_type(kind) != field.type:
             raise SchemaError(f"the column `{field.name}` is {field.type}, which Spark has no type for", help="cast it, or drop it before")
         known[field.name] = kind
-    if len(known) < len(schema):
-        double = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        raise SchemaError(f"the table has more than one column named {quoted(double)}", help="rename all but one")
+    check_doubles("the table", schema.names)
     return spark_types.StructType([spark_types.StructField(name, kind) for name, kind in known.items()])
 
 
@@ -217,7 +216,7 @@ def arranged(table: pa.Table, time: str, *, disorder: int | None, seed: int, clo
         )
     column = table[time]
     if not pa.types.is_timestamp(column.type):
-        raise SchemaError(f"the time column `{time}` is {column.type}, not a timestamp", help="cast it before")
+        raise SchemaError(f"the time column `{time}` is {column.type}, not a timestamp", help=time_casts(time))
     if column.null_count:
         raise InputError(f"`{time}` is NULL in {column.null_count:,} rows, which therefore never arrive", help="drop these rows before")
     times = column.cast(pa.int64()).to_numpy()

@@ -42,9 +42,8 @@ def stored_type(kind: pa.DataType) -> pa.DataType:
 
 def _stored(measure: Measure) -> Measure:
     """A measure in its stored type; what that cannot hold is NULL."""
-    kind: pa.DataType = measure.expression.type  # type: ignore[attr-defined]  # every expression class has a type
-    target = stored_type(kind)
-    return measure if kind == target else Measure(measure.name, Apply("cast", (measure.expression,), target))
+    target = stored_type(measure.type)
+    return measure if measure.type == target else Measure(measure.name, Apply("cast", (measure.expression,), target), target)
 
 
 @dataclass(frozen=True)

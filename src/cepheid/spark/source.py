@@ -15,9 +15,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.inputs import STREAM_COLUMN, common_type, used_types
+from cepheid.engine.inputs import STREAM_COLUMN, common_type, no_common_time, used_types
 from cepheid.errors import InputError, SchemaError, nearest, quoted
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, is_text, schema_of
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type, check_doubles, schema_of
 from cepheid.spark.columns import arrow_type, column_named, spark_type
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataF
         raise InputError("there are no streams to merge", help="pass each with its name: merge(flights=df1, weather=df2)")
     type_column = type or DEFAULT_TYPE
     schemas = {name: arrow_schema(frame.schema) for name, frame in streams.items()}
-    for name, schema in schemas.items():
-        _check_stream(name, schema, time)
+    for name in schemas:
+        _check_stream(name, schemas, time)
     kinds = _common_types(schemas, time)
     first = next(iter(schemas.values())).names
     columns = list(dict.fromkeys([*first, type_column, *kinds]))
@@ -134,23 +134,18 @@ def _check_merged(columns: Sequence[str], schemas: dict[str, pa.Schema], type_co
     if all(type_column in schema.names for schema in schemas.values()):
         return
     for stream, schema in schemas.items():
-        if type_column in schema.names and not is_text(schema.field(type_column).type):
+        if type_column in schema.names and not can_be_type(schema.field(type_column).type):
             raise SchemaError(
                 f"`{type_column}` of the stream `{stream}` is {schema.field(type_column).type}, and other streams get their name in it",
                 help="rename it, or name another column of event types: merge(.., type=..)",
             )
 
 
-def _check_stream(name: str, schema: pa.Schema, time: str) -> None:
-    double = sorted({column for column in schema.names if schema.names.count(column) > 1})
-    if double:
-        raise SchemaError(f"the stream `{name}` has more than one column named {quoted(double)}", help="rename all but one")
+def _check_stream(name: str, schemas: dict[str, pa.Schema], time: str) -> None:
+    schema = schemas[name]
+    check_doubles(f"the stream `{name}`", schema.names)
     if time not in schema.names:
-        near = nearest(time, schema.names)
-        raise SchemaError(
-            f"the stream `{name}` has no time column `{time}`",
-            help=([f"did you mean `{near}`?"] if near else []) + [f"`{name}` has {quoted(schema.names)}"],
-        )
+        raise no_common_time(name, time, schemas)
     if STREAM_COLUMN in schema.names:
         raise SchemaError(f"the stream `{name}` is merged already", help="merge all streams in one call")
     if RANK_COLUMN in schema.names:
@@ -212,7 +207,7 @@ def _merged_source(frame: DataFrame, tree: Tree, *, type: str | None, time: str 
     """The source of what `merge` gave: the streams of FROM alone, typed by their names where the query uses these."""
     streams = json.loads(frame.schema[STREAM_COLUMN].metadata.get(STREAMS_METADATA, "[]"))
     known = {name: (columns, typed) for name, columns, typed in streams}
-    wanted = tree.streams or tuple(known)
+    wanted = tuple(dict.fromkeys(tree.streams or known))
     for name in wanted:
         if name not in known:
             near = nearest(name, known)

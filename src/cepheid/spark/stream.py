@@ -357,9 +357,14 @@ def with_watermark(plan: Plan) -> DataFrame:
     column = plan.source.names[name]
     field = plan.source.frame.schema[column]
     if not isinstance(field.dataType, spark_types.TimestampType):
+        casts = (
+            f"F.timestamp_seconds({name!r}) if it counts seconds, F.timestamp_millis or F.timestamp_micros if it counts these"
+            if isinstance(field.dataType, spark_types.IntegralType)
+            else f"F.col({name!r}).cast('timestamp')"
+        )
         raise SchemaError(
             f"a stream's event time is a timestamp, and `{name}` is {field.dataType.simpleString()}",
-            help=f"cast it before: df.withColumn({name!r}, F.timestamp_micros({name!r})), or .cast('timestamp')",
+            help=f"cast it before: df.withColumn({name!r}, ..) with {casts}",
         )
     own = (field.metadata or {}).get(WATERMARK)
     if own is not None:

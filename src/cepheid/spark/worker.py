@@ -404,6 +404,8 @@ class Kept:
 
 def different(column: pa.Array) -> Array:
     """For each row but the first whether its value differs from the one before; NULL is a value (bool, n - 1)."""
+    if pa.types.is_null(column.type):  # Arrow compares none
+        return np.zeros(len(column) - 1, np.bool_)
     before, after = column.slice(0, len(column) - 1), column.slice(1)
     unequal = pc.not_equal(before, after)
     if column.null_count:

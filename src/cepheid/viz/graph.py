@@ -1,7 +1,8 @@
 """An automaton as a drawing: SVG with a layout of our own, Mermaid or DOT.
 
 Comes in: an `Automaton`. Goes out: text. States are circles, accepting ones doubled; transitions between the same two states are one edge
-with a line for each; waiting loops (any event, not marked) are drawn lightly and without words.
+with a line for each; waiting loops (any event, not marked) are drawn lightly and without words. What must not follow a match is no
+part of the automaton: a note at the accepting states says it.
 """
 
 from __future__ import annotations
@@ -49,10 +50,17 @@ ENTRY = 30.0
 """Length of the arrow that enters the initial state."""
 
 
-def draw(automaton: Automaton, *, format: str = "svg", title: str | None = None) -> Drawing:  # noqa: A002 - public word
+def draw(
+    automaton: Automaton,
+    *,
+    format: str = "svg",  # noqa: A002 - public word
+    title: str | None = None,
+    absences: str = "",
+) -> Drawing:
     """The drawing of an automaton.
 
-    format: one of `FORMATS`. title: what a screen reader and a pointer say first (default: its size). Raises InputError for another format,
+    format: one of `FORMATS`. title: what a screen reader and a pointer say first (default: its size). absences: what must not follow a match, in
+    words. Raises InputError for another format,
     LimitError for an SVG of more than `MAX_DRAWN_STATES` states or `MAX_DRAWN_LINKS` edges. Equal automata give equal drawings.
     """
     if format not in FORMATS:
@@ -62,7 +70,8 @@ def draw(automaton: Automaton, *, format: str = "svg", title: str | None = None)
             help=([f"did you mean {near!r}?"] if near else []) + [f"the formats are {', '.join(map(repr, FORMATS))}"],
         )
     name = title or f"Automaton: {_count(automaton.states, 'state')}, {_count(len(automaton.transitions), 'transition')}"
-    return Drawing(FORMATS[format](automaton, links(automaton), name))
+    note = f"a match is given once there was {absences}" if absences else ""
+    return Drawing(FORMATS[format](automaton, links(automaton), name, note))
 
 
 def _count(number: int, noun: str) -> str:
@@ -72,13 +81,17 @@ def _count(number: int, noun: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- Mermaid and DOT
 
 
-def _dot(automaton: Automaton, drawn: Sequence[Link], name: str) -> str:
+def _dot(automaton: Automaton, drawn: Sequence[Link], name: str, note: str) -> str:
     lines = ["digraph cepheid {", "  rankdir=LR", f"  tooltip={_dot_text(name)}", "  node [shape=circle]", "  start [shape=point]"]
     lines += [f"  {state} [shape=doublecircle]" for state in sorted(automaton.finals)]
     lines.append(f"  start -> {automaton.initial}")
     for link in drawn:
         looks = 'style=dashed color=gray label=""' if link.waits else f"label={_dot_text(chr(10).join(map(str, link.labels)))}"
         lines.append(f"  {link.source} -> {link.target} [{looks}]")
+    if note:
+        wrapped = "\n".join(textwrap.wrap(note, LINE_WIDTH, break_on_hyphens=False))
+        lines.append(f"  note [shape=note label={_dot_text(wrapped)}]")
+        lines += [f"  {state} -> note [style=dotted dir=none]" for state in sorted(automaton.finals)]
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -87,7 +100,7 @@ def _dot_text(text: str) -> str:
     return f'"{svg.printable(escaped)}"'
 
 
-def _mermaid(automaton: Automaton, drawn: Sequence[Link], name: str) -> str:
+def _mermaid(automaton: Automaton, drawn: Sequence[Link], name: str, note: str) -> str:
     lines = ["flowchart LR", f"  accTitle: {svg.printable(name)}"]
     for state in range(automaton.states):
         opening, closing = ("(((", ")))") if state in automaton.finals else ("((", "))")
@@ -99,6 +112,9 @@ def _mermaid(automaton: Automaton, drawn: Sequence[Link], name: str) -> str:
         else:
             text = "<br/>".join(_mermaid_text(str(label)) for label in link.labels)
             lines.append(f'  s{link.source} -- "{text}" --> s{link.target}')
+    if note:
+        lines.append(f'  note["{_mermaid_text(note)}"]')
+        lines += [f"  s{state} -.- note" for state in sorted(automaton.finals)]
     return "\n".join(lines) + "\n"
 
 
@@ -221,7 +237,7 @@ def _state_size(state: int, drawn: Sequence[Link], lines: Sequence[Sequence[Line
     return layout.Size(width, above, below)
 
 
-def _svg(automaton: Automaton, drawn: Sequence[Link], name: str) -> Drawing:
+def _svg(automaton: Automaton, drawn: Sequence[Link], name: str, note: str) -> Drawing:
     laid = scene(automaton, drawn)
     body = _edges(laid)
     for index, link in enumerate(drawn):
@@ -229,12 +245,21 @@ def _svg(automaton: Automaton, drawn: Sequence[Link], name: str) -> Drawing:
             body.append(_loop(laid, index))
     body += [_state(laid, state) for state in range(automaton.states)]
     shifted = svg.element("g", "\n".join(["", *body, ""]), transform=f"translate({svg.number(MARGIN + ENTRY)} {svg.number(MARGIN)})")
-    legend = _legend(drawn)
-    width = max(laid.placed.width + ENTRY, svg.text_width(legend, FONT_SIZE - 2)) + 2 * MARGIN
-    height = laid.placed.height + 2 * MARGIN + LEADING
-    said = svg.words(MARGIN, height - MARGIN + 2, legend, size=FONT_SIZE - 2, anchor="start", opacity=0.8)
+    notes = [*textwrap.wrap(note and f"accepting: {note}", 2 * LINE_WIDTH, break_on_hyphens=False), _legend(drawn)]
+    width = max(laid.placed.width + ENTRY, *(svg.text_width(line, FONT_SIZE - 2) for line in notes)) + 2 * MARGIN
+    height = laid.placed.height + 2 * MARGIN + LEADING * len(notes)
+    said = [
+        svg.words(MARGIN, height - MARGIN + 2 - LEADING * above, line, size=FONT_SIZE - 2, anchor="start", opacity=0.8)
+        for above, line in enumerate(reversed(notes))
+    ]
     description = f"starts in {automaton.initial}, accepts in {', '.join(map(str, sorted(automaton.finals))) or 'no state'}. "
-    return svg.document(width, height, name=name, description=description + ". ".join(link.text for link in drawn), body=[shifted, said])
+    return svg.document(
+        width,
+        height,
+        name=name,
+        description=description + ". ".join([*(link.text for link in drawn), *([note] if note else [])]),
+        body=[shifted, *said],
+    )
 
 
 def _legend(drawn: Sequence[Link]) -> str:
@@ -375,5 +400,5 @@ def _port(laid: Scene, state: int, offset: float, *, side: float) -> Point:
     return x + side * math.sqrt(RADIUS**2 - offset**2), y + offset
 
 
-FORMATS: dict[str, Callable[[Automaton, Sequence[Link], str], str]] = {"svg": _svg, "mermaid": _mermaid, "dot": _dot}
-"""The formats of `draw`, each with its function of (automaton, links, name)."""
+FORMATS: dict[str, Callable[[Automaton, Sequence[Link], str, str], str]] = {"svg": _svg, "mermaid": _mermaid, "dot": _dot}
+"""The formats of `draw`, each with its function of (automaton, links, name, note)."""
