@@ -210,6 +210,17 @@ def test_null_times_are_an_error_or_dropped(spark):
     assert recognize.counts()["null_times"] == 1
 
 
+@pytest.mark.parametrize("columns", [["card"], []])
+def test_dropped_events_are_counted_where_none_is_left(spark, columns):
+    """Spark loses what it observed where it finds nothing to shuffle."""
+    frame = spark.range(100).selectExpr("if(id % 2 = 0, 'A', 'B') type", "id ts", "if(id < 0, 'x', NULL) card")
+    recognize = cepheid.query("SELECT * WHERE A ; B PARTITION BY card WITHIN 9").on(columns=columns or None)
+    assert frame.transform(recognize).collect() == []
+    assert recognize.counts() == {"null_keys": 100}
+    assert frame.where("id < 0").transform(recognize).collect() == []
+    assert recognize.counts() == {"null_keys": 0}
+
+
 SIMPLE = pa.table({"ts": [1, 2], "type": ["A", "B"], "K": [1, 1], "many": [[1], [2]], "$index": [0, 0]})
 
 BAD = {

@@ -294,10 +294,14 @@ class Plan:
         """
         nulls = self._null_columns()
         if nulls and observed is not None:
-            frame = frame.observe(observed, *(F.count(F.when(null, 1)).alias(name) for name, null in nulls.items()))
+            frame = frame.observe(observed, *self.null_counts())
         if self.compiled.derived:
             nulls["derived"] = self._null_key()
         return frame.where(above_watermark(frame, ~functools.reduce(operator.or_, nulls.values()), self.time)) if nulls else frame
+
+    def null_counts(self) -> list[Column]:
+        """How many events are dropped, by reason, as aggregates of the events."""
+        return [F.count(F.when(null, 1)).alias(name) for name, null in self._null_columns().items()]
 
     @property
     def until(self) -> int | None:

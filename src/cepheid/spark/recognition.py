@@ -130,6 +130,7 @@ class Recognition:
         self.names = names
         self.options = options
         self._observation: Observation | None = None
+        self._recognized: Several | None = None
 
     def __call__(self, frame: DataFrame) -> DataFrame:
         """The matches in a DataFrame of events, lazily."""
@@ -141,7 +142,8 @@ class Recognition:
             )
         if self.options.since is not None:
             raise InputError("since= says where a stream goes on, and this DataFrame is none", help="until= says where a DataFrame ends")
-        matches, self._observation = Several.of(self.queries, self.names, self.options, frame).run()
+        self._recognized = Several.of(self.queries, self.names, self.options, frame)
+        matches, self._observation = self._recognized.run()
         return matches
 
     def _stream(self, frame: DataFrame) -> StreamPlan:
@@ -158,9 +160,18 @@ class Recognition:
     def counts(self) -> dict[str, int]:
         """After an action on the last result: how many events were dropped for a NULL key (`null_keys`) or a NULL time (`null_times`).
 
-        Of events that could be left out because they can change nothing, none is counted. Waits for the first action to end.
+        Of events that could be left out because they can change nothing, none is counted. Waits for the first action to end; where Spark has lost
+        what it counted then (it leaves out the rest of a plan when it finds that nothing is left), a job counts again.
         """
-        return {} if self._observation is None else dict(self._observation.get)
+        if self._observation is None or self._recognized is None:
+            return {}
+        try:
+            found = dict(self._observation.get)
+        except Exception as error:
+            if type(error).__name__ != "Py4JJavaError":  # py4j itself is not there beside a client of Spark Connect
+                raise
+            found = {}
+        return found or self._recognized.null_counts()
 
     def __repr__(self) -> str:
         queries = repr(self.queries[0]) if self.names is None else repr(dict(zip(self.names, self.queries, strict=True)))

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.errors import InputError, NotSupportedError, SchemaError, quoted
-from cepheid.spark.batch import Plan, letter_columns, prepare
+from cepheid.spark.batch import Plan, kept, letter_columns, prepare
 from cepheid.spark.columns import arrow_type, column_named
 from cepheid.spark.decided import FOREVER, UNDECIDED, UNTIL, recognize_decided
 from cepheid.spark.packing import BUCKET
@@ -132,6 +132,11 @@ class Several:
         output = self.output()
         work = functools.partial(recognize_several, packed, self.letters, self.names or (), arrow_bytes(output))
         return lead.distributed(prepared).mapInArrow(work, output), observation
+
+    def null_counts(self) -> dict[str, int]:
+        """How many events of a batch are dropped, by reason: a job of its own, which reads the events."""
+        row = kept(self.plans).agg(*self.first.null_counts()).first()
+        return {} if row is None else row.asDict()
 
     def _decided(self, prepared: DataFrame) -> DataFrame:
         """The matches that are decided by `until`, of queries with absences among them: time passes for all keys of a task at once."""
