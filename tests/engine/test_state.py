@@ -43,16 +43,33 @@ def snapshot():
     return run.dump()
 
 
-def test_round_trip():
-    data = state.pack(SECTIONS, fingerprint=PRINT)
+@pytest.mark.parametrize("compress", [False, True])
+def test_round_trip(compress):
+    data = state.pack(SECTIONS, fingerprint=PRINT, compress=compress)
     assert state.unpack(data, fingerprint=PRINT) == SECTIONS
     assert state.unpack(memoryview(data), fingerprint=PRINT) == SECTIONS
     assert state.unpack(state.pack({}, fingerprint=b""), fingerprint=b"") == {}
     assert list(state.unpack(data, fingerprint=PRINT)) == list(SECTIONS)
 
 
-def test_every_cut_and_every_flipped_bit_is_found():
-    data = state.pack(SECTIONS, fingerprint=PRINT)
+def test_compressed_sections_are_smaller():
+    sections = {"numbers": np.arange(10_000, dtype="<i8").tobytes()}
+    plain, compressed = (state.pack(sections, fingerprint=PRINT, compress=compress) for compress in (False, True))
+    assert len(compressed) < len(plain) / 3
+    assert state.unpack(compressed, fingerprint=PRINT) == sections
+
+
+@pytest.mark.parametrize("place", [48, 56, 64])  # the length, and the content
+@pytest.mark.parametrize("wrong", [b"\x00", b"\xff" * 8])
+def test_compressed_nonsense_is_named(place, wrong):
+    data = state.pack(SECTIONS, fingerprint=PRINT, compress=True)
+    with pytest.raises(SnapshotError, match="the snapshot is damaged"):
+        state.unpack(resealed(data, place, wrong), fingerprint=PRINT)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_every_cut_and_every_flipped_bit_is_found(compress):
+    data = state.pack(SECTIONS, fingerprint=PRINT, compress=compress)
     for length in range(len(data)):
         with pytest.raises(SnapshotError):
             state.unpack(data[:length], fingerprint=PRINT)
@@ -75,8 +92,8 @@ def resealed(data, place, replacement):
         (b"PAR1 and more", "these bytes are no snapshot of Cepheid"),
         (b"CEPHEID\0", "the snapshot is damaged: it is cut off"),
         (
-            resealed(state.pack(SECTIONS, fingerprint=PRINT), 8, b"\x02\x00"),
-            "the snapshot has format version 2, and this version of Cepheid reads version 1",
+            resealed(state.pack(SECTIONS, fingerprint=PRINT), 8, b"\x03\x00"),
+            "the snapshot has format version 3, and this version of Cepheid reads up to version 2",
         ),
         (
             state.pack(SECTIONS, fingerprint=b"q" * 32),

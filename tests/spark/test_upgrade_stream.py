@@ -37,10 +37,10 @@ def test_what_else_is_refused(spark, tmp_path):
     for change in changes:
         with pytest.raises(SnapshotError, match="another query, or over another schema"):
             bucket_of(case | change, spark, tmp_path, state=data)
-    magic, version, *numbers = state._HEADER.unpack_from(data)
-    newer = state._HEADER.pack(magic, version + 1, *numbers) + data[state._HEADER.size : -4]
+    magic, _, *numbers = state._HEADER.unpack_from(data)
+    newer = state._HEADER.pack(magic, state.VERSION + 1, *numbers) + data[state._HEADER.size : -4]
     bucket, _ = bucket_of(case, spark, tmp_path)
-    with pytest.raises(SnapshotError, match=f"format version {version + 1}"):
+    with pytest.raises(SnapshotError, match=f"format version {state.VERSION + 1}"):
         bucket.load(newer + struct.pack("<I", zlib.crc32(newer)))
 
 

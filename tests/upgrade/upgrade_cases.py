@@ -46,6 +46,7 @@ BUCKETS = {
     "bucket_absence": ["absence"],
     "bucket_measures": ["measures"],
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
+    "bucket_compressed": ["match_graph", "next", "count", "absence"],  # the second format of the container
 }
 """Streams over Spark; one query without a name is a plan of its own."""
 

@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 MAGIC = b"CEPHEID\0"
-VERSION = 1
-"""Format of the container and of the sections of an evaluation; older versions are loaded as long as tests/upgrade has bytes of them."""
+VERSION = 2
+"""Newest format of the container: 1 has its sections as they are, 2 compressed. Each is loaded as long as tests/upgrade has bytes of it."""
 
 _HEADER = struct.Struct("<8sHHI")  # magic, version, length of the fingerprint, number of sections
 _SECTION = struct.Struct("<HQ")  # length of the name, length of the content
+_LENGTH = struct.Struct("<Q")  # of all sections before they are compressed
+
+CODEC = "zstd"
+"""How sections are compressed: by Arrow, whose packages have it."""
 
 _COUNTERS = ("triggers", "matches", "skipped", "unions")
 _SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cells")
@@ -40,14 +44,24 @@ _SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "ce
 # ---------------------------------------------------------------------------------------------------- container
 
 
-def pack(sections: Mapping[str, bytes], *, fingerprint: bytes) -> bytes:
-    """One byte string of named sections, in the order given, that only `unpack` with the same fingerprint accepts."""
-    parts = [_HEADER.pack(MAGIC, VERSION, len(fingerprint), len(sections)), fingerprint]
+def pack(sections: Mapping[str, bytes], *, fingerprint: bytes, compress: bool = False) -> bytes:
+    """One byte string of named sections, in the order given, that only `unpack` with the same fingerprint accepts.
+
+    compress: for state that travels often: a fourth of the bytes, for 2 ms per MB.
+    """
+    parts = []
     for name, content in sections.items():
         encoded = name.encode()
         parts += [_SECTION.pack(len(encoded), len(content)), encoded, content]
-    body = b"".join(parts)
-    return body + struct.pack("<I", zlib.crc32(body))
+    if compress:
+        content = b"".join(parts)
+        parts = [_LENGTH.pack(len(content)), pa.Codec(CODEC, compression_level=1).compress(content, asbytes=True)]
+    head = _HEADER.pack(MAGIC, 2 if compress else 1, len(fingerprint), len(sections))
+    parts = [head, fingerprint, *parts]
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return b"".join([*parts, struct.pack("<I", checksum)])
 
 
 def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None = None) -> dict[str, bytes]:
@@ -64,12 +78,12 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None 
     if len(data) < _HEADER.size + 4:
         raise _damaged("it is cut off")
     _, version, fingerprint_length, count = _HEADER.unpack_from(data)
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         raise SnapshotError(
-            f"the snapshot has format version {version}, and this version of Cepheid reads version {VERSION}",
+            f"the snapshot has format version {version}, and this version of Cepheid reads up to version {VERSION}",
             help="restore it with the version that wrote it, or start again without it",
         )
-    if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+    if zlib.crc32(memoryview(data)[:-4]) != struct.unpack("<I", data[-4:])[0]:
         raise _damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
     if data[_HEADER.size : at] not in (fingerprint, older):
@@ -80,11 +94,20 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None 
                 "or start again without it",
             ),
         )
-    return _sections(data[:-4], at, count)
+    return _sections(data[at:-4] if version == 1 else _decompressed(data[at:-4]), count)
 
 
-def _sections(body: bytes, at: int, count: int) -> dict[str, bytes]:
-    sections = {}
+def _decompressed(data: bytes) -> bytes:
+    try:
+        (size,) = _LENGTH.unpack_from(data)
+        content: bytes = pa.Codec(CODEC).decompress(data[_LENGTH.size :], size, asbytes=True)
+    except (struct.error, ValueError, OverflowError, MemoryError, OSError, pa.ArrowException) as error:
+        raise _damaged(str(error)) from None
+    return content
+
+
+def _sections(body: bytes, count: int) -> dict[str, bytes]:
+    sections, at = {}, 0
     for _ in range(count):
         if at + _SECTION.size > len(body):
             raise _damaged("a section is missing")

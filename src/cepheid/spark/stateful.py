@@ -310,7 +310,7 @@ class Bucket:
             "seen": seen.astype("<i8").tobytes(),
             "pending": state.table_bytes(self.order.pending),
         }
-        data = state.pack(sections | shared.dump(self.states), fingerprint=self.unit.fingerprint)
+        data = state.pack(sections | shared.dump(self.states), fingerprint=self.unit.fingerprint, compress=True)
         if len(data) > STATE_LIMIT:
             raise LimitError(
                 f"the state of one bucket has {len(data)} bytes, and the limit is {STATE_LIMIT} (STATE_LIMIT)",
