@@ -83,17 +83,16 @@ def test_however_the_events_come(group: str, cases: int, seed: int) -> None:
             assert WAYS[way](case, variant) == expected, f"{way}, {variant}\n{case}"
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_what_is_irrelevant_can_be_left_out(group: str, cases: int, seed: int) -> None:
+def test_what_is_irrelevant_can_be_left_out(cases: int, seed: int) -> None:
     """As Spark does before its shuffle: the same matches are given, also those that ANY and LIMIT choose."""
     less = 0
-    for case in drawn(group, cases, seed):
+    for case in itertools.chain.from_iterable(drawn(group, cases, seed) for group in GROUPS):
         if case.query.compiled(case.query.schema(case.events.schema)).droppable:
             events = numbered(case.events)
             rest = relevant(case.query, events)
             assert shown(case.query.run(rest)) == shown(case.query.run(events)), str(case)
             less += rest.num_rows < events.num_rows
-    assert less >= cases // 40
+    assert less >= cases // 10, less
 
 
 @pytest.mark.parametrize("pattern", ["B{1,3}", "B+ OR (B+ ; B+)", "(B ; B+) OR B+", "(B+){1,2}", "(B+ OR A){1,2}", "(A ; B)+ OR (B ; A+)"])
