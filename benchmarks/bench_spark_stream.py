@@ -4,9 +4,10 @@
 
 Events of five types, of which A, B and C are a fifth together, in Parquet files, one per micro-batch of N rows. The empty engine gets the same blobs,
 reads them, and keeps and gives nothing. Figures are medians over micro-batches, without the first ones, from Spark's own progress; engine and floor
-run one after the other in one session.
+run in turns in one session.
 
-throughput   events per second without a key, at 1, 1,000 and 100,000 keys, and their ratio to the empty engine (bar 0.7)
+throughput   events per second without a key, at 1, 1,000 and 100,000 keys, and their ratio to the empty engine (bar 0.7); of the micro-batches
+             whose window is full, where the state has its whole size
 overhead     milliseconds per micro-batch of 1,000 rows, over a pipeline without state (bar 500)
 queries      100 queries over one stream, beside one query
 steady       state and memory over M minutes of micro-batches (default 0: not measured)
@@ -15,6 +16,7 @@ steady       state and memory over M minutes of micro-batches (default 0: not me
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import statistics
@@ -52,8 +54,8 @@ WARMING = 3
 """First micro-batches, which do not count."""
 
 DDL = "ts timestamp, type string, k long, v double"
-KEYS = {0: "50 milliseconds", 1: "50 milliseconds", 1_000: "50 seconds", 100_000: "20 minutes"}
-"""Windows in which a key has about ten events that matter: an event comes each millisecond."""
+KEYS = {0: 0.05, 1: 0.05, 1_000: 50, 100_000: 1_200}
+"""Seconds of windows in which a key has about ten events that matter: an event comes each millisecond."""
 
 
 class Empty(stream.Recognize):
@@ -117,9 +119,9 @@ def progress(
     return [each for each in seen if each["numInputRows"]]
 
 
-def milliseconds(*runs: list[dict[str, Any]]) -> float:
-    """Median duration of a micro-batch of runs."""
-    return statistics.median(each["durationMs"]["triggerExecution"] for seen in runs for each in seen[WARMING:])
+def milliseconds(*runs: list[dict[str, Any]], warming: int = WARMING) -> float:
+    """Median duration of a micro-batch of runs, without so many first ones of each."""
+    return statistics.median(each["durationMs"]["triggerExecution"] for seen in runs for each in seen[warming:])
 
 
 def query_of(window: str, *, keyed: bool = True) -> cepheid.Query:
@@ -140,20 +142,24 @@ def emptied(made: Callable[[], DataFrame]) -> DataFrame:
 def throughput(spark: SparkSession, folder: Path, rows: int, batches: int) -> list[dict[str, Any]]:
     """Engine and floor in turns, for each number of keys; without a key the automaton runs in one task."""
     figures = []
-    for keys, window in KEYS.items():
-        files = folder / f"keys-{keys}"
+    for keys, seconds in KEYS.items():
+        files, window = folder / f"keys-{keys}", f"{round(seconds * 1000)} milliseconds"
+        warming = WARMING + math.ceil(seconds * 1000 / rows)
+        if batches <= warming:
+            raise SystemExit(f"The window of {keys} keys is full after {warming} micro-batches of {rows} rows: --batches {2 * warming}.")
         write_events(files, rows=rows, batches=batches, keys=keys)
         recognize = query_of(window, keyed=keys > 0).on(lateness="1 second")
         empty, seen = [], []
         for _ in range(TURNS):
             empty.append(progress(spark, files, lambda frame, r=recognize: emptied(lambda: frame.transform(r))))
             seen.append(progress(spark, files, lambda frame, r=recognize: frame.transform(r)))
-        floor, ours = milliseconds(*empty), milliseconds(*seen)
+        floor, ours = milliseconds(*empty, warming=warming), milliseconds(*seen, warming=warming)
         counts = [each["observedMetrics"]["cepheid"] for each in seen[-1]]
         figures.append(
             {
                 "keys": keys,
                 "window": window,
+                "micro_batches": (batches - warming) * TURNS,
                 "floor_ms": floor,
                 "ms": ours,
                 "events_per_second": round(rows / ours * 1000),
@@ -240,7 +246,7 @@ def main() -> None:
     """Measures, and keeps the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--batches", type=int, default=15)
+    parser.add_argument("--batches", type=int, default=30)
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--only", choices=["throughput", "overhead", "queries", "steady"])
     options = parser.parse_args()
