@@ -278,5 +278,5 @@ def test_the_bytes_are_a_function_of_the_events():
             matches_of(run, letters[a:b], times[a:b], slots=np.array([4]))
         sections = run.dump()
         del sections["counters"]
-        dumps.add(tuple(sections.items()))
+        dumps.add(tuple((name, bytes(content)) for name, content in sections.items()))
     assert len(dumps) == 1

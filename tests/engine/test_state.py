@@ -7,6 +7,7 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cepheid.engine import state
@@ -40,7 +41,12 @@ def snapshot():
     run = Evaluation(Pairs(), window=5)
     letters = np.array([1, 1, 2, 0, 1, 3, 1, 1], np.uint32)
     run.feed(letters, np.arange(8), cuts=np.array([0, 5]), slots=np.array([3, 0]))
-    return run.dump()
+    return dumped(run)
+
+
+def dumped(run):
+    """What a run dumps, its numbers as bytes too."""
+    return {name: bytes(content) for name, content in run.dump().items()}
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -57,6 +63,58 @@ def test_compressed_sections_are_smaller():
     plain, compressed = (state.pack(sections, fingerprint=PRINT, compress=compress) for compress in (False, True))
     assert len(compressed) < len(plain) / 3
     assert state.unpack(compressed, fingerprint=PRINT) == sections
+
+
+INT64 = np.iinfo(np.int64)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.zeros(0, "<i8"),
+        np.zeros((4, 0), "<i4"),
+        np.array([7], "<u2"),
+        np.array([0, 65535, 9], "<u2"),
+        np.array([INT64.min, INT64.max, 0, -1], "<i8"),
+        np.array([[INT64.max] * 3, [INT64.min, -1, 5], [1, 256, 1 + (1 << 32)]], "<i8"),
+        np.array([[-(2**31), 2**31 - 1], [-3, 252], [-3, 253]], "<i4"),
+    ],
+)
+def test_numbers_come_back(numbers, compress):
+    sections = {"before": b"x", "numbers": numbers, "after": b"y"}
+    found = state.unpack(state.pack(sections, fingerprint=PRINT, compress=compress), fingerprint=PRINT)
+    assert np.frombuffer(found["numbers"], numbers.dtype).tolist() == numbers.ravel().tolist()
+    assert (found["before"], found["after"]) == (b"x", b"y")
+
+
+def test_numbers_are_kept_narrow():
+    numbers = np.random.default_rng(1).integers(10**15, 10**15 + 256, 10_000)
+    data = state.pack({"numbers": numbers}, fingerprint=PRINT, compress=True)
+    assert len(data) < 10_200
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "message"),
+    [
+        (b"<i4", struct.pack("<QqB", 3, 5, 1) + b"abc", None),
+        (b"<f8", struct.pack("<QqB", 3, 5, 1) + b"abc", "a section is neither bytes nor numbers"),
+        (b"<i4", struct.pack("<QqB", 3, 5, 1) + b"ab", "the numbers of a section are cut off"),
+        (b"<i4", struct.pack("<QqB", 3, 5, 3) + b"abcabcabc", "the numbers of a section are cut off"),
+        (b"<i4", struct.pack("<QqB", 1 << 63, 5, 1) + b"abc", "the numbers of a section are cut off"),
+        (b"<i4", b"abc", "the numbers of a section are cut off"),
+    ],
+)
+def test_nonsense_in_numbers_is_named(kind, content, message):
+    sections = struct.pack("<HQ", 1, len(content)) + kind + b"n" + content
+    frame = struct.pack("<Q", len(sections)) + pa.Codec(state.CODEC).compress(sections, asbytes=True)
+    body = struct.pack("<8sHHI", state.MAGIC, 3, len(PRINT), 1) + PRINT + frame
+    data = body + struct.pack("<I", zlib.crc32(body))
+    if message is None:
+        assert state.unpack(data, fingerprint=PRINT)["n"].tolist() == [5 + letter for letter in b"abc"]
+        return
+    with pytest.raises(SnapshotError, match=message):
+        state.unpack(data, fingerprint=PRINT)
 
 
 @pytest.mark.parametrize("place", [48, 56, 64])  # the length, and the content
@@ -92,8 +150,8 @@ def resealed(data, place, replacement):
         (b"PAR1 and more", "these bytes are no snapshot of Cepheid"),
         (b"CEPHEID\0", "the snapshot is damaged: it is cut off"),
         (
-            resealed(state.pack(SECTIONS, fingerprint=PRINT), 8, b"\x03\x00"),
-            "the snapshot has format version 3, and this version of Cepheid reads up to version 2",
+            resealed(state.pack(SECTIONS, fingerprint=PRINT), 8, b"\x04\x00"),
+            "the snapshot has format version 4, and this version of Cepheid reads up to version 3",
         ),
         (
             state.pack(SECTIONS, fingerprint=b"q" * 32),
@@ -131,20 +189,20 @@ def test_a_dump_leaves_the_evaluation_as_it_was():
     assert snapshot() == snapshot()
     run = Evaluation(Pairs(), window=5)
     run.feed(np.array([1, 1, 1], np.uint32), np.arange(3))
-    assert run.dump() == run.dump()
+    assert dumped(run) == dumped(run)
     again = Evaluation(Pairs(), window=5)
     again.load(run.dump())
-    assert again.dump() == run.dump()
+    assert dumped(again) == dumped(run)
 
 
 def test_expired_state_is_not_in_the_bytes():
     run = Evaluation(Pairs(), window=5)
     run.feed(np.full(1000, 1, np.uint32), np.arange(1000), continued=True)
-    open_state = run.dump()
+    open_state = dumped(run)
     assert len(open_state["starts_time"]) == 8 * 6
     assert len(open_state["cells"]) == 16 * 6
     run.feed(np.zeros(1, np.uint32), np.array([5000]), continued=True)
-    closed = run.dump()
+    closed = dumped(run)
     assert not closed["cells"]
     assert not closed["starts_time"]
     assert not closed["list_macro"]

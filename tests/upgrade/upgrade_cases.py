@@ -28,6 +28,7 @@ SCHEMA = {"type": "string", "ts": "timestamp[us, tz=UTC]", "k": "int64", "v": "i
 KEYED = "PARTITION BY k WITHIN 9 seconds"
 QUERIES = {
     "match_graph": f"SELECT * WHERE A AS x ; (B OR C) AS y ; B+ AS z FILTER x[s = 'p' OR v IN (1, 46, 47, 48)] AND y[v < 85] {KEYED}",
+    "columns": f"SELECT * WHERE A AS x ; (B OR C)+ AS y ; D AS z {KEYED}",  # the partitions of a match graph column by column
     "measures": f"SELECT count(x) AS n, sum(x.v) AS total, last(y.s) AS s WHERE A+ AS x ; B AS y {KEYED}",
     "consume": "SELECT * WHERE A AS x ; B AS y WITHIN 9 events CONSUME BY ANY",
     "limit": f"SELECT x, z WHERE A AS x ; B AS y ; C AS z {KEYED} LIMIT 2",
@@ -47,6 +48,8 @@ BUCKETS = {
     "bucket_measures": ["measures"],
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
     "bucket_compressed": ["match_graph", "next", "count", "absence"],  # the second format of the container
+    "bucket_narrow": ["match_graph", "next", "count", "absence"],  # the third
+    "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""
 

@@ -191,11 +191,11 @@ class Evaluation(KernelRun):
         stale: Array = records[:, self.column["epoch"]] != self._get("epoch")
         return stale
 
-    def dump(self) -> dict[str, bytes]:
+    def dump(self) -> dict[str, Any]:
         """The live state of all partitions as named sections, see `state.dump`."""
         return state.dump(self)
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
+    def load(self, sections: Mapping[str, Any]) -> None:
         """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
         state.load(self, sections)
 

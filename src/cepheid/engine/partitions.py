@@ -89,7 +89,7 @@ class Partitions:
         self._nulls = null_keys
         self._slots: dict[tuple[Any, ...], int] = {}
         self._known = decoded(pa.schema([schema.field(name) for name in keys]).empty_table())
-        self._row_of: Array = np.zeros(0, np.int64)  # row of each slot in `_known`
+        self._row_of: Array = np.zeros(0, np.int64)  # row of each slot in `_known`; -1: it is free
         self._free: list[int] = []
 
     def __len__(self) -> int:
@@ -127,16 +127,16 @@ class Partitions:
         for row, slot in zip(_exact_rows(self.table(slots)), slots.tolist(), strict=True):
             del self._slots[row]
             self._free.append(slot)
-        self.seen[slots] = 0
+        self.seen[slots], self._row_of[slots] = 0, -1
         if len(self._known) > 2 * len(self._slots) + DEAD_KEYS:
-            live = np.fromiter(self._slots.values(), np.int64, len(self._slots))
+            live = self.live
             self._known = self._known.take(pa.array(self._row_of[live])).combine_chunks()
             self._row_of[live] = np.arange(len(live))
 
     @property
     def live(self) -> Array:
         """The slots in use (int64), ascending."""
-        return np.sort(np.fromiter(self._slots.values(), np.int64, len(self._slots))) if self.keys else np.zeros(1, np.int64)
+        return np.flatnonzero(self._row_of >= 0) if self.keys else np.zeros(1, np.int64)
 
     def _slots_of(self, distinct: pa.Table) -> Array:
         """The slots (int32) of distinct keys, one per row; new keys get new slots."""
@@ -148,7 +148,7 @@ class Partitions:
         if len(fresh):
             reused = [self._free.pop() for _ in range(min(len(fresh), len(self._free)))]
             slots[fresh] = [*reused, *range(self.slots, self.slots + len(fresh) - len(reused))]
-            known.update((rows[place], int(slots[place])) for place in fresh.tolist())
+            known.update(zip(map(rows.__getitem__, fresh.tolist()), slots[fresh].tolist(), strict=True))
             self._fit(int(slots.max()) + 1)
             self._row_of[slots[fresh]] = len(self._known) + np.arange(len(fresh))
             self._known = pa.concat_tables([self._known, distinct.take(pa.array(fresh))])
@@ -157,7 +157,7 @@ class Partitions:
         return slots
 
     def _fit(self, count: int) -> None:
-        self._row_of = np.append(self._row_of, np.zeros(max(0, count - len(self._row_of)), np.int64))
+        self._row_of = np.append(self._row_of, np.full(max(0, count - len(self._row_of)), -1, np.int64))
         if count > len(self.seen):
             self.seen = np.concatenate([self.seen, np.zeros(max(count, 2 * len(self.seen)) - len(self.seen), np.int64)])
 
@@ -183,7 +183,7 @@ class Partitions:
             self._fit(count)
             self._row_of[slots] = np.arange(len(slots))
             self._slots = dict(zip(_exact_rows(table), slots.tolist(), strict=True))
-            self._free = np.setdiff1d(np.arange(count), slots).tolist()
+            self._free = np.flatnonzero(self._row_of < 0).tolist()
 
     @property
     def nbytes(self) -> int:
@@ -197,7 +197,14 @@ def _exact_rows(keys: pa.Table) -> list[tuple[Any, ...]]:
         column.cast(pa.int64() if column.type.bit_width == 64 else pa.int32()) if pa.types.is_temporal(column.type) else column
         for column in keys.columns
     ]
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return list(zip(*map(_values, columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    # PERF: Arrow makes a scalar for each of its values, numpy does not.
+    integers = pa.types.is_integer(column.type) and not column.null_count
+    values: list[Any] = column.to_numpy().tolist() if integers else column.to_pylist()
+    return values
 
 
 def events_before(slots: Array, lengths: Array) -> Array:

@@ -195,14 +195,14 @@ class QueryState:
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
-    def dump(self) -> tuple[dict[str, bytes], pa.Table]:
-        """The live state: sections of bytes, and the marked events."""
+    def dump(self) -> tuple[dict[str, Any], pa.Table]:
+        """The live state: sections, and the marked events."""
         payload = self.payload
         places = np.stack([payload.slots.astype("<i8"), payload.positions, payload.places, payload.times])
         absences = {} if self.absences is None else self.absences.dump()
-        return {**self.evaluation.dump(), **absences, "payload_places": places.astype("<i8").tobytes()}, payload.events
+        return {**self.evaluation.dump(), **absences, "payload_places": places.astype("<i8")}, payload.events
 
-    def load(self, sections: Mapping[str, bytes], events: pa.Table) -> None:
+    def load(self, sections: Mapping[str, Any], events: pa.Table) -> None:
         """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit."""
         slots, *numbers = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
         schema = self.payload.events.schema

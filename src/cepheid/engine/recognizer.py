@@ -248,7 +248,7 @@ class Recognizer:
         sections = {
             **evaluation,
             "recognizer": json.dumps(numbers).encode(),
-            "seen": seen.astype("<i8").tobytes(),
+            "seen": seen.astype("<i8"),
             "keys": state.table_bytes(keys),
             "payload": state.table_bytes(payload),
         }
@@ -269,7 +269,7 @@ class Recognizer:
         self.__dict__ |= fresh.__dict__
         return self
 
-    def _load(self, sections: dict[str, bytes]) -> None:
+    def _load(self, sections: dict[str, Any]) -> None:
         """Take over the sections of a snapshot; raises whatever nonsense in them raises."""
         numbers = json.loads(sections["recognizer"])
         self._latest, self._events, null_keys = (int(numbers[name]) for name in ("latest", "events", "null_keys"))

@@ -123,10 +123,10 @@ class Running(Protocol):
     def memory_usage(self) -> int:
         """Bytes of the run state."""
 
-    def dump(self) -> dict[str, bytes]:
-        """The live state as named sections."""
+    def dump(self) -> Mapping[str, Any]:
+        """The live state as named sections: bytes, or arrays of integers."""
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
+    def load(self, sections: Mapping[str, Any]) -> None:
         """Go on, fresh, from what `dump` gave."""
 
     @property
@@ -173,11 +173,11 @@ class Around:
         """Bytes of the run state."""
         return self.evaluation.memory_usage()
 
-    def dump(self) -> dict[str, bytes]:
-        """The live state as named sections."""
+    def dump(self) -> Mapping[str, Any]:
+        """The live state as named sections: bytes, or arrays of integers."""
         return self.evaluation.dump()
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
+    def load(self, sections: Mapping[str, Any]) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
         self.evaluation.load(sections)
 

@@ -2,7 +2,8 @@
 
 Two levels. `dump` and `load` turn an `Evaluation` into named sections and back: macro states as sets of automaton states (the tables are
 rebuilt lazily), live lists, the FIFO of starts, and the live cells with dense ids, for all partitions. `pack` and `unpack` put any named sections
-into one container with magic, format version, fingerprint and checksum. Nothing is pickled. All numbers are little-endian.
+into one container with magic, format version, fingerprint and checksum. A section is bytes, or an array of integers (n, or rows of n), which a
+compressed container keeps in as few bytes as they need. Nothing is pickled. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -27,36 +28,44 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 MAGIC = b"CEPHEID\0"
-VERSION = 2
-"""Newest format of the container: 1 has its sections as they are, 2 compressed. Each is loaded as long as tests/upgrade has bytes of it."""
+VERSION = 3
+"""Newest format of the container: 1 has its sections as they are, 2 compressed, 3 compressed with narrow numbers. Each is loaded as long as
+tests/upgrade has bytes of it."""
 
 _HEADER = struct.Struct("<8sHHI")  # magic, version, length of the fingerprint, number of sections
 _SECTION = struct.Struct("<HQ")  # length of the name, length of the content
+_ROW = struct.Struct("<QqB")  # how many numbers, the least of them, bytes of each
 _LENGTH = struct.Struct("<Q")  # of all sections before they are compressed
 
 CODEC = "zstd"
 """How sections are compressed: by Arrow, whose packages have it."""
 
+_BYTES, *_NUMBERS = bytes(3), b"<i8", b"<i4", b"<u2"
+"""What a section holds, in containers with narrow numbers: after the lengths."""
+
 _COUNTERS = ("triggers", "matches", "skipped", "unions")
+_SLOTS = "slots"
+"""The section that has `_SLOT_COLUMNS` as one row per partition, in states that compress no numbers."""
 _SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cells")
 
 
 # ---------------------------------------------------------------------------------------------------- container
 
 
-def pack(sections: Mapping[str, bytes], *, fingerprint: bytes, compress: bool = False) -> bytes:
+def pack(sections: Mapping[str, bytes | Array], *, fingerprint: bytes, compress: bool = False) -> bytes:
     """One byte string of named sections, in the order given, that only `unpack` with the same fingerprint accepts.
 
     compress: for state that travels often: a fourth of the bytes, for 2 ms per MB.
     """
-    parts = []
+    parts: list[bytes] = []
     for name, content in sections.items():
         encoded = name.encode()
-        parts += [_SECTION.pack(len(encoded), len(content)), encoded, content]
+        kind, body = _narrow(content) if compress else (b"", bytes(content))
+        parts += [_SECTION.pack(len(encoded), len(body)), kind, encoded, body]
     if compress:
-        content = b"".join(parts)
-        parts = [_LENGTH.pack(len(content)), pa.Codec(CODEC, compression_level=1).compress(content, asbytes=True)]
-    head = _HEADER.pack(MAGIC, 2 if compress else 1, len(fingerprint), len(sections))
+        joined = b"".join(parts)
+        parts = [_LENGTH.pack(len(joined)), pa.Codec(CODEC, compression_level=1).compress(joined, asbytes=True)]
+    head = _HEADER.pack(MAGIC, VERSION if compress else 1, len(fingerprint), len(sections))
     parts = [head, fingerprint, *parts]
     checksum = 0
     for part in parts:
@@ -64,8 +73,8 @@ def pack(sections: Mapping[str, bytes], *, fingerprint: bytes, compress: bool = 
     return b"".join([*parts, struct.pack("<I", checksum)])
 
 
-def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None = None) -> dict[str, bytes]:
-    """The sections of `pack`; older: the fingerprint that an older version gave the same.
+def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None = None) -> dict[str, Any]:
+    """The sections of `pack`, arrays as such or as their bytes; older: the fingerprint that an older version gave the same.
 
     Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
     """
@@ -94,7 +103,7 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None 
                 "or start again without it",
             ),
         )
-    return _sections(data[at:-4] if version == 1 else _decompressed(data[at:-4]), count)
+    return _sections(data[at:-4] if version == 1 else _decompressed(data[at:-4]), count, narrow=version == VERSION)
 
 
 def _decompressed(data: bytes) -> bytes:
@@ -106,22 +115,59 @@ def _decompressed(data: bytes) -> bytes:
     return content
 
 
-def _sections(body: bytes, count: int) -> dict[str, bytes]:
-    sections, at = {}, 0
+def _sections(body: bytes, count: int, *, narrow: bool) -> dict[str, Any]:
+    sections: dict[str, Any] = {}
+    at, kind = 0, _BYTES
     for _ in range(count):
         if at + _SECTION.size > len(body):
             raise _damaged("a section is missing")
         name_length, length = _SECTION.unpack_from(body, at)
         at += _SECTION.size
+        if narrow:
+            kind = body[at : at + len(_BYTES)]
+            at += len(_BYTES)
         name = body[at : at + name_length].decode(errors="replace")
         at += name_length
-        sections[name] = body[at : at + length]
+        content = body[at : at + length]
         at += length
         if at > len(body):
             raise _damaged("a section is cut off")
+        sections[name] = content if kind == _BYTES else _widened(content, kind)
     if at != len(body):
         raise _damaged("it has bytes after its last section")
     return sections
+
+
+def _narrow(content: bytes | Array) -> tuple[bytes, bytes]:
+    """(type, content) of a section: numbers as what each row of them is above its least one, in as few bytes as the greatest of these needs."""
+    if isinstance(content, bytes):
+        return _BYTES, content
+    kind = content.dtype.str.encode()
+    assert kind in _NUMBERS, kind
+    parts = []
+    for row in np.atleast_2d(content):
+        least, most = (int(row.min()), int(row.max())) if len(row) else (0, 0)
+        width = next(width for width in (1, 2, 4, 8) if most - least < 1 << 8 * width)
+        # Differences that int64 does not hold wrap around, and back when they are read.
+        above = row.astype(np.int64) - np.int64(least)
+        parts += [_ROW.pack(len(row), least, width), above.astype(f"<u{width}").tobytes()]
+    return kind, b"".join(parts)
+
+
+def _widened(content: bytes, kind: bytes) -> Array:
+    """The numbers of a section, row after row, in their type."""
+    if kind not in _NUMBERS:
+        raise _damaged("a section is neither bytes nor numbers")
+    rows, at = [], 0
+    try:
+        while at < len(content):
+            count, least, width = _ROW.unpack_from(content, at)
+            above = np.frombuffer(content, f"<u{width}", count=count, offset=at + _ROW.size)
+            rows.append((above.astype(np.int64) + np.int64(least)).astype(kind.decode()))
+            at += _ROW.size + above.nbytes
+    except (struct.error, ValueError, TypeError, OverflowError):
+        raise _damaged("the numbers of a section are cut off") from None
+    return np.concatenate(rows) if rows else np.zeros(0, kind.decode())
 
 
 def _damaged(how: str) -> SnapshotError:
@@ -154,15 +200,15 @@ def reading() -> Iterator[None]:
 # ---------------------------------------------------------------------------------------------------- evaluation -> sections
 
 
-def dump(evaluation: Evaluation) -> dict[str, bytes]:
+def dump(evaluation: Evaluation) -> dict[str, Any]:
     """The live state of all partitions as named sections; the evaluation is unchanged.
 
-    Linear in the rings of the partitions that have open matches. Sections: counters; slots (int64, one row of `_SLOT_COLUMNS` per partition that
-    has seen an event); starts_position, starts_time; list_macro, list_max, list_length, list_entries; macros; cells (int32, columns); labels.
+    Linear in the rings of the partitions that have open matches. Sections: counters; slot_columns (int64, `_SLOT_COLUMNS` of the partitions that
+    have seen an event); starts_position, starts_time; list_macro, list_max, list_length, list_entries; macros; cells (int32, columns); labels.
     """
     column, record = evaluation.column, evaluation.records
-    record = record[np.flatnonzero((record[:, column["position"]] > 0) | (record[:, column["base"]] > 0))]
-    slots = np.flatnonzero((evaluation.records[:, column["position"]] > 0) | (evaluation.records[:, column["base"]] > 0)) - 1
+    used = np.flatnonzero((record[:, column["position"]] > 0) | (record[:, column["base"]] > 0))
+    record, slots = record[used], used - 1
     consumed = evaluation.consumed(record)
     for name, value in (("lists", 0), ("head", record[:, column["next"]]), ("starts_head", record[:, column["starts_tail"]])):
         record[:, column[name]] = np.where(consumed, value, record[:, column[name]])
@@ -170,7 +216,7 @@ def dump(evaluation: Evaluation) -> dict[str, bytes]:
     lows = _lows(evaluation, record, starts_owner, starts_position)
     cells, labels, cell_owner, dense = _live_cells(evaluation, record, lows)
     lists = _live_lists(evaluation, record, lows, dense)
-    table = np.stack(
+    slot_columns = np.stack(
         [
             slots,
             record[:, column["base"]] + lows,
@@ -179,23 +225,22 @@ def dump(evaluation: Evaluation) -> dict[str, bytes]:
             np.bincount(starts_owner, minlength=len(slots)),
             np.bincount(lists["owner"], minlength=len(slots)),
             np.bincount(cell_owner, minlength=len(slots)),
-        ],
-        axis=1,
+        ]
     )
     macros, numbers = np.unique(lists["macro"], return_inverse=True)
     counters = [evaluation.events, *(getattr(evaluation, name) for name in _COUNTERS)]
     return {
-        "counters": np.array(counters, "<i8").tobytes(),
-        "slots": table.astype("<i8").tobytes(),
-        "starts_position": (starts_position - lows[starts_owner]).astype("<i4").tobytes(),
-        "starts_time": starts_time.astype("<i8").tobytes(),
-        "list_macro": numbers.astype("<i4").tobytes(),
-        "list_max": lists["max"].astype("<i4").tobytes(),
-        "list_length": lists["length"].astype("<i4").tobytes(),
-        "list_entries": lists["entries"].astype("<i4").tobytes(),
+        "counters": np.array(counters, "<i8"),
+        "slot_columns": slot_columns.astype("<i8"),
+        "starts_position": (starts_position - lows[starts_owner]).astype("<i4"),
+        "starts_time": starts_time.astype("<i8"),
+        "list_macro": numbers.astype("<i4"),
+        "list_max": lists["max"].astype("<i4"),
+        "list_length": lists["length"].astype("<i4"),
+        "list_entries": lists["entries"].astype("<i4"),
         "macros": _macro_bytes([evaluation.table.macros[int(q)] for q in macros]),
-        "cells": cells.T.astype("<i4").tobytes(),
-        "labels": labels.astype("<u2").tobytes(),
+        "cells": np.ascontiguousarray(cells.T, "<i4"),
+        "labels": labels.astype("<u2"),
     }
 
 
@@ -228,8 +273,8 @@ def _lows(evaluation: Evaluation, record: Array, starts_owner: Array, starts_pos
             return np.zeros_like(position)
         return np.asarray(np.maximum(0, position - evaluation.count_window + 1))
     lows = position.copy()
-    owners, first = np.unique(starts_owner, return_index=True)
-    lows[owners] = starts_position[first]
+    first = np.flatnonzero(np.diff(starts_owner, prepend=-1))
+    lows[starts_owner[first]] = starts_position[first]
     return lows
 
 
@@ -301,28 +346,31 @@ def _live_lists(evaluation: Evaluation, record: Array, lows: Array, dense: Array
 # ---------------------------------------------------------------------------------------------------- sections -> evaluation
 
 
-def load(run: Evaluation, sections: Mapping[str, bytes]) -> None:
+def load(run: Evaluation, sections: Mapping[str, Any]) -> None:
     """Bring a fresh evaluation, of the same program and bounds, into the state of `dump`.
 
     Raises SnapshotError if the sections do not fit together. Vectorized, linear in the sections.
     """
     try:
-        parts = {name: np.frombuffer(sections[name], kind).copy() for name, kind in _KINDS.items()}
-        slots = parts["slots"].reshape(-1, len(_SLOT_COLUMNS))
-        cells = parts["cells"].reshape(4, -1).T.copy()
+        if _SLOTS in sections:
+            columns = np.frombuffer(sections[_SLOTS], "<i8").reshape(-1, len(_SLOT_COLUMNS)).T
+            sections = {**sections, "slot_columns": np.ascontiguousarray(columns)}
+        parts = {name: np.frombuffer(sections[name], kind) for name, kind in _KINDS.items()}
+        slots = parts["slot_columns"].reshape(len(_SLOT_COLUMNS), -1)
+        cells = parts["cells"].reshape(4, -1).T
         macros = _macros(sections["macros"])
         _check(parts, slots, cells, macros)
     except (KeyError, ValueError, struct.error) as error:
         raise _damaged("its sections do not fit together") from error
     counters = parts["counters"].tolist()
     run.restore_counters(counters[0], dict(zip(_COUNTERS, counters[1:], strict=True)))
-    if len(slots):
+    if slots.size:
         _restore(run, parts, slots, cells, macros)
 
 
 _KINDS = {
     "counters": "<i8",
-    "slots": "<i8",
+    "slot_columns": "<i8",
     "starts_position": "<i4",
     "starts_time": "<i8",
     "list_macro": "<i4",
@@ -343,14 +391,12 @@ def _macros(data: bytes) -> list[int]:
 
 def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
     """ValueError unless every index of the sections stays inside: the compiled kernel does not look."""
-    starts, lists, cell_counts = slots[:, 4], slots[:, 5], slots[:, 6]
-    owner = np.repeat(np.arange(len(slots)), cell_counts)
-    list_owner = np.repeat(np.arange(len(slots)), lists)
-    own_count = cell_counts[owner]
+    slot, _, _, _, starts, lists, cell_counts = slots
+    own_count = np.repeat(cell_counts, cell_counts)
     right = (
         len(parts["counters"]) == 1 + len(_COUNTERS)
-        and len(np.unique(slots[:, 0])) == len(slots)
-        and bool((slots[:, 0] >= -1).all())
+        and bool((slot >= -1).all())
+        and bool((slot[1:] > slot[:-1]).all())
         and len(parts["starts_position"]) == len(parts["starts_time"]) == starts.sum()
         and len(parts["list_macro"]) == len(parts["list_max"]) == len(parts["list_length"]) == lists.sum()
         and bool((parts["list_length"] >= 1).all())
@@ -361,7 +407,7 @@ def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[
         and int(parts["list_macro"].max(initial=-1)) + 1 == len(macros)
     )
     if right:
-        most = cell_counts[np.repeat(list_owner, parts["list_length"])]
+        most = np.repeat(np.repeat(cell_counts, lists), parts["list_length"])
         right = bool(((parts["list_entries"] >= 1) & (parts["list_entries"] <= most)).all())
     if not right:
         raise ValueError("sections of a snapshot")
@@ -376,11 +422,11 @@ def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
 
 def _restore(run: Evaluation, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
     column = run.column
-    rows = slots[:, 0] + 1
-    run.ensure_slots(int(rows.max()))
-    starts, lists, cell_counts = slots[:, 4], slots[:, 5], slots[:, 6]
-    list_owner = np.repeat(np.arange(len(slots)), lists)
-    entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(slots)).astype(np.int64)
+    slot, base, position, last_time, starts, lists, cell_counts = slots
+    rows = slot + 1
+    run.ensure_slots(int(rows[-1]))
+    list_owner = np.repeat(np.arange(len(slot)), lists)
+    entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(slot)).astype(np.int64)
     # Ids start at 1, and one place is for the cell that is made next.
     cell_offset, cell_size = _slabs(run.cells, np.where(cell_counts > 0, cell_counts + 1, 0))
     start_offset, start_size = _slabs(run.starts, starts)
@@ -395,9 +441,9 @@ def _restore(run: Evaluation, parts: Mapping[str, Array], slots: Array, cells: A
         "packed_offset": packed_offset,
         "packed_size": packed_size,
         "lists": lists,
-        "base": slots[:, 1],
-        "position": slots[:, 2],
-        "last_time": slots[:, 3],
+        "base": base,
+        "position": position,
+        "last_time": last_time,
     }
     for name, value in values.items():
         run.records[rows, column[name]] = value

@@ -33,25 +33,28 @@ ROWS = "payload_rows"
 """The section of a query that says which rows of its table are its events: int32."""
 
 
-def dump(states: Sequence[QueryState]) -> dict[str, bytes]:
+def dump(states: Sequence[QueryState]) -> dict[str, Any]:
     """Sections of all queries: those of one begin with its number and a slash. O(n log n) in the events of all."""
     found = [state.dump() for state in states]
     sections = {f"{number}/{name}": content for number, (each, _) in enumerate(found) for name, content in each.items() if name != PLACES}
     for group, numbers in enumerate(_groups(states)):
+        if len(numbers) == 1:
+            sections[f"events {group}"], sections[f"places {group}"] = table_bytes(found[numbers[0]][1]), found[numbers[0]][0][PLACES]
+            continue
         places = np.concatenate([_places(found[number][0][PLACES]) for number in numbers], axis=1)
         _, first, rows = np.unique(places[2], return_index=True, return_inverse=True)
         events = pa.concat_tables([found[number][1] for number in numbers])
         sections[f"events {group}"] = table_bytes(events.take(pa.array(first)))
-        sections[f"places {group}"] = places[:, first].astype("<i8").tobytes()
+        sections[f"places {group}"] = places[:, first].astype("<i8")
         stops = np.cumsum([found[number][1].num_rows for number in numbers])
         for number, own in zip(numbers, np.split(rows, stops[:-1]), strict=True):
-            sections[f"{number}/{ROWS}"] = own.astype("<i4").tobytes()
+            sections[f"{number}/{ROWS}"] = own.astype("<i4")
     return sections
 
 
-def load(states: Sequence[QueryState], sections: Mapping[str, bytes]) -> None:
+def load(states: Sequence[QueryState], sections: Mapping[str, Any]) -> None:
     """Let fresh states go on from what `dump` gave; raises what nonsense in it raises."""
-    own: list[dict[str, bytes]] = [{} for _ in states]
+    own: list[dict[str, Any]] = [{} for _ in states]
     for name, content in sections.items():
         owner, slash, section = name.partition("/")
         if slash:
@@ -63,8 +66,11 @@ def load(states: Sequence[QueryState], sections: Mapping[str, bytes]) -> None:
             continue
         events, places = table_of(sections[f"events {group}"]), _places(sections[f"places {group}"])
         for number in numbers:
+            if ROWS not in own[number]:
+                states[number].load(own[number] | {PLACES: sections[f"places {group}"]}, events)
+                continue
             rows = np.frombuffer(own[number][ROWS], "<i4")
-            states[number].load(own[number] | {PLACES: places[:, rows].tobytes()}, events.take(pa.array(rows)))
+            states[number].load(own[number] | {PLACES: np.ascontiguousarray(places[:, rows])}, events.take(pa.array(rows)))
 
 
 def _groups(states: Sequence[QueryState]) -> list[list[int]]:
@@ -75,5 +81,5 @@ def _groups(states: Sequence[QueryState]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _places(section: bytes) -> Array:
+def _places(section: bytes | Array) -> Array:
     return np.frombuffer(section, "<i8").reshape(4, -1)

@@ -276,10 +276,13 @@ class Bucket:
 
     def expire(self, now: int) -> None:
         """Forget the keys in which nothing can go on in any query, and the events that no match can show."""
-        idle = self.partitions.live
+        finished = np.zeros(self.partitions.slots, np.int64)
+        finished[self.partitions.live] = 1
         for query_state in self.states:
-            idle = np.intersect1d(idle, query_state.expire(now), assume_unique=True)
+            slots = query_state.expire(now)
+            finished[slots[slots < len(finished)]] += 1
             query_state.compact(now, at_once=True)
+        idle = np.flatnonzero(finished > len(self.states))
         self.empty = self.forgets and len(idle) == len(self.partitions) and not len(self.order.times)
         if self.forgets and self.partitions.keys and len(idle):
             for query_state in self.states:
@@ -307,7 +310,7 @@ class Bucket:
         sections = {
             "bucket": json.dumps(numbers).encode(),
             "keys": state.table_bytes(keys),
-            "seen": seen.astype("<i8").tobytes(),
+            "seen": seen.astype("<i8"),
             "pending": state.table_bytes(self.order.pending),
         }
         data = state.pack(sections | shared.dump(self.states), fingerprint=self.unit.fingerprint, compress=True)
