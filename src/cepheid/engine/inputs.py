@@ -151,7 +151,7 @@ def _pandas(frame: Any) -> pa.Table:
     check_doubles("the DataFrame", [str(name) for name in frame.columns])
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except (ValueError, TypeError, NotImplementedError, OverflowError) as error:
+    except UNFIT as error:
         raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
 
 
