@@ -84,11 +84,11 @@ def write_events(folder: Path, *, rows: int, batches: int, keys: int) -> None:
 
 
 def progress(
-    spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame], *, memory: list[float] | None = None, **trigger: Any
+    spark: SparkSession, folder: Path, made: Callable[[DataFrame], DataFrame], *, memory: list[dict[str, int]] | None = None, **trigger: Any
 ) -> list[dict[str, Any]]:
     """Run a pipeline over the files of a folder; Spark's progress of each micro-batch that read something.
 
-    memory: gets the mebibytes of this process and all that it started, twice a minute.
+    memory: gets the mebibytes of this process and of all that it started, twice a minute, see `_memory`.
     """
     files, polls = len(list(folder.iterdir())), 0
     frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder))
@@ -106,7 +106,7 @@ def progress(
         query.awaitTermination(1)
         polls += 1
         if memory is not None and polls % 30 == 1:
-            memory.append(_resident())
+            memory.append(_memory())
         for each in query.recentProgress:
             if each["batchId"] > last:
                 last = each["batchId"]
@@ -206,7 +206,7 @@ def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
     """State and memory of a stream that runs for some minutes, one micro-batch of 10,000 events per second or so."""
     files = folder / "steady"
     write_events(files, rows=10_000, batches=max(10, int(minutes * 60)), keys=1_000)
-    memory: list[float] = []
+    memory: list[dict[str, int]] = []
     recognize = query_of("50 seconds").on(lateness="1 second")
     started = time.perf_counter()
     seen = progress(spark, files, lambda frame: frame.transform(recognize), memory=memory, processingTime="1 second")
@@ -219,27 +219,30 @@ def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
         "events": sum(each["numInputRows"] for each in seen),
         "state_bytes": [statistics.median(state[start : start + tenth]) for start in range(0, len(seen), tenth)],
         "ms": [statistics.median(took[start : start + tenth]) for start in range(0, len(seen), tenth)],
-        "memory_mib": [round(each) for each in memory],
+        "memory": {name: [each[name] for each in memory] for name in memory[0]},
     }
     print(figures, flush=True)
     return figures
 
 
-def _resident() -> float:
-    """Mebibytes of this process and all that it started, the Java of Spark and its Python workers."""
+def _memory() -> dict[str, int]:
+    """Mebibytes of Spark's Java, and of Python: this process and the workers, of which there are so many; what processes share counts in parts."""
     parents: dict[int, int] = {}
-    kibibytes: dict[int, int] = {}
-    for status in Path("/proc").glob("[0-9]*/status"):
+    found: dict[int, tuple[str, int]] = {}
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except OSError:  # it has ended
+            status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
+            shares = dict(line.split(":", 1) for line in (process / "smaps_rollup").read_text().splitlines()[1:])
+        except OSError:  # it has ended, or is another user's
             continue
-        process = int(status.parent.name)
-        parents[process], kibibytes[process] = int(fields["PPid"]), int(fields.get("VmRSS", "0 kB").split()[0])
+        parents[int(process.name)] = int(status["PPid"])
+        found[int(process.name)] = (status["Name"].strip(), int(shares["Pss"].split()[0]))
     ours = {os.getpid()}
     while more := {process for process, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(kibibytes[process] for process in ours) / 1024
+    java = [kibibytes for name, kibibytes in map(found.__getitem__, ours) if name == "java"]
+    python = [kibibytes for name, kibibytes in map(found.__getitem__, ours) if name.startswith("python")]
+    return {"java_mib": sum(java) // 1024, "python_mib": sum(python) // 1024, "python_processes": len(python)}
 
 
 def main() -> None:
