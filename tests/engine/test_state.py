@@ -79,6 +79,8 @@ INT64 = np.iinfo(np.int64)
         np.array([INT64.min, INT64.max, 0, -1], "<i8"),
         np.array([[INT64.max] * 3, [INT64.min, -1, 5], [1, 256, 1 + (1 << 32)]], "<i8"),
         np.array([[-(2**31), 2**31 - 1], [-3, 252], [-3, 253]], "<i4"),
+        np.arange(12, dtype="<i8").reshape(3, 4),
+        np.arange(12, dtype="<i8").reshape(4, 3).T,
     ],
 )
 def test_numbers_come_back(numbers, compress):
@@ -97,11 +99,12 @@ def test_numbers_are_kept_narrow():
 @pytest.mark.parametrize(
     ("kind", "content", "message"),
     [
-        (b"<i4", struct.pack("<QqB", 3, 5, 1) + b"abc", None),
-        (b"<f8", struct.pack("<QqB", 3, 5, 1) + b"abc", "a section is neither bytes nor numbers"),
-        (b"<i4", struct.pack("<QqB", 3, 5, 1) + b"ab", "the numbers of a section are cut off"),
-        (b"<i4", struct.pack("<QqB", 3, 5, 3) + b"abcabcabc", "the numbers of a section are cut off"),
-        (b"<i4", struct.pack("<QqB", 1 << 63, 5, 1) + b"abc", "the numbers of a section are cut off"),
+        (b"<i4", struct.pack("<?QqB", False, 3, 5, 1) + b"abc", None),
+        (b"<f8", struct.pack("<?QqB", False, 3, 5, 1) + b"abc", "a section is neither bytes nor numbers"),
+        (b"<i4", struct.pack("<?QqB", False, 3, 5, 1) + b"ab", "the numbers of a section are cut off"),
+        (b"<i4", struct.pack("<?QqB", False, 3, 5, 3) + b"abcabcabc", "the numbers of a section are cut off"),
+        (b"<i4", struct.pack("<?QqB", False, 1 << 63, 5, 1) + b"abc", "the numbers of a section are cut off"),
+        (b"<i4", struct.pack("<?QqBB", True, 1, 5, 1, 7) + struct.pack("<QqBH", 2, 5, 1, 7), "the numbers of a section are cut off"),
         (b"<i4", b"abc", "the numbers of a section are cut off"),
     ],
 )
@@ -183,6 +186,17 @@ def test_sections_that_do_not_fit_together_are_refused(name):
     for damaged in wrong:
         with pytest.raises(SnapshotError, match="do not fit together"):
             Evaluation(Pairs(), window=5).load(damaged)
+
+
+@pytest.mark.parametrize("column", range(4, 7))
+@pytest.mark.parametrize("count", [1 << 62, -1])
+def test_counts_that_wrap_around_are_refused(column, count):
+    """Four times 2**62 is 0 in int64, as long as the other sections are."""
+    table = np.zeros((4, 7), "<i8")
+    table[:, 0], table[:, column] = range(4), count
+    empty = dict.fromkeys(snapshot(), b"") | {name: snapshot()[name] for name in ("counters", "macros")}
+    with pytest.raises(SnapshotError, match="do not fit together"):
+        Evaluation(Pairs(), window=5).load({**empty, "slots": table.tobytes()})
 
 
 def test_a_dump_leaves_the_evaluation_as_it_was():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import struct
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 import cepheid
+from cepheid.engine import state
 from cepheid.engine.keys import key_table
-from cepheid.engine.state import table_of
+from cepheid.engine.state import table_bytes, table_of
 from cepheid.engine.state import unpack as unpacked
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.spark import stateful
@@ -454,6 +456,31 @@ def test_state_of_another_query_is_refused():
         Bucket(other).load(data)
     with pytest.raises(SnapshotError, match="damaged"):
         Bucket(unit).load(data[:-9] + b"123456789")
+
+
+def with_keys_doubled(sections):
+    return {"keys": table_bytes(table_of(sections["keys"]).take(pa.array([0, 0])))}
+
+
+def with_offsets_astray(sections):
+    """The texts of the stored events begin a gigabyte behind them."""
+    events = sections["events 0"]
+    offsets = struct.pack("<3i", 0, 1, 2)
+    assert events.count(offsets) == 1
+    return {"events 0": events.replace(offsets, struct.pack("<3i", 0, 1 << 30, 1 << 30))}
+
+
+@pytest.mark.parametrize("damage", [with_keys_doubled, with_offsets_astray])
+@pytest.mark.parametrize("alone", [True, False])
+def test_damaged_state_is_refused(damage, alone):
+    queries = [cepheid.query(f"SELECT * WHERE A AS x ; {last} AS y PARTITION BY k WITHIN 10 seconds") for last in ("B", "B+")]
+    unit, travelling, _ = unit_of(queries[:1] if alone else queries, pa.concat_tables([events_of("A1", key=1), events_of("A1", key=2)]))
+    bucket = Bucket(unit)
+    bucket.step([travelling], 0)
+    bucket.step([], seconds(2))
+    sections = unpacked(bucket.dump(), fingerprint=unit.fingerprint)
+    with pytest.raises(SnapshotError, match="damaged"):
+        Bucket(unit).load(state.pack(sections | damage(sections), fingerprint=unit.fingerprint, compress=True))
 
 
 def test_the_seal_of_other_queries_is_refused():

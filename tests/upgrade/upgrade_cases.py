@@ -28,7 +28,6 @@ SCHEMA = {"type": "string", "ts": "timestamp[us, tz=UTC]", "k": "int64", "v": "i
 KEYED = "PARTITION BY k WITHIN 9 seconds"
 QUERIES = {
     "match_graph": f"SELECT * WHERE A AS x ; (B OR C) AS y ; B+ AS z FILTER x[s = 'p' OR v IN (1, 46, 47, 48)] AND y[v < 85] {KEYED}",
-    "columns": f"SELECT * WHERE A AS x ; (B OR C)+ AS y ; D AS z {KEYED}",  # the partitions of a match graph column by column
     "measures": f"SELECT count(x) AS n, sum(x.v) AS total, last(y.s) AS s WHERE A+ AS x ; B AS y {KEYED}",
     "consume": "SELECT * WHERE A AS x ; B AS y WITHIN 9 events CONSUME BY ANY",
     "limit": f"SELECT x, z WHERE A AS x ; B AS y ; C AS z {KEYED} LIMIT 2",

@@ -183,6 +183,8 @@ class Partitions:
             self._fit(count)
             self._row_of[slots] = np.arange(len(slots))
             self._slots = dict(zip(_exact_rows(table), slots.tolist(), strict=True))
+            if len(self._slots) != len(slots):
+                raise ValueError("two keys of a snapshot are the same")
             self._free = np.flatnonzero(self._row_of < 0).tolist()
 
     @property

@@ -44,8 +44,6 @@ _BYTES, *_NUMBERS = bytes(3), b"<i8", b"<i4", b"<u2"
 """What a section holds, in containers with narrow numbers: after the lengths."""
 
 _COUNTERS = ("triggers", "matches", "skipped", "unions")
-_SLOTS = "slots"
-"""The section that has `_SLOT_COLUMNS` as one row per partition, in states that compress no numbers."""
 _SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cells")
 
 
@@ -139,13 +137,18 @@ def _sections(body: bytes, count: int, *, narrow: bool) -> dict[str, Any]:
 
 
 def _narrow(content: bytes | Array) -> tuple[bytes, bytes]:
-    """(type, content) of a section: numbers as what each row of them is above its least one, in as few bytes as the greatest of these needs."""
+    """(type, content) of a section: numbers as what each row of them is above its least one, in as few bytes as the greatest of these needs.
+
+    Columns stand in for rows where these are shorter; the first byte says so.
+    """
     if isinstance(content, bytes):
         return _BYTES, content
     kind = content.dtype.str.encode()
     assert kind in _NUMBERS, kind
-    parts = []
-    for row in np.atleast_2d(content):
+    rows = np.atleast_2d(content)
+    tall = rows.shape[0] > rows.shape[1]
+    parts = [bytes([tall])]
+    for row in rows.T if tall else rows:
         least, most = (int(row.min()), int(row.max())) if len(row) else (0, 0)
         width = next(width for width in (1, 2, 4, 8) if most - least < 1 << 8 * width)
         # Differences that int64 does not hold wrap around, and back when they are read.
@@ -155,17 +158,20 @@ def _narrow(content: bytes | Array) -> tuple[bytes, bytes]:
 
 
 def _widened(content: bytes, kind: bytes) -> Array:
-    """The numbers of a section, row after row, in their type."""
+    """The numbers of a section, row after row, in their type; the inverse of `_narrow`."""
     if kind not in _NUMBERS:
         raise _damaged("a section is neither bytes nor numbers")
-    rows, at = [], 0
+    rows: list[Array] = []
+    at = 1
     try:
         while at < len(content):
             count, least, width = _ROW.unpack_from(content, at)
             above = np.frombuffer(content, f"<u{width}", count=count, offset=at + _ROW.size)
             rows.append((above.astype(np.int64) + np.int64(least)).astype(kind.decode()))
             at += _ROW.size + above.nbytes
-    except (struct.error, ValueError, TypeError, OverflowError):
+        if content[0] and rows:
+            return np.stack(rows, axis=1).ravel()
+    except (struct.error, LookupError, ValueError, TypeError, OverflowError):
         raise _damaged("the numbers of a section are cut off") from None
     return np.concatenate(rows) if rows else np.zeros(0, kind.decode())
 
@@ -183,9 +189,11 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def table_of(section: bytes) -> pa.Table:
-    """The table of `table_bytes`."""
+    """The table of `table_bytes`; raises pyarrow.ArrowInvalid where its offsets lead out of it."""
     with pa.ipc.open_stream(section) as reader:
-        return reader.read_all()
+        table = reader.read_all()
+    table.validate(full=True)
+    return table
 
 
 @contextlib.contextmanager
@@ -203,8 +211,8 @@ def reading() -> Iterator[None]:
 def dump(evaluation: Evaluation) -> dict[str, Any]:
     """The live state of all partitions as named sections; the evaluation is unchanged.
 
-    Linear in the rings of the partitions that have open matches. Sections: counters; slot_columns (int64, `_SLOT_COLUMNS` of the partitions that
-    have seen an event); starts_position, starts_time; list_macro, list_max, list_length, list_entries; macros; cells (int32, columns); labels.
+    Linear in the rings of the partitions that have open matches. Sections: counters; slots (int64, one row of `_SLOT_COLUMNS` per partition that
+    has seen an event); starts_position, starts_time; list_macro, list_max, list_length, list_entries; macros; cells (int32, columns); labels.
     """
     column, record = evaluation.column, evaluation.records
     used = np.flatnonzero((record[:, column["position"]] > 0) | (record[:, column["base"]] > 0))
@@ -216,7 +224,7 @@ def dump(evaluation: Evaluation) -> dict[str, Any]:
     lows = _lows(evaluation, record, starts_owner, starts_position)
     cells, labels, cell_owner, dense = _live_cells(evaluation, record, lows)
     lists = _live_lists(evaluation, record, lows, dense)
-    slot_columns = np.stack(
+    table = np.stack(
         [
             slots,
             record[:, column["base"]] + lows,
@@ -225,13 +233,14 @@ def dump(evaluation: Evaluation) -> dict[str, Any]:
             np.bincount(starts_owner, minlength=len(slots)),
             np.bincount(lists["owner"], minlength=len(slots)),
             np.bincount(cell_owner, minlength=len(slots)),
-        ]
+        ],
+        axis=1,
     )
     macros, numbers = np.unique(lists["macro"], return_inverse=True)
     counters = [evaluation.events, *(getattr(evaluation, name) for name in _COUNTERS)]
     return {
         "counters": np.array(counters, "<i8"),
-        "slot_columns": slot_columns.astype("<i8"),
+        "slots": table.astype("<i8"),
         "starts_position": (starts_position - lows[starts_owner]).astype("<i4"),
         "starts_time": starts_time.astype("<i8"),
         "list_macro": numbers.astype("<i4"),
@@ -352,11 +361,8 @@ def load(run: Evaluation, sections: Mapping[str, Any]) -> None:
     Raises SnapshotError if the sections do not fit together. Vectorized, linear in the sections.
     """
     try:
-        if _SLOTS in sections:
-            columns = np.frombuffer(sections[_SLOTS], "<i8").reshape(-1, len(_SLOT_COLUMNS)).T
-            sections = {**sections, "slot_columns": np.ascontiguousarray(columns)}
         parts = {name: np.frombuffer(sections[name], kind) for name, kind in _KINDS.items()}
-        slots = parts["slot_columns"].reshape(len(_SLOT_COLUMNS), -1)
+        slots = np.ascontiguousarray(parts["slots"].reshape(-1, len(_SLOT_COLUMNS)).T)
         cells = parts["cells"].reshape(4, -1).T
         macros = _macros(sections["macros"])
         _check(parts, slots, cells, macros)
@@ -370,7 +376,7 @@ def load(run: Evaluation, sections: Mapping[str, Any]) -> None:
 
 _KINDS = {
     "counters": "<i8",
-    "slot_columns": "<i8",
+    "slots": "<i8",
     "starts_position": "<i4",
     "starts_time": "<i8",
     "list_macro": "<i4",
@@ -392,6 +398,9 @@ def _macros(data: bytes) -> list[int]:
 def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
     """ValueError unless every index of the sections stays inside: the compiled kernel does not look."""
     slot, _, _, _, starts, lists, cell_counts = slots
+    # First of all: sums of greater ones wrap around, and numpy repeats whatever they say.
+    if not bool(((slots[4:] >= 0) & (slots[4:] <= max(map(len, parts.values())))).all()):
+        raise ValueError("counts of a snapshot")
     own_count = np.repeat(cell_counts, cell_counts)
     right = (
         len(parts["counters"]) == 1 + len(_COUNTERS)
