@@ -88,7 +88,7 @@ def progress(
 ) -> list[dict[str, Any]]:
     """Run a pipeline over the files of a folder; Spark's progress of each micro-batch that read something.
 
-    memory: gets the mebibytes of this process and of all that it started, twice a minute, see `_memory`.
+    memory: gets the mebibytes of this process and of all that it started, every three minutes, see `_memory`.
     """
     files, polls = len(list(folder.iterdir())), 0
     frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder))
@@ -105,8 +105,8 @@ def progress(
     while query.isActive:
         query.awaitTermination(1)
         polls += 1
-        if memory is not None and polls % 30 == 1:
-            memory.append(_memory())
+        if memory is not None and polls % 180 == 10:
+            memory.append(_memory(spark))
         for each in query.recentProgress:
             if each["batchId"] > last:
                 last = each["batchId"]
@@ -225,8 +225,11 @@ def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
     return figures
 
 
-def _memory() -> dict[str, int]:
-    """Mebibytes of Spark's Java, and of Python: this process and the workers, of which there are so many; what processes share counts in parts."""
+def _memory(spark: SparkSession) -> dict[str, int]:
+    """Mebibytes of Spark's Java, and of Python: this process and the workers, of which there are so many; what processes share counts in parts.
+
+    Java takes what it may (4 GiB here) before it collects: so also what is left of its heap after a collection.
+    """
     parents: dict[int, int] = {}
     found: dict[int, tuple[str, int]] = {}
     for process in Path("/proc").glob("[0-9]*"):
@@ -240,9 +243,16 @@ def _memory() -> dict[str, int]:
     ours = {os.getpid()}
     while more := {process for process, parent in parents.items() if parent in ours} - ours:
         ours |= more
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()  # noqa: SLF001 - Spark shows its Java nowhere else
     java = [kibibytes for name, kibibytes in map(found.__getitem__, ours) if name == "java"]
     python = [kibibytes for name, kibibytes in map(found.__getitem__, ours) if name.startswith("python")]
-    return {"java_mib": sum(java) // 1024, "python_mib": sum(python) // 1024, "python_processes": len(python)}
+    runtime.gc()
+    return {
+        "java_mib": sum(java) // 1024,
+        "java_live_mib": (runtime.totalMemory() - runtime.freeMemory()) >> 20,
+        "python_mib": sum(python) // 1024,
+        "python_processes": len(python),
+    }
 
 
 def main() -> None:
