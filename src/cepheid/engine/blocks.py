@@ -47,10 +47,14 @@ HEAD, TAIL, DATA, MASK = range(4)
 
 @dataclass(frozen=True)
 class Ring:
-    """A queue of entries of `width` words; dated: word 0 is a position, ascending, and entries before the oldest open start are dead."""
+    """A queue of entries of `width` words; dated: word 0 is a position, ascending, and entries before the oldest open start are dead.
+
+    times: so many times the places of other rings has it in a new block.
+    """
 
     width: int
     dated: bool = True
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,8 @@ class Blocks:
     def __init__(self, layout: Layout, *, places: int = RING_PLACES) -> None:
         self.layout = layout
         self.widths: Array = np.array([ring.width for ring in layout.rings], np.int64)
-        self._places = power_of_two(places)
-        capacities = np.full(len(layout.rings), self._places, np.int64)
-        self.template = self._blank(capacities)
+        self._places: Array = np.array([power_of_two(places * ring.times) for ring in layout.rings], np.int64)
+        self.template = self._blank(self._places)
         self.template[: layout.directory] = layout.words
         self.words: Array = np.zeros(0, np.int64)
         self.offsets: Array = np.zeros(0, np.int64)
@@ -340,10 +343,12 @@ class Blocks:
         held = counts.any(axis=1)
         rows, words, rings, counts = rows[held], words[held], rings[held], counts[held]
         layout = self.layout
-        capacities = np.int64(1) << np.ceil(np.log2(np.maximum(counts, self._places))).astype(np.int64)
+        # PERF: half the places of a new ring are left for what comes, or most rings would grow at their next entry.
+        capacities = np.int64(1) << np.ceil(np.log2(np.maximum(counts + self._places // 2, self._places))).astype(np.int64)
         spans = capacities * self.widths
         data = layout.data + np.cumsum(spans, axis=1) - spans
-        sizes = np.array([size_class(total)[1] for total in (layout.data + spans.sum(axis=1)).tolist()], np.int64)
+        totals, place = np.unique(layout.data + spans.sum(axis=1), return_inverse=True)
+        sizes = np.array([size_class(total)[1] for total in totals.tolist()], np.int64)[place]
         for size in np.unique(sizes).tolist():
             mine = np.flatnonzero(sizes == size)
             self.offsets[rows[mine]] = self._allocate(size, len(mine))

@@ -134,7 +134,9 @@ class Maximal(SupportEvaluation):
 
     def _layout(self) -> Layout:
         waiting = self.automaton.waiting
-        return Layout((*HEADER, 0, 0, *[-1] * waiting), (Ring(3 + waiting), Ring(4, dated=False), Ring(1, dated=False)), kept=KEPT)
+        # An event makes up to some nodes, and a group takes some entries.
+        rings = (Ring(3 + waiting), Ring(4, dated=False, times=2), Ring(1, dated=False, times=2))
+        return Layout((*HEADER, 0, 0, *[-1] * waiting), rings, kept=KEPT)
 
     def _tables(self) -> tuple[Array, ...]:
         scratch = (self._group_of, self._scratch, self._values, self._work, self._ends, self._starts_stack, self._stack, *self._path)
@@ -278,11 +280,7 @@ class Maximal(SupportEvaluation):
         )
         if not right:
             raise ValueError("nodes of a snapshot")
-        ends = np.cumsum(rings[:, GROUPS, 1])
-        for row, end in enumerate(ends.tolist()):
-            self._check_groups(
-                entries[GROUPS][end - int(rings[row, GROUPS, 1]) : end, 0].tolist(), int(words[row, GROUP_COUNT]), rings[row]
-            )
+        self._check_groups(entries[GROUPS][:, 0], words[:, GROUP_COUNT], rings)
 
     def _right_nodes(self, nodes: Array, owner: Array, rings: Array, position: Array) -> bool:
         """Whether every link leads to an earlier node: then whatever the kernel follows comes to an end."""
@@ -298,22 +296,39 @@ class Maximal(SupportEvaluation):
             and ((nodes[:, 3] >= 0) & (nodes[:, 3] < last)).all()
         )
 
-    def _check_groups(self, words: list[int], count: int, rings: Array) -> None:
-        """ValueError unless these are `count` groups of known configurations whose nodes and rows exist."""
-        (row_head, row_tail), (node_head, node_tail) = rings[ROWS].tolist(), rings[NODES].tolist()
-        place, met = 0, set()
-        for _ in range(count):
-            configuration, _, newest = words[place : place + 3]
-            if not 0 <= configuration < len(self.table.configurations) or configuration in met or not 0 <= newest < row_tail:
+    def _check_groups(self, words: Array, counts: Array, rings: Array) -> None:
+        """ValueError unless each block's words are as many groups of different known configurations as it counts, whose nodes and rows exist.
+
+        Vectorized: the first group of all blocks, then the second, ..
+        """
+        ends = np.cumsum(rings[:, GROUPS, 1])
+        place, met = ends - rings[:, GROUPS, 1], np.zeros(0, np.int64)
+        known, block = len(self.table.configurations), np.flatnonzero(counts > 0)
+        while len(block):
+            _check_inside(place[block] + 3, ends[block])
+            configuration, first, newest = (words[place[block] + number] for number in range(3))
+            if not ((configuration >= 0) & (configuration < known) & (newest >= 0) & (newest < rings[block, ROWS, 1])).all():
                 raise ValueError("groups of a snapshot")
-            met.add(configuration)
-            runs = int(self.table.shapes[4 * configuration])
-            links = [words[place + 1], *words[place + 3 : place + 3 + runs]]
-            if newest >= row_head and not all(node_head <= link < node_tail for link in links):
+            met = np.concatenate([met, block * known + configuration])
+            runs = self.table.shapes[4 * configuration].astype(np.int64)
+            after = place[block] + 3 + runs
+            _check_inside(after, ends[block])
+            owner, index = ragged(place[block] + 3, runs)
+            links, of = np.concatenate([first, words[index]]), np.concatenate([np.arange(len(block)), owner])
+            nodes = rings[block, NODES]
+            live = (newest >= rings[block, ROWS, 0])[of]
+            if not ((links >= nodes[of, 0]) & (links < nodes[of, 1]))[live].all():
                 raise ValueError("groups of a snapshot")
-            place += 3 + runs
-        if place != len(words):
+            place[block] = after
+            counts = counts - 1
+            block = block[counts[block] > 0]
+        if (place != ends).any() or len(np.unique(met)) != len(met):
             raise ValueError("groups of a snapshot")
+
+
+def _check_inside(places: Array, ends: Array) -> None:
+    if (places > ends).any():
+        raise ValueError("groups of a snapshot")
 
 
 def _hides_inside(program: Program) -> bool:
