@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import cepheid
 from cepheid.errors import CepheidError, InputError, LimitError, SchemaError, SetupError, SnapshotError
-from cepheid.spark import on, split, translated
+from cepheid.spark import merge, on, split, translated
 from cepheid.spark.stream import PROVIDER
 from cepheid.testing import generators
 from cepheid.testing.differential import matches_up_to
@@ -299,6 +299,20 @@ def test_the_plan_as_text(feed):
     assert "then the order of arrival: a restart may read events of one key and time in another order" in text
     assert "6000 ms" in text
     assert "O(m) per event" in text
+
+
+def test_what_explain_says_of_absences_and_several_sources(feed):
+    absent = cepheid.query("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 15 seconds PARTITION BY k")
+    text = absent.on(lateness="6 seconds").explain(feed.stream())
+    assert "has passed its end (with NOT FOLLOWED BY: the deadline), or an event of the bucket is 6000 ms younger; that time is" in text
+    assert "the watermark (greatest time of the micro-batches before - 6000 ms)" in text
+    first, second = (feed.stream().withWatermark("ts", delay) for delay in ("5 seconds", "1 minute"))
+    text = PAIRS.on().explain(merge(one=first, two=second))
+    assert "the watermark (the slowest source's) are counted" in text
+    assert "has passed its end; that time is" in text
+    with pytest.raises(InputError, match="`two` has no watermark, and other streams to merge have one"):
+        merge(one=first, two=feed.stream())
+    merge(one=feed.stream(), two=feed.stream())
 
 
 UNPAID = cepheid.query("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 5 seconds WITHIN 1 second PARTITION BY k")

@@ -500,7 +500,7 @@ def time_number(time: object, schema: EventSchema, *, argument: str | None = Non
     if not _is_time_of(time, kind):
         raise InputError(wrong, help=f"give {'an integer' if pa.types.is_integer(kind) else GIVEN[family(canonical(kind) or kind)]}")
     if isinstance(time, dt.datetime | np.datetime64) and (getattr(time, "tzinfo", None) is None) != (kind.tz is None):
-        raise InputError(wrong, help="one of them has a time zone")
+        raise InputError(wrong, help="one of them has a time zone, the other none: give it a tzinfo, or take it away")
     if isinstance(time, np.datetime64):
         step = time.astype(f"datetime64[{kind.unit}]")
         if step.astype(time.dtype) != time:

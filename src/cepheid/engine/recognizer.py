@@ -341,4 +341,4 @@ def nanoseconds_of(lateness: object) -> int:
             window = parse_window(lateness)
             if isinstance(window, Interval) and window.upper is not None and window.upper.unit is not None and window.lower is None:
                 return int(window.upper.value * window.upper.unit.value)
-    raise InputError(f"lateness={lateness!r} is not a duration", help='write it like "10s", as a timedelta, or in steps of the time column')
+    raise InputError(f"lateness={lateness!r} is not a duration", help='write it like "10 minutes" or "10s", or as a timedelta')

@@ -71,9 +71,12 @@ def pack(sections: Mapping[str, bytes | Array], *, fingerprint: bytes, compress:
     return b"".join([*parts, struct.pack("<I", checksum)])
 
 
-def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None = None) -> dict[str, Any]:
+def unpack(
+    data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None = None, other: SnapshotError | None = None
+) -> dict[str, Any]:
     """The sections of `pack`, arrays as such or as their bytes; older: the fingerprint that an older version gave the same.
 
+    other: the error for another fingerprint, where these bytes are no snapshot to the user.
     Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
     """
     try:
@@ -94,7 +97,7 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None 
         raise _damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
     if data[_HEADER.size : at] not in (fingerprint, older):
-        raise SnapshotError(
+        raise other or SnapshotError(
             "the snapshot was made by another query, or over another schema, or with other options",
             help=(
                 "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",

@@ -21,6 +21,7 @@ from cepheid.engine.inputs import used_types
 from cepheid.errors import InputError, quoted
 from cepheid.spark.recognition import Recognition
 from cepheid.spark.stateful import COUNTS
+from cepheid.spark.translation import cepheid_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -252,7 +253,8 @@ def _waiting(now: Situation) -> str:
     place = "not there yet" if watermark is None else f"at {moment(watermark)}"
     text = (
         f"{now.last('waiting'):,} or more events wait for the watermark, which is {place}."
-        " An event counts when the watermark has passed it, and only later events move it: it is the greatest time so far minus the lateness."
+        " An event counts when the watermark has passed it, and only later events move it: it is the greatest time so far minus the lateness"
+        " (of several sources the slowest one's)."
     )
     if now.active:
         return text
@@ -266,17 +268,18 @@ def held(now: Situation) -> str | None:
     if not now.last("waiting"):
         return None
     text = _waiting(now)
+    others = now.total("relevant") - now.total("late") - now.last("waiting")
     if not now.active:
-        return text
+        return text if others <= 0 else f"{incomplete(now)} {text}"
     if not now.since[-1]["events"]:
         return f"{text} No events came in the last micro-batch: an idle source holds the watermark where it is."
     lagging = [batch["lag"] for batch in now.since if batch["lag"] is not None]
     if len(lagging) > 1 and len({batch["watermark"] for batch in now.since if batch["lag"] is not None}) == 1:
         return (
-            f"{text} It stood still {now.where}, though events came, up to {span(max(lagging))} after it. With several sources (merge) the slowest"
-            " one counts; if one of them is idle, nothing is decided."
+            f"{text} It stood still {now.where}, though events came, up to {span(max(lagging))} after it. If one of several sources (merge) is idle,"
+            " nothing is decided."
         )
-    return text
+    return text if others <= 0 else f"{incomplete(now)} {text} While events come, the last ones always wait."
 
 
 def no_events(now: Situation) -> str | None:
@@ -309,12 +312,13 @@ def irrelevant(now: Situation) -> str | None:
         return None
     return (
         f"{now.total('events'):,} events came {now.where}, and none is relevant: each has another type than the query asks for, or does not"
-        f" pass its FILTER. Names of types are compared letter by letter, upper and lower case apart.{now.asked}"
+        f" pass its FILTER, or has a NULL in what its equalities compare. Names of types are compared letter by letter, upper and lower case apart."
+        f"{now.asked}"
     )
 
 
 def incomplete(now: Situation) -> str:
-    """Everything was read, and nothing is complete."""
+    """What was read is not complete."""
     keys, watermark = now.last("keys"), now.last("watermark")
     held_by = "" if not keys else f" {keys:,} or more keys have events that a match may still begin with."
     return (
@@ -332,12 +336,14 @@ def _shown(time: dt.datetime | None) -> str:
     return "(none yet)" if time is None else moment(time)
 
 
-def reason(batches: Iterable[Figures], *, active: bool = True, asked: str = "") -> str:
+def reason(batches: Iterable[Figures], *, active: bool = True, busy: bool = False, asked: str = "") -> str:
     """Why there are no matches, as text, from the figures of a query's last micro-batches (oldest first).
 
-    active: whether the query runs. asked: a sentence about what its queries ask for.
+    active: whether the query runs; busy: and a micro-batch is being computed. asked: a sentence about what its queries ask for.
     """
     now = Situation(tuple(batches), active, f" {asked}" if asked else "")
+    if not now.batches and busy:
+        return "no micro-batch with a q.on in it has ended yet: the first one is being computed, which takes longer than those after it."
     if not now.batches:
         return (
             f"no micro-batch with a q.on in it has been run: {'the source has given nothing yet' if active else 'the query stopped before'}."
@@ -348,7 +354,9 @@ def reason(batches: Iterable[Figures], *, active: bool = True, asked: str = "") 
     if late and cause is not all_late:
         told += f" Besides, {late:,} of {relevant:,} relevant events {now.where} were too late{now.late}."
     last = max((batch["batch"] for batch in now.batches if batch["matches"]), default=None)
-    return told if last is None or not now.since else f"{told} The last matches came in micro-batch {last}."
+    if last is None or not now.since:
+        return told
+    return f"{told} The last matches came in micro-batch {last}: if these did not arrive either, look at what stands after q.on."
 
 
 def why(query: StreamingQuery, asked: Query | Recognition | None = None) -> str:
@@ -360,9 +368,11 @@ def why(query: StreamingQuery, asked: Query | Recognition | None = None) -> str:
     """
     error = query.exception()
     if error is not None:
-        return f"the query has stopped with an error: {str(error).strip().splitlines()[0]}"
+        ours = cepheid_error(error)
+        told = str(error).strip().splitlines()[0] if ours is None else "; ".join([ours.fact, *ours.help])
+        return f"the query has stopped with an error: {told}"
     batches = [batch for batch in map(figures, query.recentProgress) if batch is not None]
-    return reason(batches, active=query.isActive, asked=asked_for(asked))
+    return reason(batches, active=query.isActive, busy=query.status["isTriggerActive"], asked=asked_for(asked))
 
 
 def asked_for(asked: Query | Recognition | None) -> str:

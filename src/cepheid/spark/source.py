@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 STREAMS_METADATA = "cepheid.streams"
 """Metadata of the column `STREAM_COLUMN` of merged streams: JSON, [[stream, its columns, whether it has a type column], ..], in order."""
 
+WATERMARK = "spark.watermarkDelayMs"
+"""The metadata of a column that withWatermark was called on: the delay in milliseconds."""
+
 RANK_COLUMN = "$rank"
 """Where an event of merged streams stands in FROM; never an attribute."""
 
@@ -99,7 +102,8 @@ def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataF
     An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column
     (`type`, or another name with type=). Attributes that a stream lacks are NULL. Ties of time go by FROM, without FROM by the order given
     here, then by `order`. The result has the columns of all streams, the type column, and `$stream` with the stream's name.
-    Raises SchemaError where the time column is missing or a column has types that do not go together.
+    Raises SchemaError where the time column is missing or a column has types that do not go together, InputError for streaming DataFrames of
+    which only some have a watermark.
     """
     if not streams:
         raise InputError("there are no streams to merge", help="pass each with its name: merge(flights=df1, weather=df2)")
@@ -107,6 +111,7 @@ def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataF
     schemas = {name: arrow_schema(frame.schema) for name, frame in streams.items()}
     for name in schemas:
         _check_stream(name, schemas, time)
+    _check_watermarks(streams, time)
     kinds = _common_types(schemas, time)
     first = next(iter(schemas.values())).names
     columns = list(dict.fromkeys([*first, type_column, *kinds]))
@@ -139,6 +144,16 @@ def _check_merged(columns: Sequence[str], schemas: dict[str, pa.Schema], type_co
                 f"`{type_column}` of the stream `{stream}` is {schema.field(type_column).type}, and other streams get their name in it",
                 help="rename it, or name another column of event types: merge(.., type=..)",
             )
+
+
+def _check_watermarks(streams: dict[str, DataFrame], time: str) -> None:
+    """Raise InputError where some streaming DataFrames have a watermark and others do not: these would not count in it, and all come too late."""
+    without = [name for name, frame in streams.items() if frame.isStreaming and WATERMARK not in (frame.schema[time].metadata or {})]
+    if without and len(without) < sum(frame.isStreaming for frame in streams.values()):
+        raise InputError(
+            f"{quoted(without)} {'has' if len(without) == 1 else 'have'} no watermark, and other streams to merge have one",
+            help=(f"call .withWatermark({time!r}, ..) on each of them", "or on none, and say q.on(.., lateness=..)"),
+        )
 
 
 def _check_stream(name: str, schemas: dict[str, pa.Schema], time: str) -> None:

@@ -326,7 +326,7 @@ class Bucket:
 
     def load(self, data: bytes) -> Bucket:
         """Go on, fresh, from what `dump` gave; raises SnapshotError for the state of other queries, schemas or formats, and damaged bytes."""
-        sections = state.unpack(data, fingerprint=self.unit.fingerprint, older=self.unit.older_fingerprint)
+        sections = self._sections(data)
         with state.reading():
             numbers = json.loads(sections["bucket"])
             buckets = int(numbers.get("buckets", self.unit.buckets))
@@ -355,8 +355,18 @@ class Bucket:
 
     def check_seal(self, data: bytes) -> None:
         """Raise SnapshotError where `seal` was of other queries, schemas, formats, or another number of buckets."""
-        sections = state.unpack(data, fingerprint=self.unit.fingerprint, older=self.unit.older_fingerprint)
+        sections = self._sections(data)
         self._check_buckets(int(json.loads(sections["bucket"])["buckets"]))
+
+    def _sections(self, data: bytes) -> dict[str, Any]:
+        other = SnapshotError(
+            "the checkpoint was made by another query, or over columns of other types, or with another order=",
+            help=(
+                "start it with a new checkpointLocation: until= and since= hand over without a gap (docs/streaming.md)",
+                "or go back to the queries that wrote it, with their names, arguments and order",
+            ),
+        )
+        return state.unpack(data, fingerprint=self.unit.fingerprint, older=self.unit.older_fingerprint, other=other)
 
     def _check_buckets(self, stored: int) -> None:
         """Keys would look for their state in other buckets than those that have it."""

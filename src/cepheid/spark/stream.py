@@ -34,6 +34,7 @@ from cepheid.spark.batch import Plan, prepare
 from cepheid.spark.columns import nullable
 from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.several import arrow_schema
+from cepheid.spark.source import WATERMARK
 from cepheid.spark.stateful import COUNTS, DECIDED, Bucket, Unit
 
 if TYPE_CHECKING:
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
 
     from cepheid.spark.recognition import Options
     from cepheid.spark.several import Several
-
-WATERMARK = "spark.watermarkDelayMs"
-"""The metadata of a column that withWatermark was called on: the delay in milliseconds."""
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -184,6 +182,10 @@ class StreamPlan:
         compiled, options = self.first.compiled, self.options
         ties = [*(["the stream's place in FROM"] if self.first.source.rank else []), *(f"`{name}`" for name in options.order)]
         keys = ", ".join(compiled.keys)
+        end = "its end"
+        if any(plan.compiled.absences for plan in self.several.plans):
+            end = "its end (with NOT FOLLOWED BY: the deadline)"
+        slowest = "the slowest source's" if self.lateness is None else f"greatest time of the micro-batches before - {self.watermark} ms"
         lines = {
             "queries": "one"
             if self.several.names is None
@@ -194,11 +196,11 @@ class StreamPlan:
             "tasks": "buckets spread over the shuffle partitions" if keys else "one runs the automaton; predicates and packing run in all",
             "order": ", ".join(["time", *ties, "then the order of arrival"])
             + ("" if ties else ": a restart may read events of one key and time in another order; order= names what decides"),
-            "late": f"events at or before the watermark (greatest time of the micro-batches before - {self.watermark} ms) are counted"
+            "late": f"events at or before the watermark ({slowest}) are counted"
             + (" and given back" if options.late else ", late=True gives them back"),
-            "decided": "a match is given when the watermark has passed its end"
+            "decided": f"a match is given when the watermark has passed {end}"
             + ("" if self.lateness is None else f", or an event of the bucket is {self.lateness} ms younger")
-            + "; that end is its event time (decided_time)",
+            + "; that time is its event time (decided_time)",
             "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
         }
         width = max(map(len, lines))
@@ -384,7 +386,7 @@ def milliseconds(lateness: object) -> int:
     from cepheid.engine.recognizer import nanoseconds_of
 
     if isinstance(lateness, int):
-        raise NotSupportedError(f"lateness={lateness!r} has no unit", help='write it like "10s", or as a timedelta')
+        raise NotSupportedError(f"lateness={lateness!r} has no unit", help='write it like "10 minutes" or "10s", or as a timedelta')
     amount = nanoseconds_of(lateness)
     if amount < 0:
         raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")
