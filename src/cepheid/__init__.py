@@ -12,12 +12,14 @@ Everything else hangs on these: `help(cepheid.query)`, `help(cepheid.Query)`.
 from __future__ import annotations
 
 from cepheid import errors
+from cepheid.engine.batches import Batches
 from cepheid.engine.matches import Match, Matches
 from cepheid.engine.recognizer import Recognizer
 from cepheid.errors import (
     BindError,
     CepheidError,
     InputError,
+    InUseError,
     LimitError,
     NotSupportedError,
     QueryError,
@@ -32,8 +34,10 @@ from cepheid.query import Query, query
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batches",
     "BindError",
     "CepheidError",
+    "InUseError",
     "InputError",
     "LimitError",
     "Match",

@@ -9,6 +9,7 @@
     |-- SchemaError                     (ValueError)     the input lacks a column, or has it with a wrong type
     |-- InputError                      (ValueError)     the data itself: null times, unsorted events
     |-- SnapshotError                   (ValueError)     bytes of another query or version, or damaged; half a state
+    |-- InUseError                      (RuntimeError)   a second thread uses what one thread at a time may use
     `-- SetupError               (RuntimeError)   a missing Java, extra or compiler
 
 A message is a fact, the place in the query text where there is one (the line with a caret), and ``help:`` lines that say the way out.
@@ -114,6 +115,10 @@ class InputError(CepheidError, ValueError):
 
 class SnapshotError(CepheidError, ValueError):
     """Snapshot bytes of another query or format version, or damaged; or a recognizer whose state is incomplete after an interruption."""
+
+
+class InUseError(CepheidError, RuntimeError):
+    """What one thread at a time may use is being used; nothing has changed."""
 
 
 class SetupError(CepheidError, RuntimeError):

@@ -1,22 +1,26 @@
 """`Query`: what users hold. Text, file, tree or builder comes in; matches, recognizers, explanations and drawings go out.
 
 A query is parsed at once, so that its text's errors come early; it is bound and compiled for each schema it meets, and remembers that. It is
-immutable, and knows nothing of the events it was run on.
+immutable, and knows nothing of the events it was run on: any number of threads may share it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine import batch, definition
+from cepheid.engine import batch, batches, definition
+from cepheid.engine.allowance import check_max_bytes, named_memory
+from cepheid.engine.batches import END, Batches, Rest
 from cepheid.engine.inputs import schema_in, source_of, time_number, up_to, used_types
-from cepheid.engine.matches import Matches, concatenate
+from cepheid.engine.named_types import NamedTypes
 from cepheid.engine.planner import Compiled, compile_plan, layout_of
 from cepheid.engine.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, check_choice
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.explain import Explanation
     from cepheid.engine.inputs import Source
+    from cepheid.engine.matches import Matches
     from cepheid.logical.plan import QueryPlan
     from cepheid.spark.recognition import Recognition
 
@@ -66,7 +71,7 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
 
 
 class Query:
-    """A query of the language: immutable, compiled for each schema it is run on."""
+    """A query of the language: immutable, compiled for each schema it is run on; any number of threads may use it at a time."""
 
     def __init__(self, tree: syntax.Query, text: str, args: Mapping[str, object]) -> None:
         self._tree = tree
@@ -74,6 +79,7 @@ class Query:
         self._args = MappingProxyType(_checked_args(args))
         check_parameters(tree, self._args)
         self._compiled: dict[object, Compiled] = {}
+        self._compiling = threading.Lock()  # held around `_compiled`
 
     @property
     def text(self) -> str:
@@ -140,12 +146,13 @@ class Query:
             None if schema.types is None else frozenset(schema.types.items()),
             schema.time_column,
         )
-        known = self._compiled.get(key)
-        if known is None:
-            known = compile_plan(self.bound(schema))
-            if len(self._compiled) >= REMEMBERED:
-                self._compiled.pop(next(iter(self._compiled)))
-            self._compiled[key] = known
+        with self._compiling:
+            known = self._compiled.get(key)
+            if known is None:
+                known = compile_plan(self.bound(schema))
+                if len(self._compiled) >= REMEMBERED:
+                    self._compiled.pop(next(iter(self._compiled)))
+                self._compiled[key] = known
         return known
 
     def output_schema(
@@ -161,6 +168,7 @@ class Query:
 
     # ---------------------------------------------------------------------------------------------------------------- running
 
+    @named_memory()
     def run(
         self,
         events: object,
@@ -174,6 +182,7 @@ class Query:
         order: Sequence[str] = (),
         sample: int | None = None,
         progress: Callable[[int, int], None] | None = None,
+        max_bytes: int | None = None,
     ) -> Matches:
         """The matches of the query over `events`.
 
@@ -185,42 +194,106 @@ class Query:
         engine: None, or one of `ENGINES`. sort: put events in the order of their times, stably, instead of an error. null_keys: "drop" events
         with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
         equal time, before the row order. sample: for looking at data: of each trigger at most so many matches, spread evenly over all of them
-        (where LIMIT takes those that are found first). progress: called with (rows done, rows; 0 rows where the input does not say).
+        (where LIMIT takes those that are found first). progress: called with (rows done, rows; 0 rows where the input does not say). max_bytes: how
+        many bytes the matches may take (18 per event of a match, 24 per match; about three times that while they are put together), by default a
+        quarter of the memory that the process may use; `batches` gives any number of matches in bounded memory.
 
-        Raises BindError, NotSupportedError, LimitError (the query), SchemaError, InputError (the events), SetupError (an engine that is not
-        installed). Linear in events and matches.
+        Raises BindError, NotSupportedError, LimitError (the query; more matches than max_bytes allows), SchemaError, InputError (the events),
+        SetupError (an engine that is not installed). Linear in events and matches.
         """
+        asked = self._asked(
+            events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
+        )
+        allowed = check_max_bytes(max_bytes)
+        if asked.engine == "reference":
+            return self._by_definition(asked)
+        source, compiled = asked.source, self.compiled(asked.source.schema)
+        if isinstance(source.events, pa.RecordBatchReader):
+            told = None if progress is None else lambda done: progress(done, 0)
+            types = NamedTypes(compiled.plan, compiled.programs)
+            recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types)
+            found = batches.whole(recognizer, source.events, until=asked.until, progress=told, max_bytes=allowed)
+            return dataclasses.replace(found, warnings=types.warnings)
+        options: dict[str, Any] = {"sort": sort, "order": asked.order, "null_keys": null_keys, "until": asked.until, "sample": sample}
+        return batch.run(compiled, source.events, **options, variant=engine, progress=progress, max_bytes=allowed)
+
+    def batches(
+        self,
+        events: object,
+        *,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+        until: object = None,
+        engine: str | None = None,
+        sort: bool = False,
+        null_keys: str = "drop",
+        order: Sequence[str] = (),
+        sample: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Batches:
+        """The matches of `run`, in batches that are made as they are read: any number of matches, in bounded memory.
+
+        Arguments and errors as for `run`, without a limit on the result; what is wrong with the events of a reader is raised when it is met.
+        """
+        asked = self._asked(
+            events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
+        )
+        if asked.engine == "reference":
+            matches = self._by_definition(asked)
+            return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
+        source, compiled = asked.source, self.compiled(asked.source.schema)
+        types = NamedTypes(compiled.plan, compiled.programs)
+        recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
+        pieces: Iterable[pa.Table | pa.RecordBatch] = source.events
+        total = 0
+        if isinstance(source.events, pa.Table):
+            _, rows = batch.ordered(source.schema, source.events, sort=sort, order=asked.order)
+            pieces, total = batches.pieces_of(source.events, rows), source.events.num_rows
+        told = None if progress is None else lambda done: progress(done, total)
+        return Batches.of(recognizer, types, pieces, until=asked.until, progress=told)
+
+    def _asked(
+        self,
+        events: object,
+        *,
+        type: str | None,  # noqa: A002 - public word
+        time: str | None,
+        until: object,
+        engine: str | None,
+        sort: bool,
+        null_keys: str,
+        order: Sequence[str],
+        sample: int | None,
+    ) -> _Asked:
+        """The arguments of `run` and `batches`, checked."""
         _engine(engine, ENGINES)
         check_choice("null_keys", null_keys, ("drop", "group"))
         _check_names(type=type, time=time)
         order = _columns("order", order)
         _check_sample(sample)
+        if engine == "reference" and sample is not None:
+            raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
         source = source_of(events, self._tree, type=type, time=time, sort=sort, order=order)
         if isinstance(events, Mapping):
             order = ()  # the streams are merged in that order
-        if until is None or (isinstance(until, str) and until == batch.END):
+        if until is None or (isinstance(until, str) and until == END):
             complete: int | str | None = until
         else:
             complete = time_number(until, source.schema, argument="until")
         if isinstance(complete, int):
             source = up_to(source, complete)
-        if engine == "reference":
-            if sample is not None:
-                raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
-            return self._by_definition(source, until=complete, sort=sort, null_keys=null_keys, order=order)
-        compiled = self.compiled(source.schema)
-        if isinstance(source.events, pa.RecordBatchReader) and not sort and not order and sample is None:
-            return _read(Recognizer(compiled, null_keys=null_keys, variant=engine), source.events, until=complete, progress=progress)
-        options: dict[str, Any] = {"sort": sort, "order": order, "null_keys": null_keys, "until": complete}
-        return batch.run(compiled, _whole(source), **options, sample=sample, variant=engine, progress=progress)
+        if isinstance(source.events, pa.RecordBatchReader) and (sort or order or engine == "reference"):
+            source = dataclasses.replace(source, events=source.events.read_all())
+        return _Asked(source, complete, engine, sort, null_keys, order)
 
-    def _by_definition(self, source: Source, *, until: int | str | None, sort: bool, null_keys: str, order: Sequence[str]) -> Matches:
-        plan = self.bound(source.schema)
-        table = _whole(source)
-        if sort or order:
-            _, rows = batch.ordered(plan.schema, table, sort=sort, order=order)
+    def _by_definition(self, asked: _Asked) -> Matches:
+        plan = self.bound(asked.source.schema)
+        table = asked.source.events
+        assert isinstance(table, pa.Table)
+        if asked.sort or asked.order:
+            _, rows = batch.ordered(plan.schema, table, sort=asked.sort, order=asked.order)
             table = table if rows is None else table.take(pa.array(rows))
-        return definition.run(plan, table, until=until, null_keys=null_keys)
+        return definition.run(plan, table, until=asked.until, null_keys=asked.null_keys)
 
     def recognizer(
         self,
@@ -233,17 +306,20 @@ class Query:
         null_keys: str = "drop",
         engine: str | None = None,
         snapshot: bytes | None = None,
+        max_bytes: int | None = None,
     ) -> Recognizer:
         """An incremental recognizer for events of this schema: `push` batches, get the matches that end in them.
 
         lateness: how late an event may come (a text such as "10s", a timedelta, or steps of the time column); None: events must come in
         order. order: with a lateness, columns that decide between events of equal time, before the order of arrival. null_keys, engine: as for
-        `run`. snapshot: bytes of `Recognizer.snapshot` to go on from. Raises as `run`, and SnapshotError for bytes of another query.
+        `run`. snapshot: bytes of `Recognizer.snapshot` to go on from. max_bytes: as for `run`, for the matches of each call. Raises as `run`, and
+        SnapshotError for bytes of another query.
         """
         _engine(engine, ENGINES[:-1])
         check_choice("null_keys", null_keys, ("drop", "group"))
         compiled = self.compiled(self.schema(schema, type=type, time=time))
-        recognizer = Recognizer(compiled, lateness=lateness, order=_columns("order", order), null_keys=null_keys, variant=engine)
+        options: dict[str, Any] = {"null_keys": null_keys, "variant": engine, "max_bytes": check_max_bytes(max_bytes)}
+        recognizer = Recognizer(compiled, lateness=lateness, order=_columns("order", order), **options)
         if snapshot is not None:
             recognizer.restore(snapshot)
         return recognizer
@@ -257,6 +333,8 @@ class Query:
         lateness: object = None,
         null_keys: str = "drop",
         null_time: str = "error",
+        bad_time: str = "error",
+        max_ahead: object = None,
         positions: bool = False,
         columns: Sequence[str] | None = None,
         buckets: int | None = None,
@@ -279,6 +357,8 @@ class Query:
             lateness=lateness,
             null_keys=null_keys,
             null_time=null_time,
+            bad_time=bad_time,
+            max_ahead=max_ahead,
             positions=positions,
             columns=columns,
             buckets=buckets,
@@ -327,29 +407,16 @@ def _from_text(text: str, args: Mapping[str, object]) -> Query:
     return query(text, args=args)
 
 
-def _whole(source: Source) -> pa.Table:
-    events = source.events
-    return events.read_all() if isinstance(events, pa.RecordBatchReader) else events
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The checked arguments of `Query.run`; the events are a reader only where they are read piece by piece."""
 
-
-def _read(
-    recognizer: Recognizer, events: pa.RecordBatchReader, *, until: int | str | None, progress: Callable[[int, int], None] | None
-) -> Matches:
-    """The matches in a reader's events, which are not kept; until: as for `batch.run`."""
-    parts, done = [], 0
-    for piece in events:
-        parts.append(recognizer.push(piece))
-        done += piece.num_rows
-        if progress is not None:
-            progress(done, 0)
-    layout = recognizer.compiled.layout
-    complete = recognizer.latest if until is None else until
-    if isinstance(complete, int):
-        parts.append(recognizer.advance(complete + 1))
-    waiting = recognizer.undecided()
-    if complete == batch.END:
-        parts, waiting = [*parts, waiting], Matches.none(layout)
-    return dataclasses.replace(concatenate(layout, parts, null_keys=recognizer.null_keys), waiting=waiting)
+    source: Source
+    until: int | str | None
+    engine: str | None
+    sort: bool
+    null_keys: str
+    order: Sequence[str]
 
 
 def _checked_args(args: object) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -16,6 +19,7 @@ import cepheid
 from cepheid.cli import app as commands
 from cepheid.cli import doctor, failures
 from cepheid.cli.app import app
+from cepheid.engine import allowance
 
 QUERY = "SELECT * WHERE A AS x ; B AS y FILTER x[v > 3] WITHIN 5 seconds"
 COMMAND = [sys.executable, "-m", "cepheid.cli"]
@@ -261,6 +265,68 @@ def test_an_interrupt() -> None:
         _, said = process.communicate()
     assert process.returncode == 130
     assert said == b"interrupted\n"
+
+
+SUBSETS = "type,ts\n" + "".join(f"A,{time}\n" for time in range(60)) + "B,60\n"
+
+ANSWERED = 0.5
+"""Seconds of computing within which an interrupted command has ended: 0.3 to answer, and Python's own end."""
+
+
+def computed(pid: int) -> float:
+    """Seconds that a process has computed so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells how long another process has computed")
+@pytest.mark.parametrize("output", [["-o", "out.parquet"], ["-o", "out.jsonl"], ["--json"], []])
+def test_an_interrupt_while_matches_are_made(output: list[str]) -> None:
+    Path("many.csv").write_text(SUBSETS, encoding="utf-8")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    text = "SELECT * WHERE A+ ; B" if output else "SELECT LAST * WHERE A ; B WITHIN 100000000"
+    if not output:
+        pq.write_table(pa.table({"type": ["A", "B"] * 4_000_000, "ts": range(8_000_000)}), "long.parquet")
+    events = "many.csv" if output else "long.parquet"
+    with subprocess.Popen([*COMMAND, "run", "-e", text, events, *output], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        signal.signal(signal.SIGINT, before)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while process.poll() is None and computed(process.pid) < 2:
+            if output == ["--json"]:
+                process.stdout.read1(1 << 20)
+        spent = computed(process.pid)
+        process.send_signal(signal.SIGINT)
+        if output == ["--json"]:
+            process.stdout.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 130, process.stderr.read()
+        assert process.stderr.read().endswith(b"interrupted\n")
+    assert usage.ru_utime + usage.ru_stime - spent < ANSWERED
+    assert not list(Path().glob("*out.*"))
+
+
+def test_what_does_not_fit_names_the_way_to_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allowance, "default_max_bytes", lambda: 1 << 20)
+    Path("many.csv").write_text(SUBSETS, encoding="utf-8")
+    result = call("run", "-e", "SELECT * WHERE A+ ; B", "many.csv")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "which completes about 1.15e+18 matches" in result.stderr
+    assert "help: on the command line: -o OUT.parquet or OUT.jsonl, or --json" in result.stderr
+
+
+def test_the_first_of_countless_matches_are_printed_at_once() -> None:
+    Path("many.csv").write_text(SUBSETS, encoding="utf-8")
+    command = [*COMMAND, "run", "-e", "SELECT * WHERE A+ ; B", "many.csv", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+    assert [len(line["A"]) for line in lines] == [1, 2, 3]
 
 
 def test_a_reader_that_has_enough() -> None:

@@ -14,7 +14,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import cepheid
+from cepheid.cli import files
 from cepheid.cli.app import app
+from cepheid.cli.running import unmet_types
+from cepheid.engine.inputs import source_of
 
 FIRE = "SELECT * WHERE Temperature AS t ; Humidity AS h FILTER t[value > 40] AND h[value < 25] PARTITION BY sensor WITHIN 1 minute"
 READINGS = """\
@@ -190,8 +193,6 @@ def test_an_offset_in_json_is_not_lost() -> None:
 
 
 def test_types_are_inferred_from_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cepheid.cli import files
-
     monkeypatch.setattr(files, "BLOCK", 1000)
     Path("t.csv").write_text("a\n" + "1\n" * 2000 + "1.5\n", encoding="utf-8")
     assert files.read(Path("t.csv")).schema.field("a").type == pa.float64()
@@ -205,7 +206,7 @@ def test_what_is_not_decided_is_said() -> None:
     assert "note: 1 match is not decided yet" in waiting.stderr
 
 
-def test_types_that_no_event_has_are_named_where_nothing_is_found() -> None:
+def test_types_that_no_event_has_are_named() -> None:
     import pyarrow.csv
 
     pq.write_table(pyarrow.csv.read_csv("readings.csv"), "readings.parquet")
@@ -213,8 +214,18 @@ def test_types_that_no_event_has_are_named_where_nothing_is_found() -> None:
     notes = ["note: no event has the type `Smoke`", "note: no event has the type `Temprature`: did you mean `Temperature`?"]
     for file in ("readings.csv", "readings.parquet", "a=readings.csv"):
         assert call("run", "-e", query, file).stderr.splitlines()[:2] == notes
-    assert "no event" not in call("run", "-e", "SELECT * WHERE Temperature OR Smoke", "readings.csv").stderr
+    assert call("run", "-e", "SELECT * WHERE Temperature OR Smoke", "readings.csv").stderr.startswith(notes[0]), "also where some are found"
     assert "no event" not in call("run", "-e", "SELECT * WHERE Temperature : Temperature", "readings.csv").stderr
+
+
+def test_types_are_named_on_spark_as_embedded() -> None:
+    plain, typed = pa.table({"ts": [1, 2]}), pa.table({"type": ["Smoke", "Fire"], "ts": [1, 2]})
+    query = cepheid.query("SELECT * WHERE a AS x ; Smok")
+    for tables in ({"a": plain, "b": typed}, {"a": plain[:0], "b": typed}, {"a": plain, "b": typed[:0]}, {"a": plain[:0], "b": typed[:0]}):
+        plan = query.bound(source_of(tables, query.tree, type=None, time=None).schema)
+        streams = [files.Stream(name, Path(name), table) for name, table in tables.items()]
+        assert unmet_types(plan, streams) == query.run(tables).warnings
+    assert query.run({"a": plain, "b": typed}).warnings == ("no event has the type `Smok`: did you mean `Smoke`?",)
 
 
 def test_until() -> None:
@@ -353,6 +364,11 @@ def test_a_damaged_page_of_parquet() -> None:
 
 def test_missing_files_and_folders() -> None:
     assert mistake("run", "fire.ceql", "reading.csv") == "error: there is no file reading.csv\nhelp: did you mean readings.csv?\n"
+    assert mistake("run", "fire.ceql", "fires.csv") == "error: there is no file fires.csv\n", "the query is no file of events"
+    Path("readings.jsonl").write_text('{"type": "A"}\n', encoding="utf-8")
+    for name in ("readings.csv", "readings.jsonl"):
+        wrong = name.replace("s.", ".")
+        assert mistake("run", "fire.ceql", wrong) == f"error: there is no file {wrong}\nhelp: did you mean {name}?\n"
     assert mistake("run", "fire.ceql", ".") == "error: . is a directory, not a file of events\n"
     assert mistake("run", "nope.ceql", "readings.csv") == "error: the query file nope.ceql cannot be read: No such file or directory\n"
     assert mistake("run", ".", "readings.csv") == "error: . is a directory, not the file of a query\n"

@@ -14,6 +14,7 @@ import pytest
 import cepheid
 from cepheid.engine import payload, state
 from cepheid.engine.absence import ALWAYS, Ends, undecided, vetoed
+from cepheid.engine.allowance import Allowance
 from cepheid.engine.matches import concatenate
 from cepheid.engine.order import NEVER
 from cepheid.engine.partitions import Partitions
@@ -257,14 +258,15 @@ def test_keys_that_are_forgotten_and_come_again(cases: int, seed: int) -> None:
             letters, *negated = (alphabet.letters(batch) for alphabet in compiled.alphabets)
             now = int(times[first + 3])
             arrived = partitions.arrive(batch)
-            parts.append(running.feed(letters, times[first : first + 4], batch, arrived, first=first, negated=negated, now=now))
+            decided = running.feed(letters, times[first : first + 4], batch, arrived, first=first, negated=negated, now=now)
+            parts.append(decided.all(Allowance()))
             idle = np.intersect1d(running.expire(now), partitions.live)
             assert running.absences is not None
             assert running.absences.deadline is None or running.absences.deadline >= now
             running.release(idle)
             partitions.forget(idle)
             forgotten += len(idle)
-        parts.append(running.advance(int(times[-1]) + 1))
+        parts.append(running.advance(int(times[-1]) + 1).all(Allowance()))
         whole, found = query.run(events), concatenate(compiled.layout, parts)
         assert shown(found) == shown(whole)
     assert forgotten > 10

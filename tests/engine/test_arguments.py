@@ -153,8 +153,8 @@ def test_an_array_of_structs_is_a_stream():
 @pytest.mark.parametrize(
     "value",
     [
-        *(2**63, 2**70, -(2**70), [{"a": 2**70}], Decimal("NaN"), Decimal("Infinity"), Decimal("1e99"), 1j, object(), {1: 2}, [1, "a"]),
-        *("\ud800", ["a\udfff"], {"\ud800": 1}, dt.timedelta.max, pd.NaT),
+        *(2**64, -(2**63) - 1, [2**63], [{"a": 2**70}], Decimal("NaN"), Decimal("Infinity"), Decimal("1e99"), 1j, object()),
+        *({1: 2}, [1, "a"], "\ud800", ["a\udfff"], {"\ud800": 1}, dt.timedelta.max, pd.NaT),
     ],
 )
 def test_values_that_arrow_cannot_hold(value):
@@ -176,12 +176,28 @@ def test_long_values_are_cut():
         ([1, "a"], "'a' in event 1 of the list, 1 in event 0"),
         (["1", None, "2", 1.0, 2.0], "1.0 in event 3 of the list, '1' in event 0"),
         ([None, None, {"a": 1}, {"a": "x"}], "{'a': 'x'} in event 3 of the list, {'a': 1} in event 2"),
+        ([1, 2**63, -1], "-1 in event 2 of the list, 9223372036854775808 in event 1"),
+        ([-1, 0, 2**63], "9223372036854775808 in event 2 of the list, -1 in event 0"),
+        ([1, 2**63, 0.5], "0.5 in event 2 of the list, 9223372036854775808 in event 1"),
     ],
 )
 def test_values_that_do_not_go_together(values, said):
     with pytest.raises(SchemaError) as error:
         QUERY.run([{"type": "A", "ts": 1, "v": value} for value in values])
     assert error.value.fact == f"the values of `v` are not of one type: {said}"
+
+
+@pytest.mark.parametrize("values", [[2**63], [0, None, 2**64 - 1], [np.uint64(2**63), 2]])
+def test_integers_that_need_the_sign_bit(values):
+    matches = cepheid.query("SELECT * WHERE A AS x FILTER x.v > 9223372036854775807").run([{"type": "A", "v": value} for value in values])
+    assert matches.to_arrow(events=True).schema.field("x").type.value_type.field("v").type == pa.uint64()
+    assert [match["x"][0]["v"] for match in matches] == [value for value in values if value is not None and value >= 2**63]
+
+
+def test_integers_of_no_common_type():
+    with pytest.raises(SchemaError, match=r"no integer type holds both: give them as decimal.Decimal"):
+        QUERY.run([{"type": "A", "ts": 1, "v": value} for value in (-1, 2**63)])
+    assert len(QUERY.run([{"type": "A", "ts": 1, "v": Decimal(value)} for value in (-1, 2**63)])) == 0
 
 
 def test_names_that_arrow_cannot_hold():

@@ -12,6 +12,7 @@ import pytest
 
 from cepheid.automata.supports import SupportProgram, shown_variables
 from cepheid.engine import labelling as module
+from cepheid.engine.evaluation import CHUNK_MATCHES
 from cepheid.engine.labelling import SEVERAL, Labelling, SupportChunk
 from cepheid.errors import LimitError
 
@@ -47,7 +48,8 @@ def labelled(labelling, program, chunks, limit=None):
     given = []
     sink = cases.collector(program, given)
     for chunk in chunks:
-        sink(labelling.label(chunk.letters, chunk.offsets, chunk.positions, chunk.segments, limit))
+        for found in labelling.label(chunk, limit):
+            sink(found)
     assert all(segment == 3 for segment, _ in given)
     return [match for _, match in given]
 
@@ -60,8 +62,10 @@ def in_pieces(rng, things):
         at = to
 
 
-def test_random_supports():
-    """All supports of each end, as a MAX without any restriction would give them."""
+@pytest.mark.parametrize("at_once", [module.MARKS_AT_ONCE, 9])
+def test_random_supports(monkeypatch, at_once):
+    """All supports of each end, as a MAX without any restriction would give them; in one go, and in pieces."""
+    monkeypatch.setattr(module, "MARKS_AT_ONCE", at_once)
     shared, number = 0, -1  # shared: supports that are one after the projection
     while number < CASES or not shared:
         number += 1
@@ -101,6 +105,15 @@ def test_one_support_has_all_labellings():
     found = labelled(Labelling(program), program, [chunk_of([(0, 1, 4)], [1] * 5)])
     assert len(set(found)) == len(found) == 8
     assert {tuple(position for position, _ in match) for match in found} == {(0, 1, 4)}
+
+
+def test_many_labellings_come_in_chunks_of_bounded_size():
+    program = SupportProgram(cases.automaton_of(("plus", EITHER)), frozenset("xy"))
+    given = Labelling(program).label(chunk_of([tuple(range(length)) for length in (2, 60, 3)], [1] * 60), None)
+    sizes = [len(chunk) for chunk, _ in zip(given, range(20), strict=False)]
+    assert len(sizes) == 20
+    assert sizes[0] == 4
+    assert max(sizes) <= CHUNK_MATCHES
 
 
 def test_supports_with_one_labelling_stay_in_order_beside_others():
@@ -147,12 +160,6 @@ def test_a_trigger_with_too_many_projected_matches(monkeypatch):
 def test_the_fingerprint_says_what_is_shown():
     automaton = cases.automaton_of(("seq", A, B))
     assert SupportProgram(automaton, frozenset("a")).fingerprint != SupportProgram(automaton, frozenset("b")).fingerprint
-
-
-def test_no_supports():
-    program = SupportProgram(cases.automaton_of(("seq", A, B)), frozenset("a"))
-    found = Labelling(program).label(np.zeros(0, np.uint64), np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32), None)
-    assert len(found) == 0
 
 
 @pytest.mark.parametrize("shown", [frozenset("a"), frozenset("ab")])

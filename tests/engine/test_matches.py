@@ -127,6 +127,38 @@ def test_hidden_ends_belong_to_the_interval():
     assert sorted((match.start, match.end) for match in nothing) == [(0, 1), (0, 3), (2, 3)]
 
 
+BARE = pa.table({"v": [1, 2, 3]}).select([])  # three events without an attribute, all of the type that FROM names
+
+
+@pytest.mark.parametrize(
+    ("query", "row"),
+    [
+        ("SELECT * FROM A WHERE A AS x", {"x": [{}]}),
+        ("SELECT NXT * FROM A WHERE A AS x", {"x": [{}]}),
+        ("SELECT count(x) AS n FROM A WHERE A AS x", {"n": 1}),
+        ("SELECT COUNT(*) FROM A WHERE A AS x", {"count": 1, "count_overflow": False}),
+        ("SELECT * FROM A WHERE PROJECT NONE (A)", {}),
+    ],
+)
+def test_events_without_attributes(query, row):
+    compiled = cepheid.query(query)
+    recognizer = compiled.recognizer(BARE.schema)
+    pushed = [recognizer.push(BARE[:2])]
+    pushed.append(recognizer.restore(recognizer.snapshot()).push(BARE[2:]))
+    results = [
+        compiled.run(BARE),
+        compiled.run([{}] * 3),
+        compiled.run(BARE.to_reader()),
+        compiled.run(BARE, engine="reference"),
+        concatenate(recognizer.compiled.layout, pushed),
+    ]
+    for matches in results:
+        assert [(match.start, match.end) for match in matches] == [(0, 0), (1, 1), (2, 2)]
+        shown = matches.to_arrow(events=True)
+        assert (shown.schema, shown.to_pylist()) == (compiled.output_schema(BARE.schema, events=True), [row] * 3)
+        assert all(match[name] == [{}] for match in matches for name in match)
+
+
 def test_event_in_several_variables():
     events = [{"type": "A", "ts": 1}]
     (match,) = cepheid.query("SELECT x, y, A WHERE A AS x AS y").run(events)

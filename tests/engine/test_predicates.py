@@ -2,8 +2,10 @@
 
 import datetime as dt
 import math
+import operator
 import random
 from decimal import Decimal
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +18,7 @@ from cepheid.engine import predicates as module
 from cepheid.engine.predicates import Predicates
 from cepheid.engine.values import OPERATIONS, like_expression
 from cepheid.errors import LimitError
-from cepheid.logical.plan import OPERATORS, Apply, Field, Literal
+from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, localize
 from cepheid.schema import schema_of
 from cepheid.testing import evaluate as plain
 
@@ -147,6 +149,39 @@ def test_random_conditions_hold_where_the_definition_says(seed, monkeypatch):
         assert not wrong, (wrong[0], events.slice(row, 1).to_pylist())
 
 
+WIDE = pa.decimal128(38, 0)
+BEYOND = [2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1, 2**64, 10**30, 10**38 - 1]
+NUMBERS = {
+    "b": (pa.int8(), [0, -128, 127, None]),
+    "i": (pa.int64(), [0, 2**63 - 1, -(2**63), None]),
+    "u": (pa.uint64(), [0, 2**63, 2**64 - 2, 2**64 - 1, None]),
+    "n": (DECIMAL, [Decimal("9999999999.99"), Decimal("-0.01"), None]),
+    "w": (WIDE, [*map(Decimal, (2**63, 2**64, 10**30, 10**38 - 1, 1 - 10**38)), None]),
+    "v": (pa.decimal128(38, 38), [Decimal("0." + "9" * 38), Decimal("-0.5"), None]),
+}
+PYTHON = dict(zip(COMPARISONS, (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge), strict=True))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_integers_of_up_to_38_digits_compare_exactly(name, sign):
+    kind, values = NUMBERS[name]
+    events = pa.table({"type": ["A"] * len(values), name: pa.array(values, kind)})
+    exact = [None if value is None else Fraction(value) for value in values]
+    for constant in BEYOND:
+        number = int(f"{sign}{constant}")
+        ways = {f"x.{name} {sign_} {number}": PYTHON[sign_] for sign_ in COMPARISONS}
+        ways |= {f"{number} {sign_} x.{name}": lambda value, number, of=PYTHON[sign_]: of(number, value) for sign_ in COMPARISONS}
+        ways[f"x.{name} <= :p"] = operator.le
+        ways[f"x.{name} IN (7, {number}, 0.5)"] = operator.eq
+        ways[f"x.{name} BETWEEN {-(10**38) + 1} AND {number}"] = operator.le
+        text = f"SELECT * WHERE A AS x FILTER {' AND '.join(ways)}"
+        found = cepheid.query(text, args={"p": number}).bound(schema_of(events.schema)).pattern.conditions
+        assert len(found) == len(ways)
+        bits = [sum(1 << i for i, of in enumerate(ways.values()) if value is not None and of(value, number)) for value in exact]
+        assert letters(list(map(localize, found)), events).tolist() == bits == expected(list(map(localize, found)), events)
+
+
 @pytest.mark.parametrize("text", TEXTS[:-1])
 @pytest.mark.parametrize(
     "pattern", ["", "%", "_", "a%", "%b", "%a%", "a_b", "a\\b", "a%b", "__", "%\n%", "ab.", "(x)", "%é", "É%", "%_%", "%%"]
@@ -195,10 +230,20 @@ def test_a_shared_dictionary_is_evaluated_once():
     predicates = Predicates([Predicate(type="B")], schema_of(pa.schema([("type", pa.dictionary(pa.int32(), pa.string()))])))
     first = pa.record_batch({"type": pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), dictionary)})
     second = pa.record_batch({"type": pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int32()), dictionary)})
-    assert predicates.letters(first).tolist() == [0, 1]
-    known = predicates._dictionaries["type",].known
-    assert predicates.letters(second).tolist() == [1, 1]
-    assert predicates._dictionaries["type",].known is known
+    reader = predicates.reader()
+    assert reader.read(first).tolist() == [0, 1]
+    known = reader._dictionaries["type",].known
+    assert reader.read(second).tolist() == [1, 1]
+    assert reader._dictionaries["type",].known is known
+
+
+def test_readers_of_one_program_know_nothing_of_each_other():
+    predicates = Predicates([Predicate(type="B")], schema_of(pa.schema([("type", pa.string())])))
+    before = dict(vars(predicates))
+    readers = [predicates.reader() for _ in range(2)]
+    assert readers[0].read(pa.table({"type": ["B", "A"]})).tolist() == [1, 0]
+    assert readers[1]._dictionaries == {}
+    assert vars(predicates) == before
 
 
 def test_nested_fields_and_null_structs():

@@ -319,7 +319,7 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(recognizer._state.evaluation), "feed", interrupted)
+        patched.setattr(type(recognizer._state.evaluation), "chunks", interrupted)
         with pytest.raises(KeyboardInterrupt):
             recognizer.push(batch("B3 A4"))
     for use in (lambda: recognizer.push(batch("B5")), recognizer.flush, recognizer.snapshot, lambda: recognizer.advance_time(9)):

@@ -29,7 +29,7 @@ TYPES = {
     "timestamp[us, tz=UTC]": pa.timestamp("us", "UTC"),
     "decimal128(10, 2)": pa.decimal128(10, 2),
 }
-VALUES = {"$None": None, "$10**30": 10**30}
+VALUES = {"$None": None, "$10**40": 10**40}
 """Parameters that TOML cannot write."""
 
 
@@ -93,11 +93,11 @@ def test_lint(case):
     [
         "A AS x ; B AS y FILTER x.temp > y.temp WITHIN 1h",
         "A : B : C",
-        "A ;[<= 5s] B+[<= 5s]",
+        "A ;[<= 5s] B+[<= 5s] LIMIT 1",
         "A{3}[<= 1m]",
         "((A ; B) WITHIN 5s) : C",
         "(A AS x OR B AS x) FILTER x.temp > 1",
-        "(A AS x)+ ; (B AS x)+ WITHIN 1h",
+        "(A AS x)+ ; (B AS x)+ WITHIN 1h LIMIT 1",
         "A ; A WITHIN 1h",
         "NXT(A ; B WITHIN 5s)",
         "NXT(A : B) : C AS c FILTER c.temp > 1",

@@ -13,6 +13,7 @@ from cepheid.logical.bind import bind
 from cepheid.logical.equivalence import equivalent
 from cepheid.logical.partition import FORBIDDEN_PATTERNS, FORBIDDEN_QUERIES, partition
 from cepheid.logical.plan import Filter, QueryPlan
+from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
 from cepheid.schema import EventSchema
 
@@ -45,7 +46,7 @@ def forced(plan: QueryPlan) -> QueryPlan:
     """The plan as the rule would leave it if it did not look."""
     equality = next(condition for node in walk(plan.pattern) if isinstance(node, Filter) for condition in node.conditions)
     assert "=" in repr(equality)
-    return dataclasses.replace(plan, partition_by=("id",), partition_rewritten=True)
+    return dataclasses.replace(plan, derived_keys=("id",))
 
 
 @pytest.mark.parametrize("context", FORBIDDEN_PATTERNS)
@@ -82,7 +83,6 @@ def test_consumption_by_any_is_of_the_whole_stream() -> None:
         "(A AS x)+ ; (B AS y)? FILTER x.id = y.id",
         "A AS x ; B AS y FILTER x.id = y.v",  # two attributes
         "A AS x ; B AS y FILTER x.id = y.id2",  # two columns
-        "A AS x ; B AS y FILTER x.f = y.f",  # 0.0 = -0.0
         "A AS x ; B AS y FILTER x.id = y.id OR x.v = 1",
         "A AS x ; B AS y FILTER x.id <= y.id",
         "A AS x ; B AS y FILTER x.id + 0 = y.id",
@@ -98,9 +98,24 @@ def test_equalities_that_are_no_key_stay(pattern: str) -> None:
     assert partition(plan) is plan
 
 
-def test_a_query_with_a_partition_keeps_it() -> None:
-    plan = bound("SELECT * WHERE A AS x ; B AS y FILTER x.id = y.id PARTITION BY v")
+def test_consumption_by_partition_is_of_all_that_partition_by_brings_together() -> None:
+    plan = bound("SELECT * WHERE A AS x ; B AS y FILTER x.id = y.id PARTITION BY v CONSUME BY PARTITION")
     assert partition(plan) is plan
+    assert equivalent(plan, forced(plan), max_events=4, max_streams=10**6) is not None
+
+
+@pytest.mark.parametrize("text", [*(f"SELECT * WHERE {pattern}" for pattern in PATTERNS.values()), QUERIES["SELECT STRICT"]])
+def test_within_a_partition_the_same_counts_on_other_events(text: str) -> None:
+    plan = bound(f"{text} PARTITION BY v")
+    assert partition(plan) is plan
+
+
+def test_an_attribute_of_partition_by_is_no_key_once_more() -> None:
+    plan = bound("SELECT * WHERE A AS x ; B AS y FILTER x.id = y.id AND x.v = y.v PARTITION BY v")
+    after = partition(plan)
+    assert (after.partition_by, after.derived_keys, after.keys) == (("v",), ("id",), ("v", "id"))
+    assert len(after.pattern.conditions) == 1
+    assert rewrite(plan).derived_keys == ("id",)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +132,17 @@ def test_a_query_with_a_partition_keeps_it() -> None:
         ("SELECT * WHERE PROJECT x (A AS x ; B AS y FILTER x.id = y.id) WITHIN 1", ("id",)),
         ("SELECT * WHERE A AS x ; B AS y ; (C AS z OR A) FILTER x.id = y.id AND z.id = y.id AND A.id = x.id", ("id",)),
         ("SELECT * WHERE A ; B FILTER A.id = B.id", ("id",)),
+        ("SELECT * WHERE A AS x ; B AS y FILTER x.f = y.f", ("f",)),
+        ("SELECT * WHERE A AS x ; B AS y FILTER x.id = y.id PARTITION BY v", ("id",)),
+        ("SELECT LAST * WHERE A AS x ; (B AS y)+ FILTER x.id = y.id PARTITION BY v", ("id",)),
+        ("SELECT * WHERE A AS x ; B AS y FILTER x.f = y.f AND x.id = y.id PARTITION BY v", ("f", "id")),
     ],
 )
 def test_equalities_over_all_events_are_a_key(text: str, keys: tuple[str, ...]) -> None:
     plan = bound(text)
     after = partition(plan)
-    assert after.partition_by == keys
-    assert after.partition_rewritten
+    assert after.partition_by == plan.partition_by
+    assert after.derived_keys == keys
     try:
         assert equivalent(plan, after, max_events=3, max_streams=2_000) is None
     except LimitError:

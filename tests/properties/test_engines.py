@@ -12,7 +12,10 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from cepheid.engine import payload
+from cepheid.engine import batches, evaluation, labelling, maximal, payload, running, supports
+from cepheid.engine.evaluation import Sizes
+from cepheid.engine.maximal import MaximalSizes
+from cepheid.engine.supports import SupportSizes
 from cepheid.testing.differential import WAYS, Case, check, draw, pieces, rows_of
 from cepheid.testing.generators import ABSENT, ENGINE, WAITING
 
@@ -57,14 +60,41 @@ def test_the_events_shown_are_those_at_the_positions(fragment: str, cases: int, 
                 recognizer.restore(recognizer.snapshot())
         cut += recognizer.flush()
         cut += recognizer.advance((recognizer.latest or 0) + 1)
+        with monkeypatch.context() as small:
+            tiny_chunks(small)
+            batched_matches = [match for part in case.query.batches(case.events) for match in part]
         shown = whole.to_arrow(events=True).to_pylist()
         rows = case.events.to_pylist()
-        for match, other, line in zip(whole, cut, shown, strict=True):
+        for match, other, batched, line in zip(whole, cut, batched_matches, shown, strict=True):
             mine = [row for row in rows if all(same(row[name], value) for name, value in match.keys.items())] if match.keys else rows
             for variable, positions in match.variables.items():
                 assert same(match[variable], [mine[position] for position in positions]), str(case)
                 assert same(other[variable], match[variable]), str(case)
+                assert same(batched[variable], match[variable]), str(case)
                 assert same(line[variable], match[variable]), str(case)
+
+
+def tiny_chunks(patch: pytest.MonkeyPatch) -> None:
+    """Every evaluation hands its matches over by twos, and its kernel returns all the time; a table is read by threes."""
+    patch.setattr(evaluation, "Sizes", lambda: Sizes(chunk=2, most_chunk=2, chunk_positions=3))
+    patch.setattr(supports, "SupportSizes", lambda: SupportSizes(supports=2, most_supports=2, positions=3, most_positions=3))
+    patch.setattr(maximal, "MaximalSizes", lambda: MaximalSizes(supports=2, most_supports=2, positions=3, most_positions=3))
+    patch.setattr(labelling, "MARKS_AT_ONCE", 3)
+    patch.setattr(running, "BUDGET", 1)
+    patch.setattr(batches, "PIECE", 3)
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_however_small_the_chunks_are(fragment: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of two matches, kernels that return after each event, tables in pieces of three: the same matches in the same order."""
+    drawn_here = draw(FRAGMENTS[fragment], count=cases // 2, seed=seed)
+    wanted = [rows_of(case.query.run(case.events)) for case in drawn_here]
+    tiny_chunks(monkeypatch)
+    for case, rows in zip(drawn_here, wanted, strict=True):
+        engine = VARIANTS[case.number % len(VARIANTS)]
+        assert rows_of(case.query.run(case.events, engine=engine)) == rows, str(case)
+        for way in ("pushed", "batched", "restored"):
+            assert WAYS[way](case, engine) == rows, f"{way}\n{case}"
 
 
 def test_columns_with_dictionaries(cases: int, seed: int) -> None:

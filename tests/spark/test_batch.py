@@ -83,6 +83,24 @@ def test_neighbours_and_positions_keep_every_event(spark):
     assert found.num_rows == len(seen)
 
 
+@pytest.mark.parametrize("null_keys", ["drop", "group"])
+def test_equalities_within_partitions(spark, null_keys):
+    """What PARTITION BY says of NULL it says of its own attributes; in the others NULL and NaN match nothing, and both zeros are one."""
+    table = stream(900, seed=11, keys=(1, 2, None))
+    choices = random.Random(12)
+    table = table.set_column(3, "v", pa.array([choices.choice([0.0, -0.0, 1.5, float("nan"), None]) for _ in range(len(table))]))
+    table = table.filter(pc.is_in(table["type"], value_set=pa.array(["A", "B"])))
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v PARTITION BY k WITHIN 200")
+    recognize = query.on(null_keys=null_keys)
+    assert "one key in one task: PARTITION BY k, v (from equalities)" in recognize.explain(frame_of(spark, table))
+    found = frame_of(spark, table).transform(recognize)
+    expected = query.run(table, null_keys=null_keys)
+    assert found.columns == ["k", "start_time", "end_time", "x", "y"]
+    assert rows(found.toArrow()) == rows(expected.to_arrow(events=True))
+    assert len(expected) > 50
+    assert recognize.counts().get("null_keys", 0) == expected.null_keys
+
+
 KEYS = {
     "flag": (pa.bool_(), [True, False]),
     "byte": (pa.int8(), [-1, 1]),
@@ -232,6 +250,12 @@ BAD = {
     "key-list": ({}, "A ; B PARTITION BY many", cepheid.CepheidError, "many"),
     "attribute": ({}, "A AS x ; B FILTER x[y = 1]", cepheid.BindError, "`y`"),
     "derived": ({"positions": True}, "A AS x ; B AS y FILTER x.K = y.K", cepheid.NotSupportedError, "write PARTITION BY K"),
+    "both-keys": (
+        {"positions": True},
+        "A AS x ; B AS y FILTER x.K = y.K PARTITION BY type",
+        cepheid.NotSupportedError,
+        "write PARTITION BY type, K",
+    ),
     "late": ({"late": True}, "A ; B", cepheid.InputError, "late=True gives what came too late in a stream, and this DataFrame is none"),
     "gap": ({}, "A ;[<= 3] B", cepheid.NotSupportedError, "reference"),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),

@@ -62,7 +62,7 @@ def one_job(frame, plans):
     relevant = [(number, plan.relevant(printer) if plan.dropping else F.lit(True)) for number, plan in plans.items()]
     letters = [(number, plan.letter(printer, plan.compiled.predicates.conditions).cast("int")) for number, plan in plans.items()]
     frame = frame.where(one_of(pattern, relevant))
-    frame = first.without_nulls(frame, observed=None)
+    frame = first.without_dropped(frame, observed=None)
     columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}
     columns |= {name: column_named(name) for name in names.values()}
     keys = [PATTERN, *first.key_columns()]

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 import cepheid
 from cepheid.spark import merge, translated
+from cepheid.spark.observation import figures
 
 pytestmark = pytest.mark.connect
 
@@ -84,3 +85,28 @@ def test_a_stream(connect, tmp_path):
     expected = query.run(table).to_arrow(events=True)
     assert rows(found.select(expected.column_names).cast(expected.schema)) == rows(expected)
     assert len(expected) > 10
+
+
+def test_a_stream_goes_on_after_a_time_outside_the_bounds(connect, tmp_path):
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 40 seconds")
+    start = 1_700_000_000_000_000
+    times = [start, start * 1000, start + 1_000_000, start + 90_000_000]
+    table = pa.table({"ts": pa.array(times).cast(pa.timestamp("us", "UTC")), "type": ["A", "Z", "B", "Z"]})
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "0.parquet")
+    frame = connect.readStream.schema("ts timestamp, type string").parquet(str(tmp_path / "in"))
+
+    def run(**options):
+        writer = (
+            frame.transform(query.on(lateness="1 second", **options)).writeStream.format("parquet").option("path", str(tmp_path / "out"))
+        )
+        stream = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        with translated():
+            stream.awaitTermination()
+        return [figures(batch) for batch in stream.recentProgress]
+
+    with pytest.raises(cepheid.InputError, match=r"an event of type=Z has the time \+55840-11-08 .* in `ts`, which is outside"):
+        run()
+    found = run(bad_time="drop", max_ahead="1 hour")
+    assert [(batch["bad_times"], batch["ahead"]) for batch in found if batch and batch["events"]] == [(0, 1)]
+    assert connect.read.parquet(str(tmp_path / "out")).count() == 1

@@ -77,6 +77,9 @@ def test_the_figures_of_a_micro_batch():
         "state_bytes": 12_600,
         "null_keys": 0,
         "null_times": 0,
+        "bad_times": 0,
+        "ahead": 0,
+        "furthest": None,
         "watermark": NOON + dt.timedelta(seconds=10),
         "lag": dt.timedelta(seconds=30),
         "clock_lag": dt.timedelta(seconds=3590),
@@ -120,6 +123,7 @@ def test_instants_spans_and_sizes():
     assert instant("1970-01-01T00:00:00.000Z") is None
     assert instant(None) is None
     assert instant("12026-01-01T00:00:00.000Z") == instant("+12026-01-01T00:00:00.000Z") == dt.datetime.max.replace(tzinfo=dt.UTC)
+    assert instant("-0043-03-15T00:00:00.000Z") == instant("0000-12-31T00:00:00.000Z") == dt.datetime.min.replace(tzinfo=dt.UTC)
     assert [span(dt.timedelta(seconds=seconds)) for seconds in (0.25, 119, -600, 7200, 86_400 * 400)] == [
         "0.25 s",
         "119 s",
@@ -176,15 +180,51 @@ def test_all_is_late():
     assert (
         "No event of any kind was after it, the last at 2026-01-01 12:00:42: if that is the right time, an event with a wrong time" in text
     )
-    in_time = progress(0, read=5, times=(1, 110), events=5, waiting=2)
+    in_time = progress(0, read=5, times=(1, 90), events=5, waiting=2)
     assert told(in_time, *batches) == text, "what was in time before does not hide it"
+    mover = progress(0, read=5, times=(1, 110), events=5, waiting=2)
+    assert told(mover, *batches) == text.replace("a wrong time, later than all others,", "the time 2026-01-01 12:01:50")
     later = told(progress(1, read=5, watermark=100, times=(10, 140), events=3, late=3))
     assert "wrong time" not in later
 
 
 def test_a_watermark_ahead_of_the_clock():
-    text = told(progress(1, read=5, watermark=3600 + 86_400, times=(3000, 3600), events=3, late=3))
-    assert "The watermark is 24 h ahead of the clock: an event with a wrong time" in text
+    """The event that moved it comes first, before what could be said of the lateness."""
+    late = progress(1, read=5, watermark=3600 + 86_400, times=(3000, 3600), events=3, late=3)
+    text = told(late)
+    assert text.startswith(
+        "an event with a wrong time, later than all others, has moved the watermark to 2026-01-02 13:00:00, 24 h ahead of"
+    )
+    assert "lateness" not in text
+    mover = progress(0, read=1, times=(3000, 3700 + 86_400))
+    assert told(mover, late) == (
+        "an event with the time 2026-01-02 13:01:40 has moved the watermark to 2026-01-02 13:00:00, 24 h ahead of the clock, and a watermark never"
+        " goes back: 3 of 3 relevant events in the micro-batches 0 to 1 were too late by up to 24.2 h. Leave such events out, with"
+        ' q.on(.., max_ahead="1 hour"), and start with a new checkpoint.'
+    )
+    some = progress(1, read=5, watermark=3600 + 86_400, times=(3000, 4000 + 86_400), events=3, late=1, waiting=2)
+    assert told(some).startswith("an event with the time 2026-01-02 13:06:40 has moved"), "also where not all events are late"
+    assert "has moved" not in told(progress(1, read=5, watermark=3601, times=(3000, 4000), events=3, late=1, waiting=2)), "a fast clock"
+
+
+def test_events_left_out_for_their_time():
+    micros = int(NOON.timestamp()) * 1_000_000
+    counts = {"cepheid.left_out": {"bad_times": 1, "ahead": 2, "furthest": micros + 7_200_000_000}}
+    batch = progress(0, read=3, observed=counts.items())
+    found = figures(batch)
+    assert [found[name] for name in ("bad_times", "ahead", "furthest")] == [1, 2, NOON + dt.timedelta(hours=2)]
+    assert line(found).startswith(
+        "cepheid pairs #0: 3 events, 0 relevant, 0 late, 1 with a time outside the years 1 to 9999, 2 with a time too far ahead of the clock, 0"
+    )
+    assert told(batch) == (
+        "all events in micro-batch 0 were left out: 1 for a time outside the years 1 to 9999 and 2 for a time too far ahead of the clock, the"
+        " furthest 2026-01-01 14:00:00. Were milliseconds taken for seconds, or local times for those of UTC?"
+    )
+    text = told(progress(0, read=9, times=(0, 1), observed=counts.items()))
+    assert text.startswith("9 events came in micro-batch 0, and none is relevant")
+    assert "Besides, events in micro-batch 0 were left out: 1 for a time outside" in text
+    never = {"cepheid.left_out": {"ahead": 3, "furthest": 10**18}}
+    assert figures(progress(0, read=3, observed=never.items()))["furthest"] == dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
 def test_events_wait():
@@ -282,7 +322,10 @@ def test_what_is_asked_for():
             "late",
             "all relevant events in the micro-batches 1 to 2 are too late: 4 came, each at or before the watermark 2026-01-01 00:16:34",
         ),
-        ("future", "days ahead of the clock: an event with a wrong time"),
+        (
+            "future",
+            "an event with the time 2096-10-02 07:06:40 has moved the watermark to 2096-10-02 07:06:34, 25,518 days ahead of the clock",
+        ),
         ("nodata", "no micro-batch with a q.on in it has been run: the source has given nothing yet"),
         ("nulls", "all relevant events in the micro-batches 0 to 2 were dropped: 3 for a NULL key"),
         ("idle", "2 or more events wait for the watermark, which is at 2025-12-31 23:59:56."),

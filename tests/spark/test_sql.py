@@ -114,6 +114,31 @@ def test_random_queries_give_the_rows_of_run(fragment, cases, seed, monkeypatch)
     assert matched >= cases // 10
 
 
+@pytest.mark.parametrize("null_keys", ["drop", "group"])
+def test_equalities_within_partitions_give_the_rows_of_run(null_keys, cases, seed):
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v PARTITION BY k")
+    matched = 0
+    for number in range(cases // 4):
+        source = random.Random(seed * 10_000 + number)
+        size = source.randint(2, 14)
+        table = pa.table(
+            {
+                "type": source.choices("AB", k=size),
+                "ts": pa.array(range(size), pa.int64()),
+                "k": pa.array(source.choices([1, 2, None], k=size), pa.int64()),
+                "v": pa.array(source.choices([0.0, 1.5, float("nan"), None], k=size)),
+                "row": pa.array(range(size), pa.int64()),
+            }
+        )
+        plan, read = reading(query, table.schema, null_keys=null_keys)
+        assert plan.compiled.keys == ("k", "v")
+        found = called(read, in_order(table, ("k", "v"), source), ("k", "v"), source)
+        expected = query.run(table, null_keys=null_keys).to_arrow(events=True).to_pylist()
+        assert sorted(repr(row) for batch in found for row in batch.to_pylist()) == sorted(map(repr, expected)), table.to_pylist()
+        matched += bool(expected)
+    assert matched > cases // 100
+
+
 TABLE = pa.table(
     {
         "ts": pa.array([1, 2, 3, 4, 5, 5], pa.int64()),
@@ -174,6 +199,25 @@ def test_ties_and_null_times_name_the_options_of_register():
     assert 'cepheid.spark.register(.., null_time="drop")' in error.value.help[0]
     _, read = reading(PAIR, without.schema, null_time="drop")
     assert read_all(read, without.to_batches()) == []
+
+
+def test_times_outside_the_bounds_name_the_option_of_register():
+    """Of any type; what comes after `until` is not read."""
+    times = pa.array([0, 1, 2, 10**18], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    table = pa.table({"ts": times, "type": ["A", "B", "A", "Z"], "k": [1, 1, 1, 1]})
+    _, read = reading(PAIR, table.schema)
+    with pytest.raises(cepheid.InputError, match=r"an event of k=1 has the time 33658-09-27 01:46:40 in `ts`, which is outside") as error:
+        read_all(read, table.to_batches())
+    assert 'cepheid.spark.register(.., bad_time="drop")' in error.value.help[1]
+    for options in ({"bad_time": "drop"}, {"until": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)}):
+        _, read = reading(PAIR, table.schema, **options)
+        assert len(read_all(read, table.to_batches())) == 1
+    nulls = pa.table({"ts": pa.array([None, 10**18], pa.int64()).cast(times.type), "type": ["A", "B"], "k": [1, 1]})
+    _, read = reading(PAIR, table.schema, bad_time="drop", null_time="drop")
+    assert read_all(read, nulls.to_batches()) == []
+    _, read = reading(PAIR, table.schema, bad_time="drop")
+    with pytest.raises(cepheid.InputError, match="`ts` is NULL"):
+        read_all(read, nulls.to_batches())
 
 
 def test_rows_of_another_schema_are_an_error():
@@ -331,6 +375,11 @@ def test_spark_s_words_come_back_as_ours():
     assert str(error).splitlines()[1:] == ["  2 | WHERE A AS a FILTER a[w > 3]", "    |                       ^", "help: one", "help: two"]
     assert cepheid_error(ValueError("Sorting is not supported on streaming DataFrames: Sort [ts]")) is None
     assert cepheid_error(ValueError("cepheid.errors.InputError: error: a fact SQLSTATE: 38000")).fact == "a fact"
+    slow = cepheid_error(
+        ValueError("[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST")
+    )
+    assert isinstance(slow, cepheid.SetupError)
+    assert "did not start within the 10 seconds" in slow.fact
 
 
 # ------------------------------------------------------------------------------------------------------------------- with Spark

@@ -149,7 +149,7 @@ def streamed(unit, events, output, chance, *, count=1, lateness=3000, restart=0.
         if unit.lateness is not None and len(batch):
             known = max(known, max(batch["ts"].cast(pa.int64()).to_pylist()) // 1000 - unit.lateness)
         blobs = {}
-        for piece in pack("ts", iter(batch.to_batches(max_chunksize=5))):
+        for piece in pack(iter(batch.to_batches(max_chunksize=5))):
             for bucket, blob in zip(piece[BUCKET].to_pylist(), piece[BLOB].to_pylist(), strict=True):
                 if bucket != SEAL:
                     blobs.setdefault(bucket, []).append(pa.ipc.open_stream(blob).read_all())
@@ -346,7 +346,7 @@ def test_large_events_travel_in_pieces_of_bounded_size(monkeypatch):
     output = pa.schema([field.with_type(shown) if pa.types.is_list(field.type) else field for field in output])
     unit = dataclasses.replace(unit, tasks=({**unit.tasks[0], "shown": ("row", "s")},), output=output.serialize().to_pybytes())
     travelled = events.append_column(BUCKET, pa.array(np.zeros(len(events), np.int32)))
-    sent = [piece for piece in pack("ts", iter(travelled.to_batches(max_chunksize=10))) if piece[BUCKET][0].as_py() != SEAL]
+    sent = [piece for piece in pack(iter(travelled.to_batches(max_chunksize=10))) if piece[BUCKET][0].as_py() != SEAL]
     assert len(sent) >= 3
     assert max(piece.nbytes for piece in sent) < 2 * (1 << 16)
     bucket = Bucket(unit)

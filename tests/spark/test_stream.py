@@ -111,6 +111,28 @@ def test_the_matches_of_the_table(feed, seed):
     assert progress[-2]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
 
 
+def test_equalities_within_partitions(feed, seed):
+    """The state of a bucket has the keys of both; a NULL in what an equality compares is no NULL key."""
+    events, arrival = disordered(seed, keys=2, count=200)
+    events, arrival = (
+        [(k, second, kind, number % 3 if number % 5 else None) for k, second, kind, number in rows] for rows in (events, arrival)
+    )
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v PARTITION BY k WITHIN 10 seconds")
+    for start in range(0, len(arrival), 70):
+        feed.put(arrival[start : start + 70])
+        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    feed.close()
+    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    expected = query.run(table_of(events)).to_arrow(events=True).to_pylist()
+
+    def shown(rows):
+        times = ("start_time", "end_time")
+        return sorted((row["k"], *(row[name].replace(tzinfo=None) for name in times), row["x"][0]["v"]) for row in rows)
+
+    assert shown(feed.rows()) == shown(expected)
+    assert len(expected) > 10
+
+
 def test_window_counts_below(feed, seed):
     """`decided_time` is an event time with a watermark: windows over it close."""
     events, arrival = disordered(seed, count=100)
@@ -284,7 +306,7 @@ def test_another_query_on_an_old_checkpoint_fails_before_any_output(feed):
 def test_events_without_a_time_or_a_key(feed):
     feed.put([(1, 1, "A", 1), (1, None, "B", 2), (None, 2, "B", 3), (1, 3, "B", 4)])
     feed.close()
-    with pytest.raises(InputError, match="1 events of a micro-batch have no time: `ts` is NULL"):
+    with pytest.raises(InputError, match=r"an event of type=B, k=1 has no time: `ts` is NULL"):
         feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")), "refused")
     progress = feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds", null_time="drop")))
     assert shown(feed.rows()) == [(1, (1,), (4,))]

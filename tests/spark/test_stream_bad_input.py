@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 
 import pyarrow as pa
 import pytest
@@ -12,10 +11,9 @@ from test_stateful import START, TIMED, events_of, heat, next_events, seconds, u
 from test_stream import PAIRS, Feed, shown
 
 import cepheid
-from cepheid.errors import InputError, SnapshotError
-from cepheid.spark.packing import BLOB, BUCKET, LAST_TIME, pack, unpack
+from cepheid.errors import SnapshotError
+from cepheid.spark.packing import unpack
 from cepheid.spark.stateful import Bucket
-from cepheid.spark.stream import EPOCH
 from cepheid.spark.worker import TIME
 
 FAR = 10_000_000
@@ -90,29 +88,6 @@ def test_an_event_of_the_future_makes_the_rest_late():
     assert [(row["late"]["type"], row["late"]["row"]) for row in late] == [("B", 0), ("A", 1)]
     bucket = Bucket(bucket.unit).load(bucket.dump())
     assert pairs(rows_of(bucket.step([], seconds(FAR + 9)), bucket)) == [(FAR, FAR + 1)]
-
-
-def test_a_time_that_no_date_can_have_is_an_error():
-    """Milliseconds taken for seconds are dates of the year 50000: past what Python, and most sinks, have."""
-    _, events = bucket_of("A1 B2")
-    for microseconds in (LAST_TIME, LAST_TIME + 1, START * 1000):
-        times = pa.array([START, microseconds], pa.timestamp("us", "UTC"))
-        table = events.set_column(events.column_names.index(TIME), TIME, times).append_column(BUCKET, pa.array([0, 0], pa.int32()))
-        if microseconds == LAST_TIME:
-            assert next(pack("ts", iter(table.to_batches())))[BLOB].null_count == 0
-            assert EPOCH + dt.timedelta(microseconds=microseconds) < dt.datetime.max.replace(tzinfo=dt.UTC)
-            continue
-        with pytest.raises(InputError, match=r"1 events of a micro-batch have a time in `ts` after the year 9999") as caught:
-            list(pack("ts", iter(table.to_batches())))
-        assert "milliseconds" in str(caught.value)
-
-
-def test_a_watermark_after_all_dates_is_an_error():
-    """An event without a key, or of no type of the query, has moved it: it never comes to the state."""
-    bucket, events = bucket_of("A1 B2")
-    bucket.step([events], LAST_TIME // 1000 - 1)
-    with pytest.raises(InputError, match=r"the watermark is after the year 9999: .* `ts`"):
-        bucket.step([], LAST_TIME // 1000 + 1)
 
 
 def test_events_before_the_first_watermark_are_late():

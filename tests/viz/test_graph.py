@@ -227,5 +227,5 @@ def test_what_must_not_follow_stands_beside_the_automaton() -> None:
         assert "given once" not in str(plain.draw(format_))
     assert "2 -> note" not in str(waiting.draw("dot"))
     assert "1 -> note" in str(waiting.draw("dot"))
-    height = [float(ET.fromstring(str(query.draw())).attrib["height"]) for query in (plain, waiting)]
+    height = [float(ET.fromstring(str(query.draw())).attrib["viewBox"].split()[3]) for query in (plain, waiting)]
     assert height[0] < height[1]

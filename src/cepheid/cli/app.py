@@ -126,16 +126,19 @@ def run(
     parsed = queries.load(query, expression=expression, parameters=param or ())
     shown = sys.stderr.isatty() if progress is None else progress
     settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, _separator(separator), until, shown)
-    found = running.run(parsed, events, settings)
-    for note in found.notes:
-        complain(f"note: {note}")
+    found: results.Found | results.Flow
     if target is not None:
+        found = running.flow(parsed, events, settings)
         results.write(found, target)
     elif json:
+        found = running.flow(parsed, events, settings)
         for line in results.json_lines(found):
             print(line)
     else:
+        found = running.run(parsed, events, settings)
         results.print_table(found, limit=limit_rows)
+    for note in found.notes:
+        complain(f"note: {note}")
     where = "" if target is None else f" in {target}"
     complain(f"{found.count:,} {'match' if found.count == 1 else 'matches'}{where} ({clock.monotonic() - started:.1f} s)")
 

@@ -40,6 +40,7 @@ OPTIONS = (
     ("order=", "--order NAME"),
     ("args=", "--param NAME=VALUE"),
     ("schema=", "name the file of events behind the query"),
+    ("q.batches(..)", "-o OUT.parquet or OUT.jsonl, or --json"),
 )
 """What a help line of the Python interface is called here."""
 

@@ -95,9 +95,8 @@ def read(path: Path, *, separator: str | None = None, lazily: bool = False) -> p
     if path.is_dir():
         raise InputError(f"{path} is a directory, not a file of events")
     if not path.exists():
-        beside = {other.stem: other for other in path.parent.iterdir()} if path.parent.is_dir() else {}
-        near = nearest(path.stem, beside)
-        raise InputError(f"there is no file {path}", help=f"did you mean {beside[near]}?" if near else ())
+        near = _near(path)
+        raise InputError(f"there is no file {path}", help=f"did you mean {near}?" if near else ())
     if reader is None:
         raise InputError(
             f"{path} has no ending that says what it is" if not path.suffix else f"files of events do not end in {path.suffix}",
@@ -109,6 +108,15 @@ def read(path: Path, *, separator: str | None = None, lazily: bool = False) -> p
         return reader(path, separator, lazily)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _near(path: Path) -> Path | None:
+    """The file of events beside a missing one with the nearest name, where there is one; the same ending comes first."""
+    others = path.parent.iterdir() if path.parent.is_dir() else ()
+    events = [other for other in others if other.suffix.lower() in READERS]
+    beside = {other.stem: other for other in sorted(events, key=lambda other: (other.suffix == path.suffix, other.name))}
+    near = nearest(path.stem, beside)
+    return beside[near] if near else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------------- text

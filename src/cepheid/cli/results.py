@@ -1,7 +1,7 @@
 """Matches as a table on a terminal, as JSON lines or as Parquet.
 
-Comes in: a `Found`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every engine). A
-file appears under its name only when it is complete.
+Comes in: a `Found` or a `Flow`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every
+engine). A file appears under its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -59,6 +59,25 @@ class Found:
             yield self.piece(start, min(start + PIECE, self.count))
 
 
+@dataclass
+class Flow:
+    """The result of a run whose matches are made as they are read, once.
+
+    tables: of the matches. schema: of the tables. count, notes: as of a `Found`, once all have been read.
+    """
+
+    tables: Iterator[pa.Table]
+    schema: pa.Schema
+    count: int = 0
+    notes: tuple[str, ...] = ()
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """All matches."""
+        for table in self.tables:
+            self.count += table.num_rows
+            yield table
+
+
 # --------------------------------------------------------------------------------------------------------------------------- files
 
 
@@ -94,13 +113,13 @@ def complete(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
-def write(found: Found, path: Path) -> None:
+def write(found: Found | Flow, path: Path) -> None:
     """Write all matches to a file of `WRITERS`."""
     with complete(path) as beside:
         WRITERS[path.suffix.lower()](found, beside)
 
 
-def write_parquet(found: Found, path: Path) -> None:
+def write_parquet(found: Found | Flow, path: Path) -> None:
     """One row per match."""
     import pyarrow.parquet as pq
 
@@ -109,17 +128,17 @@ def write_parquet(found: Found, path: Path) -> None:
             writer.write_table(piece)
 
 
-def write_jsonl(found: Found, path: Path) -> None:
+def write_jsonl(found: Found | Flow, path: Path) -> None:
     """One object per match."""
     with path.open("w", encoding="utf-8") as file:
         for line in json_lines(found):
             file.write(line + "\n")
 
 
-WRITERS: dict[str, Callable[[Found, Path], None]] = {".parquet": write_parquet, ".jsonl": write_jsonl, ".ndjson": write_jsonl}
+WRITERS: dict[str, Callable[[Found | Flow, Path], None]] = {".parquet": write_parquet, ".jsonl": write_jsonl, ".ndjson": write_jsonl}
 
 
-def json_lines(found: Found) -> Iterator[str]:
+def json_lines(found: Found | Flow) -> Iterator[str]:
     """The matches as JSON: times in ISO 8601, with Z where they are in UTC; decimals and durations as text; NaN as null."""
     for piece in found.pieces():
         for row in piece.to_pylist():

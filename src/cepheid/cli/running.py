@@ -6,7 +6,6 @@ types mean the same. All give the same columns.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import os
 import sys
@@ -14,18 +13,19 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli import files
-from cepheid.cli.results import Found
-from cepheid.engine.batch import END
+from cepheid.cli.results import Flow, Found
+from cepheid.engine.batches import END
 from cepheid.engine.guessing import likely_schema
-from cepheid.engine.inputs import source_of, used_types
+from cepheid.engine.inputs import source_of
 from cepheid.engine.matches import plain_type
-from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest
+from cepheid.engine.named_types import NamedTypes
+from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.language import syntax
 from cepheid.schema import DEFAULT_TIME
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     import cepheid
+    from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
 ROW = "$row"
@@ -78,32 +79,50 @@ def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> F
     if settings.engine is Engine.SPARK:
         return on_spark(query, streams, settings)
     source = schema_of(query, streams, settings)
-    types = Types(query, source)
-    streams = [dataclasses.replace(stream, events=types.seen_in(stream.events)) for stream in streams]
     events = files.events_of(streams)
     with progress_bar("matching", shown=settings.progress) as advance:
-        if isinstance(events, pa.RecordBatchReader):
-            events = counted(events, advance)
-        matches = query.run(
-            events,
-            type=settings.type,
-            time=settings.time,
-            sort=settings.sort,
-            order=settings.order,
-            null_keys=settings.null_keys,
-            until=until_of(settings.until, source),
-            engine="reference" if settings.engine is Engine.REFERENCE else None,
-            progress=advance,
-        )
-    notes = _dropped(matches.null_keys) + _waiting(len(matches.undecided)) + ([] if matches else types.notes(streams))
+        matches = query.run(events, **arguments_of(settings, source), progress=advance)
     return found(
         query,
         source,
         len(matches),
         lambda start, stop: matches[start:stop].to_arrow(events=True),
         schema=matches.layout.schema(events=True),
-        notes=notes,
+        notes=[*_dropped(matches.null_keys), *_waiting(len(matches.undecided)), *matches.warnings],
     )
+
+
+def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found | Flow:
+    """The same, made as it is read; on Spark it is all there at once."""
+    if settings.engine is Engine.SPARK:
+        return run(query, arguments, settings)
+    lazily = settings.engine is Engine.LOCAL and len(arguments) == 1 and not settings.sort and not settings.order
+    streams = load(query, arguments, settings, lazily=lazily)
+    source = schema_of(query, streams, settings)
+    events = files.events_of(streams)
+
+    def tables() -> Iterator[pa.Table]:
+        with progress_bar("matching", shown=settings.progress) as advance:
+            batches = query.batches(events, **arguments_of(settings, source), progress=advance)
+            for matches in batches:
+                yield matches.to_arrow(events=True)
+        result.notes = (*_dropped(batches.null_keys), *_waiting(len(batches.undecided)), *batches.warnings)
+
+    result = Flow(tables(), query.output_schema(source, events=True))
+    return result
+
+
+def arguments_of(settings: Settings, source: EventSchema) -> dict[str, Any]:
+    """What `Query.run` and `Query.batches` take of the options."""
+    return {
+        "type": settings.type,
+        "time": settings.time,
+        "sort": settings.sort,
+        "order": settings.order,
+        "null_keys": settings.null_keys,
+        "until": until_of(settings.until, source),
+        "engine": "reference" if settings.engine is Engine.REFERENCE else None,
+    }
 
 
 def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings, *, lazily: bool) -> list[files.Stream]:
@@ -180,53 +199,6 @@ def attributes(node: syntax.Node) -> Iterator[str]:
         yield from attributes(child)
 
 
-def counted(reader: pa.RecordBatchReader, advance: Callable[[int, int], None] | None) -> pa.RecordBatchReader:
-    """The reader, which says how many rows it has given."""
-    if advance is None:
-        return reader
-
-    def pieces() -> Iterator[pa.RecordBatch]:
-        done = 0
-        for piece in reader:
-            yield piece
-            done += piece.num_rows
-            advance(done, 0)
-
-    return pa.RecordBatchReader.from_batches(reader.schema, pieces())
-
-
-class Types:
-    """The event types that the events of a run have, for a query that finds nothing because it names others."""
-
-    def __init__(self, query: cepheid.Query, source: EventSchema) -> None:
-        self.named = used_types(query.tree)
-        self.column = source.type_column
-        self.seen: set[str] = set()
-
-    def seen_in(self, events: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
-        """The events; their types are seen as they are read."""
-        if self.column not in events.schema.names:
-            return events
-        if isinstance(events, pa.Table):
-            self._see(events[self.column])
-            return events
-        return pa.RecordBatchReader.from_batches(events.schema, self._seen_in(events))
-
-    def _seen_in(self, pieces: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        for piece in pieces:
-            self._see(piece.column(self.column))
-            yield piece
-
-    def _see(self, column: pa.Array | pa.ChunkedArray) -> None:
-        self.seen.update(map(str, pc.unique(column).to_pylist()))
-
-    def notes(self, streams: Sequence[files.Stream]) -> list[str]:
-        """A line for each type that the query names and no event has, where there are events."""
-        known = self.seen | {stream.name for stream in streams if stream.name is not None}
-        near = {name: nearest(name, known) for name in sorted(self.named - known) if self.seen}
-        return [f"no event has the type `{name}`" + (f": did you mean `{like}`?" if like else "") for name, like in near.items()]
-
-
 @contextmanager
 def progress_bar(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
     """A bar on the standard error: call with (rows done, rows; 0: not known)."""
@@ -258,8 +230,6 @@ def progress_bar(what: str, *, shown: bool) -> Iterator[Callable[[int, int], Non
 def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> Found:
     """The matches of the query, by Spark on this machine, in the order of their ends."""
     source = schema_of(query, streams, settings)
-    types = Types(query, source)
-    streams = [dataclasses.replace(stream, events=types.seen_in(stream.events)) for stream in streams]
     compiled = query.compiled(source)
     layout, absent = compiled.layout, bool(compiled.absences)
     if layout.time is None:
@@ -298,8 +268,20 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
         table.num_rows,
         lambda start, stop: table.slice(start, stop - start),
         schema=schema,
-        notes=_dropped(dropped) + _waiting(waiting) + ([] if table.num_rows else types.notes(streams)),
+        notes=[*_dropped(dropped), *_waiting(waiting), *unmet_types(compiled.plan, streams)],
     )
+
+
+def unmet_types(plan: QueryPlan, streams: Sequence[files.Stream]) -> tuple[str, ...]:
+    """What a run embedded warns of; `Matches.warnings`."""
+    types = NamedTypes(plan)
+    for stream in streams:
+        assert isinstance(stream.events, pa.Table), "only a run embedded reads piece by piece"
+        if stream.name in types.missing or types.column not in stream.events.column_names:
+            types.met([stream.name] if stream.events.num_rows else [])
+        else:
+            types.see(stream.events)
+    return types.warnings
 
 
 @contextmanager

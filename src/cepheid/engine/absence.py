@@ -187,13 +187,16 @@ class AbsenceState:
     """What the absences of a query have to know of a stream: matches of n as they complete, and the events of p until their deadlines have passed.
 
     The pattern reads its events as late as its matches can be decided, so that its own state is what it is without an absence. partitions: the slots
-    and positions, of the events that arrive. schema: of the events that matches show. Memory: the events of the last d, the window of n, and the
-    ends of n's matches in the last d.
+    and positions, of the events that arrive. schema: of the events that matches show. interleaved: whether the pattern reads partitions in the order
+    of the stream. Memory: the events of the last d, the window of n, and the ends of n's matches in the last d.
     """
 
-    def __init__(self, compiled: Compiled, partitions: Partitions, schema: pa.Schema, *, variant: str | None = None) -> None:
+    def __init__(
+        self, compiled: Compiled, partitions: Partitions, schema: pa.Schema, *, interleaved: bool, variant: str | None = None
+    ) -> None:
         self.absences = compiled.absences
         self.partitions = partitions
+        self.interleaved = interleaved
         self.variant = variant
         self.delay = longest(self.absences)
         self._compiled = compiled
@@ -208,11 +211,9 @@ class AbsenceState:
         """Take a batch: letters of p, and for each absence those of n. Linear."""
         grouped = slice(None) if arrived.order is None else arrived.order
         for number, (run, own) in enumerate(zip(self._runs, negated, strict=True)):
-            chunks: list[Chunk] = []
-            run.feed(own[grouped], times[grouped], cuts=arrived.cuts, slots=arrived.slots, sink=chunks.append)
-            self._completed[number] = Ends.joined(
-                [self._completed[number], *(_ends(chunk, chunk.starts, times, arrived) for chunk in chunks)]
-            )
+            chunks = run.chunks(own[grouped], times[grouped], cuts=arrived.cuts, slots=arrived.slots)
+            completed = [_ends(chunk, chunk.starts, times, arrived) for chunk in chunks]
+            self._completed[number] = Ends.joined([self._completed[number], *completed])
         slots: Array = np.full(arrived.rows, -1, np.int32)
         slots[grouped] = np.repeat(arrived.slots, arrived.lengths)
         rows = np.flatnonzero(slots >= 0)
@@ -243,7 +244,7 @@ class AbsenceState:
         if self.partitions.keys:
             groups = group(ready.slots, self.partitions.slots)
             slots = ready.slots[groups.order[groups.cuts]]
-            arrived = Arrived.of(groups, slots, before, rows=rows, interleaved=self._compiled.interleaved)
+            arrived = Arrived.of(groups, slots, before, rows=rows, interleaved=self.interleaved)
         else:
             arrived = Arrived(None, np.zeros(1, np.int64), np.zeros(1, np.int32), before[:1].copy(), rows)
         np.add.at(before, arrived.slots, arrived.lengths)

@@ -14,16 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.absence import Ends, longest, undecided, vetoed
+from cepheid.engine.allowance import Allowance
 from cepheid.engine.inputs import check_order, check_order_columns, in_order, times_of
 from cepheid.engine.keys import group, key_codes, key_table
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import measured
+from cepheid.engine.named_types import NamedTypes
 from cepheid.engine.order import NEVER
 from cepheid.engine.running import collect
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cepheid.engine.keys import Groups
     from cepheid.engine.planner import Compiled
@@ -36,21 +38,18 @@ STEP = 1 << 22
 """Events per call of the kernel: progress is reported in between."""
 
 
-END = "end"
-"""`until` of a table that nothing will follow."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Where the events of the partitions stand.
 
     places: in the stream, partition by partition, None: the stream is one partition. rows: the same, in the table; None: as they are. cuts: where
-    each partition starts in both.
+    each partition starts in both. written: the position of each place in its partition of PARTITION BY, where equalities partition that further.
     """
 
     places: Array | None
     rows: Array | None
     cuts: Array
+    written: Array | None = None
 
     def grouped(self, segments: Array, positions: Array, lengths: Array | None = None) -> Array:
         """Where events stand, partition by partition: their positions, and the partition of each, or of so many of them."""
@@ -79,51 +78,73 @@ def run(
     sample: int | None = None,
     variant: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    max_bytes: int | None = None,
 ) -> Matches:
     """The matches of a query over a table.
 
     events: has the schema that the query was compiled for. sort: put unsorted events in order (stably) instead of an error. order: columns that
     decide between events of equal time, before the row order. null_keys: "drop" or "group". until: up to which time the table is complete, None
     for its greatest time, "end" where nothing will follow: what must not follow a match is known until then. sample: of each trigger at most so
-    many matches, spread over all of them. progress: called with (rows done, rows).
-    Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns. Linear in rows and output, but for sorting.
+    many matches, spread over all of them. progress: called with (rows done, rows). max_bytes: what the matches may take, see `Allowance`.
+    Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns, LimitError past max_bytes. Linear in rows and output,
+    but for sorting.
     """
     times, stream = ordered(compiled.schema, events, sort=sort, order=order)
-    null_count = 0
-    where = _Rows(None, stream, np.zeros(1, np.int64))
-    groups: Groups | None = None
-    if compiled.keys:
-        codes, count = key_codes(events, compiled.keys, null_keys="drop" if compiled.derived else null_keys)
-        groups = group(codes if stream is None else codes[stream], count)
-        null_count = 0 if compiled.derived else groups.null_keys
-        where = _Rows(groups.order, groups.order if stream is None else stream[groups.order], groups.cuts)
-    letters = compiled.predicates.letters(events)
-    chunks: list[Chunk] = []
+    groups, where, null_count = _partitioned(compiled, events, stream, null_keys=null_keys)
+    letters, *negated = (alphabet.letters(events) for alphabet in compiled.alphabets)
+    types = NamedTypes(compiled.plan, compiled.programs)
+    types.see(events, (letters, *negated))
     evaluation = compiled.evaluation(variant=variant, sample=sample)
     if groups is not None and compiled.consume is Consumption.ANY:
-        feed_interleaved(evaluation, letters, times, stream, groups, chunks, progress=progress)
+        chunks = interleaved_chunks(evaluation, letters, times, stream, groups, progress=progress)
     else:
-        feed(evaluation, letters, times, where.rows, where.cuts, chunks, progress=progress)
-    found = collect(chunks)
+        chunks = grouped_chunks(evaluation, letters, times, where.rows, where.cuts, progress=progress)
+    found = Allowance(max_bytes).collect(chunks, evaluation, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
-        return _matches(compiled, events, found, where, null_keys=null_count)
-    given, waiting = decided(compiled, events, times, found, where, until=until, variant=variant)
+        return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
+    given, waiting = decided(compiled, negated, times, found, where, until=until, variant=variant)
     open_matches = _matches(compiled, events, found.take(waiting), where)
-    return dataclasses.replace(_matches(compiled, events, found.take(given), where, null_keys=null_count), waiting=open_matches)
+    matches = _matches(compiled, events, found.take(given), where)
+    return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
+
+
+def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, null_keys: str) -> tuple[Groups | None, _Rows, int]:
+    """The places of the stream by key, where the events stand, and how many have no key of PARTITION BY; stream: rows in its order."""
+    if not compiled.keys:
+        return None, _Rows(None, stream, np.zeros(1, np.int64)), 0
+
+    def grouped(keys: Sequence[str]) -> Groups:
+        codes, count = key_codes(events, keys, grouped=compiled.written if null_keys == "group" else ())
+        return group(codes if stream is None else codes[stream], count)
+
+    groups = grouped(compiled.keys)
+    written = grouped(compiled.written) if compiled.written and compiled.derived else groups
+    positions = None if written is groups else written.positions(events.num_rows)
+    where = _Rows(groups.order, groups.order if stream is None else stream[groups.order], groups.cuts, positions)
+    return groups, where, written.null_keys if compiled.written else 0
 
 
 def decided(
-    compiled: Compiled, events: pa.Table, times: Array, found: Chunk, where: _Rows, *, until: int | str | None, variant: str | None
+    compiled: Compiled,
+    negated: Sequence[Array],
+    times: Array,
+    found: Chunk,
+    where: _Rows,
+    *,
+    until: int | str | None,
+    variant: str | None,
 ) -> tuple[Array, Array]:
-    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`."""
+    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`.
+
+    negated: the letters of each absence.
+    """
     first = found.triggers
     triggers = where.ends(found, found.ends, times).take(first)
     veto = np.zeros(len(triggers), np.bool_)
-    for absence, alphabet in zip(compiled.absences, compiled.alphabets[1:], strict=True):
-        chunks: list[Chunk] = []
-        feed(absence.evaluation(variant=variant), alphabet.letters(events), times, where.rows, where.cuts, chunks)
-        negated = collect(chunks)
-        veto |= vetoed(triggers, where.ends(negated, negated.starts, times), absence.duration)
+    for absence, letters in zip(compiled.absences, negated, strict=True):
+        # One interval per event that ends some.
+        followers = collect(list(grouped_chunks(absence.evaluation(variant=variant), letters, times, where.rows, where.cuts)))
+        veto |= vetoed(triggers, where.ends(followers, followers.starts, times), absence.duration)
     if until is None:
         until = int(times.max(initial=NEVER))
     late = np.zeros(len(triggers), np.bool_) if isinstance(until, str) else undecided(triggers.times, until, longest(compiled.absences))
@@ -148,17 +169,16 @@ def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequenc
     return times, in_order(events, times, order)
 
 
-def feed(
+def grouped_chunks(
     evaluation: Running,
     letters: Array,
     times: Array,
     rows: Array | None,
     cuts: Array,
-    chunks: list[Chunk],
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Feed partitions that lie one after the other, a step at a time; segments in `chunks` number the partitions.
+) -> Iterator[Chunk]:
+    """The matches in partitions that lie one after the other, read a step at a time; segments number the partitions.
 
     rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts.
     """
@@ -170,44 +190,37 @@ def feed(
         inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
         continued = bool(inside[0] < 0)
         inside[0] = 0
-
-        def sink(chunk: Chunk, first: int = first) -> None:
+        for chunk in evaluation.chunks(letters[piece], times[piece], cuts=inside, continued=continued):
             chunk.segments[:] += first
-            chunks.append(chunk)
-
-        evaluation.feed(letters[piece], times[piece], cuts=inside, continued=continued, sink=sink)
+            yield chunk
         if progress is not None:
             progress(stop, total)
 
 
-def feed_interleaved(
+def interleaved_chunks(
     evaluation: Running,
     letters: Array,
     times: Array,
     stream: Array | None,
     groups: Groups,
-    chunks: list[Chunk],
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Feed partitions in stream order, a step at a time, each in a slot of its own; segments in `chunks` number the partitions."""
+) -> Iterator[Chunk]:
+    """The matches in partitions that are read in stream order, a step at a time, each in a slot of its own; segments number the partitions."""
     order, cuts, slots = groups.interleaved()
     rows = order if stream is None else stream[order]
     steps = np.unique(np.searchsorted(cuts, [*range(0, len(rows), STEP), len(rows)]))
     for first, last in itertools.pairwise(steps.tolist()):
         start, stop = int(cuts[first]), int(cuts[last]) if last < len(cuts) else len(rows)
         mine = slots[first:last]
-
-        def sink(chunk: Chunk, mine: Array = mine) -> None:
-            chunks.append(dataclasses.replace(chunk, segments=mine[chunk.segments]))
-
         piece = rows[start:stop]
-        evaluation.feed(letters[piece], times[piece], cuts=cuts[first:last] - start, slots=mine.astype(np.int32), sink=sink)
+        for chunk in evaluation.chunks(letters[piece], times[piece], cuts=cuts[first:last] - start, slots=mine.astype(np.int32)):
+            yield dataclasses.replace(chunk, segments=mine[chunk.segments])
         if progress is not None:
             progress(stop, len(rows))
 
 
-def _matches(compiled: Compiled, events: pa.Table, found: Chunk, where: _Rows, *, null_keys: int = 0) -> Matches:
+def _matches(compiled: Compiled, events: pa.Table, found: Chunk, where: _Rows) -> Matches:
     """Kernel output as matches: positions become rows of the table, partitions interleave in the order of the stream."""
     places, segments = where.places, found.segments
     grouped = where.grouped(segments, found.positions, np.diff(found.offsets))
@@ -217,9 +230,11 @@ def _matches(compiled: Compiled, events: pa.Table, found: Chunk, where: _Rows, *
         assert where.rows is not None
         keys = key_table(table.select(names).take(pa.array(where.rows[where.cuts] if len(where.rows) else where.rows)), names)
         partitions = segments.astype(np.int64)
-    shown = places[grouped] if compiled.derived and places is not None else found.positions
+    shown = found.positions
+    if compiled.derived and places is not None:
+        shown = places[grouped] if where.written is None else where.written[places[grouped]]
     marks = (shown, found.labels, where.rows_of(grouped))
-    matches = Matches(compiled.layout, found.offsets, *marks, table, partitions, keys, null_keys=null_keys, counts=found.counts)
+    matches = Matches(compiled.layout, found.offsets, *marks, table, partitions, keys, counts=found.counts)
     if places is not None and len(where.cuts) > 1:
         matches = matches.take(np.argsort(places[grouped[found.offsets[1:] - 1]], kind="stable"))
     return measured(compiled.plan, matches)

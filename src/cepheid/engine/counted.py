@@ -14,7 +14,7 @@ import numpy as np
 from cepheid.engine.running import Around, Chunk, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
 Array = np.ndarray[Any, Any]
 
@@ -22,26 +22,18 @@ Array = np.ndarray[Any, Any]
 class Counted(Around):
     """An evaluation that gives the number of its matches per trigger instead of them; the same interface, chunks as of `Counting`."""
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch, as `Evaluation.feed`."""
-        found: list[Chunk] = []
-        self.evaluation.feed(letters, times, sink=lambda chunk: found.append(_counted(chunk)), cuts=cuts, slots=slots, continued=continued)
-        if sink is not None and found:
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`; one chunk at most."""
+        found = [_counted(chunk) for chunk in self.evaluation.chunks(letters, times, cuts=cuts, slots=slots, continued=continued)]
+        if found:
             # The matches of one trigger may have come in several chunks.
             triggers = collect(found)
             first = triggers.triggers
             once, counts = triggers.take(first), triggers.counts
             assert counts is not None
-            sink(dataclasses.replace(once, counts=np.add.reduceat(counts, first)))
+            yield dataclasses.replace(once, counts=np.add.reduceat(counts, first))
 
 
 def _counted(chunk: Chunk) -> Chunk:

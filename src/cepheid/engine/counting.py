@@ -22,7 +22,7 @@ from cepheid.errors import LimitError, SnapshotError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
 
 Array = np.ndarray[Any, Any]
 
@@ -78,7 +78,7 @@ class Counting(KernelRun):
         self.sizes = sizes or CountSizes()
         self.program = program
         self._letters: Array = np.zeros(0, np.uint64)
-        self._sink: Callable[[Chunk], None] | None = None
+        self._ready: list[Chunk] = []  # counts that are to be handed over
         self._collected = -1
         self._start(self.sizes.limbs)
         self._outputs(self.sizes.chunk)
@@ -88,6 +88,7 @@ class Counting(KernelRun):
             "output": self._flush,
             "room": self._mend_room,
             "wide": self._mend_wide,
+            "pause": self._go_on,
         }
         self._set("letter_mask", self.table.letter_mask)
 
@@ -112,36 +113,20 @@ class Counting(KernelRun):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch; `sink` gets the counts of its triggers. Arguments, order and errors as for `Evaluation.feed`."""
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
         cuts, rows = self._segments(letters, cuts, slots, workplace=-1)
-        self._read(letters, times, cuts, rows, np.zeros(0, np.int64), continued=continued, sink=sink)
+        yield from self._read(letters, times, cuts, rows, np.zeros(0, np.int64), continued=continued)
         self.events += len(letters)
 
     def _read(
-        self,
-        letters: Array,
-        times: Array,
-        cuts: Array,
-        rows: Array,
-        positions: Array,
-        *,
-        continued: bool = False,
-        sink: Callable[[Chunk], None] | None = None,
-    ) -> None:
+        self, letters: Array, times: Array, cuts: Array, rows: Array, positions: Array, *, continued: bool = False
+    ) -> Iterator[Chunk]:
         self.marked = np.zeros(len(letters), np.uint8)
         self._letters = letters
         self._batch = (self.table.begin(letters), np.ascontiguousarray(times, np.int64), cuts, rows, positions)
-        self._sink = sink
         self._collected = -1
         self._open()
         for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", continued)):
@@ -151,8 +136,11 @@ class Counting(KernelRun):
         while code := run(*self._arguments):
             self._mend[exits[code]]()
             self._refresh()
+            while self._ready:
+                yield self._ready.pop(0)
         self._flush()
-        self._sink = None
+        while self._ready:
+            yield self._ready.pop(0)
 
     def _open(self) -> None:
         """Give the partitions of the batch their blocks."""
@@ -305,7 +293,8 @@ class Counting(KernelRun):
         cuts = (np.cumsum(counts) - counts)[mine]
         self._set("replay", 1)
         self.table.entries = 1 << 62  # no state is given up for a bound of the table
-        self._read(letters, times, cuts, (slots[mine, 0] + 1).astype(np.int32), positions)
+        given = list(self._read(letters, times, cuts, (slots[mine, 0] + 1).astype(np.int32), positions))
+        assert not given, "what is replayed has been counted before"
         self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
         self._set("replay", 0)
 
@@ -377,7 +366,7 @@ class Counting(KernelRun):
         self._out_counts: Array = np.empty(triggers * 2 * self.shape.size, np.uint64)
 
     def _flush(self) -> None:
-        """Hand the buffered counts over, without limbs that are 0 in all of them; a buffer that was full becomes larger."""
+        """Make the buffered counts ready, without limbs that are 0 in all of them; a buffer that was full becomes larger."""
         count = self._get("buffered")
         self._set("buffered", 0)
         if not count:
@@ -385,10 +374,9 @@ class Counting(KernelRun):
         limbs = 2 * self.shape.size
         counts = self._out_counts[: count * limbs].reshape(count, limbs)
         used = max(2, 1 + int(np.flatnonzero(counts.any(axis=0))[-1]))
-        if self._sink is not None:
-            positions, segments = self._out_positions[:count].copy(), self._out_segments[:count].copy()
-            labels: Array = np.zeros(count, np.uint16)
-            self._sink(Chunk(np.arange(count + 1, dtype=np.int64), positions, labels, segments, counts[:, :used].copy()))
+        positions, segments = self._out_positions[:count].copy(), self._out_segments[:count].copy()
+        labels: Array = np.zeros(count, np.uint16)
+        self._ready.append(Chunk(np.arange(count + 1, dtype=np.int64), positions, labels, segments, counts[:, :used].copy()))
         if count == len(self._out_segments):
             self._outputs(min(2 * count, self.sizes.most_chunk))
 
@@ -429,13 +417,14 @@ class Counting(KernelRun):
         self._flush()
         saved = ("row", "segment", "segment_end", "record", "continued", "triggers", "skipped", "epoch")
         values = {name: self._get(name) for name in saved}
-        letters, batch, marked, sink, sections = self._letters, self._batch, self.marked, self._sink, self.dump()
+        letters, batch, marked, ready, sections = self._letters, self._batch, self.marked, self._ready, self.dump()
+        self._ready = []
         slots = self.slots
         self._start(self.shape.size)
         self._outputs(self.sizes.chunk)
         self.ensure_slots(slots)
         self._restore(np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64), sections)
-        self._letters, self._batch, self.marked, self._sink = letters, (self.table.begin(letters), *batch[1:]), marked, sink
+        self._letters, self._batch, self.marked, self._ready = letters, (self.table.begin(letters), *batch[1:]), marked, ready
         self._open()
         for name, value in values.items():
             self._set(name, value)

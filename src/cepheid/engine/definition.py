@@ -16,6 +16,7 @@ from cepheid.engine.counts import from_integers
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import key_table
 from cepheid.engine.matches import Matches
+from cepheid.engine.named_types import NamedTypes
 from cepheid.engine.planner import layout_of
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ def run(plan: QueryPlan, events: pa.Table, *, until: int | str | None = None, nu
     """
     from cepheid.testing import reference
 
+    types = NamedTypes(plan)
+    types.see(events)
     stream = rows_of(plan, events)
     result = reference.run(plan, stream, until=until, null_keys=null_keys)  # type: ignore[arg-type]  # checked by the caller
-    return _matches(plan, events, result)
+    return dataclasses.replace(_matches(plan, events, result), warnings=types.warnings)
 
 
 def rows_of(plan: QueryPlan, events: pa.Table) -> list[Event]:
@@ -50,8 +53,8 @@ def rows_of(plan: QueryPlan, events: pa.Table) -> list[Event]:
         numbers = times_of(events, schema.time_column)
         check_order(numbers, events[schema.time_column])
         times = numbers.tolist()
-    exact = pa.table([_steps(column) for column in events.columns], names=events.column_names)
-    rows = exact.to_pylist()
+    columns = {name: _steps(events[name]).to_pylist() for name in events.column_names}
+    rows = [{name: values[place] for name, values in columns.items()} for place in range(events.num_rows)]
     if schema.type_column is None:
         types: Sequence[Any] = [schema.stream] * events.num_rows
     else:

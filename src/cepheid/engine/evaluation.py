@@ -19,7 +19,7 @@ from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
 
 Array = np.ndarray[Any, Any]
 
@@ -37,6 +37,9 @@ CHUNK_MATCHES = 1 << 18
 
 CHUNK_POSITIONS = 1 << 22
 """Positions that a chunk of matches has at most, but for one match that has more by itself."""
+
+COUNT_MATCHES = 4
+"""The kernel's `enumerating` where it counts the matches of a trigger first."""
 
 FIRST_CHUNK = 1 << 10  # matches; the buffers grow to CHUNK_MATCHES in an evaluation that needs it
 
@@ -112,6 +115,7 @@ class Evaluation(KernelRun):
             "lists": self._mend_lists,
             "packed": self._mend_packed,
             "rebase": self._mend_rebase,
+            "pause": self._go_on,
         }
 
     def _set_up(self) -> None:
@@ -122,17 +126,13 @@ class Evaluation(KernelRun):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch; `sink` gets the matches that end in it, in the order of the events that end them.
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them.
+
+        The batch is read only as far as chunks are asked for; they are to be read to the end before another call. A chunk has at most
+        CHUNK_MATCHES matches and CHUNK_POSITIONS marks, or one longer match.
 
         letters: unsigned integers, n, one bit per predicate. times: int64, n, non-decreasing within a segment. cuts: int64, rows where the
         segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition
@@ -148,19 +148,17 @@ class Evaluation(KernelRun):
         self._batch = (self.table.begin(letters), np.ascontiguousarray(times, np.int64), cuts, records)
         for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", continued)):
             self._set(name, value)
-        self._run(sink)
-        self.events += rows
-
-    def _run(self, sink: Callable[[Chunk], None] | None) -> None:
         run, exits = self.kernel.run, self.kernel.EXITS
         self._refresh()
         while code := run(*self._arguments):
             if exits[code] == "output" and self._get("buffered_matches"):
-                self._flush(sink)
+                yield self._taken()
             else:
                 self._mend[exits[code]]()
             self._refresh()
-        self._flush(sink)
+        if self._get("buffered_matches"):
+            yield self._taken()
+        self.events += rows
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
@@ -341,13 +339,11 @@ class Evaluation(KernelRun):
 
     # ------------------------------------------------------------------------------------------------ output
 
-    def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
-        """Hand the buffered matches over: the buffers themselves when they are full enough, else copies."""
+    def _taken(self) -> Chunk:
+        """The buffered matches, of which there are some: the buffers themselves when they are full enough, else copies."""
         matches, positions = self._get("buffered_matches"), self._get("buffered_positions")
         self._set("buffered_matches", 0)
         self._set("buffered_positions", 0)
-        if not matches:
-            return
         room, position_room = len(self._out_segments), len(self._out_positions)
         full = 2 * matches > room or 2 * positions > position_room
         arrays = (
@@ -356,18 +352,36 @@ class Evaluation(KernelRun):
             self._out_labels[:positions],
             self._out_segments[:matches],
         )
-        if full and (sink is not None or room < self._most_chunk):
+        if full:
             room = min(2 * room, self._most_chunk)
             wanted = room * positions * 21 // (matches * 20) + 1  # as long as these matches and 5 % more
             self._outputs(room, min(wanted, max(position_room, CHUNK_POSITIONS)))
-        elif sink is not None:
+        else:
             arrays = (arrays[0].copy(), arrays[1].copy(), arrays[2].copy(), arrays[3].copy())
-        if sink is not None:
-            sink(Chunk(*arrays))
+        return Chunk(*arrays)
 
     def _mend_output(self) -> None:
         """Not even one match fits: make room for a longer one."""
         self._outputs(len(self._out_segments), 2 * len(self._out_positions))
+
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated, counted in the match graph: a double, inf past 1e308; None where there is none.
+
+        Nothing can be read afterwards. O(cells of the window).
+        """
+        if not self._get("enumerating"):
+            return None
+        # The kernel counts before it chooses a sample; it goes on to enumerate, and returns with full buffers.
+        self.sample = ALL
+        self._set_up()
+        for name, value in (("enumerating", COUNT_MATCHES), ("buffered_matches", 0), ("buffered_positions", 0)):
+            self._set(name, value)
+        self._refresh()
+        self._stamps[:] = 0
+        while self.kernel.EXITS[self.kernel.run(*self._arguments)] == "stack":
+            self._mend_stack()
+            self._refresh()
+        return float(min(self._weights[-1], ALL if self.limit is None else self.limit))
 
     # ------------------------------------------------------------------------------------------------ transitions
 

@@ -107,7 +107,7 @@ def _compiled_sections(query: Query, plan: QueryPlan, schema: EventSchema) -> It
 
 
 def _step(plan: QueryPlan, unit: int | None) -> str:
-    keys = f" PARTITION BY {', '.join(plan.partition_by)}" if plan.partition_by else ""
+    keys = f" PARTITION BY {', '.join(plan.keys)}" if plan.keys else ""
     return describe(plan.pattern, unit=unit) + keys
 
 
@@ -201,11 +201,10 @@ def evaluation_text(compiled: Compiled) -> str:
         bounds.append(f"time {_duration(compiled.window, unit)}")
     if compiled.count_window is not None:
         bounds.append(f"{compiled.count_window} events")
-    keys = ", ".join(compiled.keys)
     rows = {
         "engine": guarantee.evaluation,
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
-        "partitions": (f"{keys} (from equalities)" if compiled.derived else keys) or "none",
+        "partitions": keys_text(compiled) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
         "consumes": CONSUMES[compiled.consume],
         "absences": absences_text(compiled),
@@ -219,6 +218,12 @@ def evaluation_text(compiled: Compiled) -> str:
     if not compiled.absences:
         del rows["absences"], rows["given"]
     return "\n".join(f"{name:<10}  {text}" for name, text in rows.items())
+
+
+def keys_text(compiled: Compiled) -> str:
+    """What partitions the stream, and why; "" without keys."""
+    derived = [f"{', '.join(compiled.derived)} (from equalities)"] if compiled.derived else []
+    return ", ".join([*compiled.written, *derived])
 
 
 def absences_text(compiled: Compiled) -> str:

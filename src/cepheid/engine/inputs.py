@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.keys import normalized
-from cepheid.engine.matches import python_value
+from cepheid.engine.matches import python_value, without_columns
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError, LimitError, SchemaError, nearest, quoted
 from cepheid.logical.types import GIVEN, canonical, family
@@ -174,7 +174,7 @@ def _rows(rows: list[Any], stream: str | None) -> pa.Table:
         if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
             raise SchemaError(f"some values of `{name}` have a time zone and some have none", help="give all of them a time zone, or none")
     try:
-        return pa.table(columns)
+        return pa.table(columns) if columns else without_columns(len(rows))
     except UnicodeEncodeError as error:
         raise SchemaError(f"the attribute name {error.object!r} has half of a surrogate pair", help="give it as proper Unicode") from None
 
@@ -182,30 +182,45 @@ def _rows(rows: list[Any], stream: str | None) -> pa.Table:
 def _attribute(name: str, values: list[Any]) -> pa.Array:
     """The values of one attribute; raises InputError for the first that Arrow cannot hold at all, SchemaError for types that do not go together."""
     try:
-        return pa.array(values)
+        return _inferred(values)
     except UNFIT:
         pass
     for row, value in enumerate(values):
         try:
-            pa.array([value])
+            _inferred([value])
         except UNFIT as error:
             raise InputError(
                 f"`{name}` of event {row} of the list is {_short(value)}, which Arrow cannot hold: {error}",
-                help="integers have 64 bits, decimals 76 digits (and no NaN or infinity), and texts are Unicode; None is NULL",
+                help="integers have 64 bits (signed if nested), decimals 76 digits (and no NaN or infinity), and texts are Unicode; None is NULL",
             ) from None
     row = bisect.bisect_left(range(len(values)), True, key=lambda last: _mixed(values[: last + 1]))
     other = next((other for other in range(row) if _mixed([values[other], values[row]])), None)
     before = "others before it" if other is None else f"{_short(values[other])} in event {other}"
+    integers = _integers(values[: row + 1])
     raise SchemaError(
         f"the values of `{name}` are not of one type: {_short(values[row])} in event {row} of the list, {before}",
-        help="give each attribute one type",
+        help="no integer type holds both: give them as decimal.Decimal" if integers else "give each attribute one type",
     )
+
+
+def _inferred(values: list[Any]) -> pa.Array:
+    """The values in the type that Arrow infers, and integers of which some need it in uint64, which Arrow does not infer."""
+    try:
+        return pa.array(values)
+    except OverflowError:
+        if not _integers(values):
+            raise
+    return pa.array(values, pa.uint64())
+
+
+def _integers(values: list[Any]) -> bool:
+    return all(value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool)) for value in values)
 
 
 def _mixed(values: list[Any]) -> bool:
     """Whether values that Arrow can hold, each by itself, are of no common type."""
     try:
-        pa.array(values)
+        _inferred(values)
     except UNFIT:
         return True
     return False

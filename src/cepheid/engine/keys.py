@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+MILLISECONDS_OF_DAY = 86_400_000
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -32,6 +34,12 @@ class Groups:
     order: Array
     cuts: Array
     null_keys: int
+
+    def positions(self, rows: int) -> Array:
+        """The position of each of so many rows among those of its key (int64); -1: it has none."""
+        positions: Array = np.full(rows, -1, np.int64)
+        positions[self.order] = np.arange(len(self.order)) - np.repeat(self.cuts, np.diff(self.cuts, append=len(self.order)))
+        return positions
 
     def interleaved(self) -> tuple[Array, Array, Array]:
         """The same rows in stream order: (rows, places in them where segments of one partition start, each segment's partition); O(n log n)."""
@@ -66,11 +74,11 @@ def stable_order(codes: Array, count: int) -> Array:
     return order
 
 
-def key_codes(events: pa.Table | pa.RecordBatch, names: Sequence[str], *, null_keys: str = "drop") -> tuple[Array, int]:
+def key_codes(events: pa.Table | pa.RecordBatch, names: Sequence[str], *, grouped: Sequence[str] = ()) -> tuple[Array, int]:
     """A number in [0, count) for each row's key, equal for equal keys, -1 where the row has none; and count.
 
-    null_keys: "drop" gives rows with a NULL in their key -1, "group" takes NULL for a value. NaN is NULL, -0.0 is 0.0. Raises SchemaError for a
-    nested attribute. Linear.
+    grouped: the attributes in which NULL is a value like any other; a row with a NULL in another one has no key. NaN is NULL, -0.0 is 0.0. Raises
+    SchemaError for a nested attribute. Linear.
     """
     codes: Array = np.zeros(events.num_rows, np.int32)
     missing: Array | None = None
@@ -79,7 +87,7 @@ def key_codes(events: pa.Table | pa.RecordBatch, names: Sequence[str], *, null_k
         encoded, size = _encode(normalized(events.column(name)), name)
         if encoded.size and int(encoded.min()) < 0:
             null = encoded < 0
-            if null_keys == "group":
+            if name in grouped:
                 encoded = np.where(null, size, encoded)
                 size += 1
             else:
@@ -97,7 +105,7 @@ def key_codes(events: pa.Table | pa.RecordBatch, names: Sequence[str], *, null_k
 
 
 def normalized(column: Any) -> pa.Array:
-    """A key column as one plain array: NaN is NULL, and -0.0 is 0.0."""
+    """A key column as one plain array of values that are equal where the language's are: NaN is NULL, -0.0 is 0.0, a date64 its day."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
@@ -108,6 +116,9 @@ def normalized(column: Any) -> pa.Array:
         values, valid = raw(array), validity(array)
         null = np.isnan(values) if valid is None else ~valid | np.isnan(values)
         return pa.array(values + values.dtype.type(0), array.type, mask=null)
+    if pa.types.is_date64(array.type):
+        values, valid = raw(array), validity(array)
+        return pa.array(values - values % MILLISECONDS_OF_DAY, mask=None if valid is None else ~valid).view(array.type)
     return array
 
 

@@ -21,7 +21,7 @@ from cepheid.engine.running import Chunk
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cepheid.automata.program import Program
 
@@ -32,13 +32,16 @@ SEVERAL = (1 << 16) - 1
 
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
+MARKS_AT_ONCE = 1 << 22
+"""Marks up to which the labellings of several supports are made in one go; one support's come in the chunks of the match graph."""
+
 DISTINCT_LIMIT = 1 << 22
 """Matches of one event that are remembered, where SELECT hides events inside them, to give none twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupportChunk:
-    """Consecutive supports; the arrays belong to the receiver.
+    """Consecutive supports, at least one; the arrays belong to the receiver.
 
     offsets: int64, n + 1; support k is positions[offsets[k]:offsets[k + 1]]. positions: int64, ascending per support. letters: uint64,
     parallel to positions, the letters of these events. segments: int32, n: which segment of the call the support ended in. Supports of one
@@ -92,20 +95,36 @@ class Labelling:
         """Matches given so far of the trigger that the last support belonged to."""
         return self._given
 
-    def label(self, letters: Array, offsets: Array, positions: Array, segments: Array, limit: int | None) -> Chunk:
-        """The matches on these supports (see SupportChunk), at most `limit` per trigger, without repetition.
+    def label(self, chunk: SupportChunk, limit: int | None) -> Iterator[Chunk]:
+        """The matches on these supports, as they are made; at most `limit` per trigger, without repetition; to be read to the end.
 
         Matches come in the order of their supports. Two supports of one trigger can give the same projected match: it is given once.
         """
-        chunk = SupportChunk(offsets, positions, letters, segments)
-        if not len(chunk):
-            return Chunk(offsets, positions, np.zeros(0, np.uint16), segments)
-        labels = self._labels_of(letters)
-        slow = np.logical_or.reduceat(labels == SEVERAL, offsets[:-1])
-        found = self._mixed(chunk, labels, slow, limit) if slow.any() else Chunk(offsets, positions, labels, segments)
-        if self._hidden is not None:
-            found = self._distinct(_without(found, self._hidden), crowded=self._crowded(chunk))
-        return self._limited(found, limit)
+        for labelled, crowded in self._labelled(chunk, self._labels_of(chunk.letters), limit):
+            shown = labelled if self._hidden is None else self._distinct(_without(labelled, self._hidden), crowded=crowded)
+            found = self._limited(shown, limit)
+            if len(found):
+                yield found
+
+    def _labelled(self, chunk: SupportChunk, labels: Array, limit: int | None) -> Iterator[tuple[Chunk, bool]]:
+        """All labellings, in pieces of bounded size, each with whether a trigger of it may have several supports.
+
+        A support can have as many labellings as there are subsets of its events, so what is too much at once is halved, down to one support.
+        """
+        slow = np.logical_or.reduceat(labels == SEVERAL, chunk.offsets[:-1])
+        crowded = self._crowded(chunk)
+        if not slow.any():
+            yield Chunk(chunk.offsets, chunk.positions, labels, chunk.segments), crowded
+        elif len(chunk) == 1:
+            for found in self._graph_of(limit).chunks(*self._stream(chunk)):
+                segments = np.full(len(found), chunk.segments[0], np.int32)
+                yield Chunk(found.offsets, chunk.positions[found.positions], self._graph_labels[found.labels], segments), crowded
+        elif (mixed := self._mixed(chunk, labels, slow, limit)) is not None:
+            yield mixed, crowded
+        else:
+            for numbers in np.array_split(np.arange(len(chunk)), 2):
+                part = chunk.take(numbers)
+                yield from self._labelled(part, self._labels_of(part.letters), limit)
 
     # ------------------------------------------------------------------------------------------------ one label per letter
 
@@ -133,10 +152,12 @@ class Labelling:
 
     # ------------------------------------------------------------------------------------------------ several
 
-    def _mixed(self, chunk: SupportChunk, labels: Array, slow: Array, limit: int | None) -> Chunk:
-        """The labellings of the supports where `slow` from the match graph, the others' from their letters."""
+    def _mixed(self, chunk: SupportChunk, labels: Array, slow: Array, limit: int | None) -> Chunk | None:
+        """The labellings of the supports where `slow` from the match graph, the others' from their letters; None past MARKS_AT_ONCE."""
         slow, quick = np.flatnonzero(slow), np.flatnonzero(~slow)
         graph = self._by_graph(chunk.take(slow), limit)
+        if graph is None:
+            return None
         supports = chunk.take(quick)
         _, marks = ragged(chunk.offsets[:-1][quick], np.diff(supports.offsets))
         owner = np.concatenate([slow[graph.segments], quick])
@@ -148,31 +169,49 @@ class Labelling:
         )
         return joined.take(np.argsort(owner, kind="stable"))
 
-    def _by_graph(self, chunk: SupportChunk, limit: int | None) -> Chunk:
-        """All labellings of supports; segments: the number of the support.
+    def _by_graph(self, chunk: SupportChunk, limit: int | None) -> Chunk | None:
+        """All labellings of supports; segments: the number of the support. None where they have more than MARKS_AT_ONCE marks.
 
         PERF: labellings depend on the letters alone, and most supports of a stream share theirs: each sequence of letters is labelled once.
         """
         representatives, place = _alike(chunk)
         found = self._labellings(chunk.take(representatives), limit)
+        if found is None:
+            return None
         # Every event of a support is marked, so a labelling of one is a labelling of each support with its letters.
         count = np.bincount(found.segments, minlength=len(representatives))
+        if int((count[place] * np.diff(chunk.offsets)).sum()) > MARKS_AT_ONCE:
+            return None
         owner, number = ragged((np.cumsum(count) - count)[place], count[place])
         lengths = np.diff(chunk.offsets)[owner]
         _, marks = ragged(chunk.offsets[:-1][owner], lengths)
         _, source = ragged(found.offsets[:-1][number], lengths)
         return Chunk(_offsets(lengths), chunk.positions[marks], self._graph_labels[found.labels[source]], owner)
 
-    def _labellings(self, chunk: SupportChunk, limit: int | None) -> Chunk:
-        """The matches of the labelling automaton on supports, one after the other; segments: the number of the support."""
+    def _labellings(self, chunk: SupportChunk, limit: int | None) -> Chunk | None:
+        """The matches of the labelling automaton on supports, one after the other; segments: the number of the support. None past MARKS_AT_ONCE."""
+        found: list[Chunk] = []
+        marks = 0
+        for part in self._graph_of(limit).chunks(*self._stream(chunk), cuts=chunk.offsets[:-1]):
+            found.append(part)
+            marks += len(part.positions)
+            if marks > MARKS_AT_ONCE:
+                self._graph = None  # it is in the middle of something
+                return None
+        return _join(found)
+
+    def _graph_of(self, limit: int | None) -> Evaluation:
+        """The match graph of the labelling automaton, with no open partition."""
         if self._graph is None or self._graph.limit != limit:
             self._graph = Evaluation(self._graph_program, limit=limit, variant=self._variant)
+        return self._graph
+
+    def _stream(self, chunk: SupportChunk) -> tuple[Array, Array]:
+        """The letters and times of supports, one after the other, as the labelling automaton reads them."""
         letters = chunk.letters.astype(np.uint64)
         letters[chunk.offsets[:-1]] |= np.uint64(1 << self.bits + FIRST)
         letters[chunk.offsets[1:] - 1] |= np.uint64(1 << self.bits + LAST)
-        found: list[Chunk] = []
-        self._graph.feed(letters, np.zeros(len(letters), np.int64), cuts=chunk.offsets[:-1], sink=found.append)
-        return _join(found)
+        return letters, np.zeros(len(letters), np.int64)
 
     # ------------------------------------------------------------------------------------------------ projection and limit
 
@@ -192,7 +231,7 @@ class Labelling:
         if self._trigger == (int(segments[0]), int(ends[0])):
             starts[0] = False
         # Without a crowd, what is remembered is the last trigger, which may go on in the next chunk.
-        first = 0 if crowded else int(np.flatnonzero(starts)[-1])
+        first = 0 if crowded or not starts.any() else int(np.flatnonzero(starts)[-1])
         kept = []
         for number, begins in enumerate(starts[first:].tolist(), first):
             if begins:

@@ -10,7 +10,7 @@ import html
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import counts as exact
+from cepheid.engine.allowance import named_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,8 @@ class Layout:
     """What all matches of one query over one schema have in common.
 
     variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
-    dictionaries. keys: the attributes of
-    PARTITION BY (empty where it was derived). time: the time column, or None. measures: the fields of SELECT's measures, if it names any. count:
-    whether each match is a trigger with the number of its matches; measures are then `counts.COUNT_FIELDS`.
+    dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
+    count: whether each match is a trigger with the number of its matches; measures are then `counts.COUNT_FIELDS`.
     """
 
     variables: tuple[str, ...]
@@ -178,7 +178,7 @@ class Match:
         rows = self._slice(self._matches.rows)[self._of(variable)]
         events = self._matches.events.take(pa.array(rows))
         columns = {name: python_values(events[name]) for name in events.column_names}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return [{name: values[place] for name, values in columns.items()} for place in range(len(rows))]
 
     def __contains__(self, variable: object) -> bool:
         return variable in self._matches.layout.variables
@@ -226,7 +226,7 @@ class Matches(Sequence[Match]):
     per mark the position in the partition. labels: uint16, per mark its label number. rows: int64, per mark the row of `events`.
     partitions: int64, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a NULL in their key.
     waiting: what `undecided` gives, None for nothing. counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event
-    of each "match" ends (see `engine.counts`).
+    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has.
     """
 
     layout: Layout
@@ -241,6 +241,7 @@ class Matches(Sequence[Match]):
     null_keys: int = 0
     waiting: Matches | None = None
     counts: Array | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
@@ -286,12 +287,15 @@ class Matches(Sequence[Match]):
             return self.take(np.arange(start, stop, step))
         stop = max(start, stop)
         first, last = int(self.offsets[start]), int(self.offsets[stop])
-        return self._with(
-            self.offsets[start : stop + 1] - first,
-            (self.positions[first:last], self.labels[first:last], self.rows[first:last]),
-            None if self.partitions is None else self.partitions[start:stop],
-            None if self.measures is None else self.measures.slice(start, stop - start),
-            None if self.counts is None else self.counts[start:stop],
+        return replace(
+            self,
+            offsets=self.offsets[start : stop + 1] - first,
+            positions=self.positions[first:last],
+            labels=self.labels[first:last],
+            rows=self.rows[first:last],
+            partitions=None if self.partitions is None else self.partitions[start:stop],
+            measures=None if self.measures is None else self.measures.slice(start, stop - start),
+            counts=None if self.counts is None else self.counts[start:stop],
         )
 
     def take(self, indices: Array) -> Matches:
@@ -299,18 +303,16 @@ class Matches(Sequence[Match]):
         lengths = np.diff(self.offsets)[indices]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         marks = np.repeat(self.offsets[:-1][indices] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return self._with(
-            offsets,
-            (self.positions[marks], self.labels[marks], self.rows[marks]),
-            None if self.partitions is None else self.partitions[indices],
-            None if self.measures is None else self.measures.take(pa.array(indices)),
-            None if self.counts is None else self.counts[indices],
+        return replace(
+            self,
+            offsets=offsets,
+            positions=self.positions[marks],
+            labels=self.labels[marks],
+            rows=self.rows[marks],
+            partitions=None if self.partitions is None else self.partitions[indices],
+            measures=None if self.measures is None else self.measures.take(pa.array(indices)),
+            counts=None if self.counts is None else self.counts[indices],
         )
-
-    def _with(
-        self, offsets: Array, marks: tuple[Array, Array, Array], partitions: Array | None, measures: pa.Table | None, counts: Array | None
-    ) -> Matches:
-        return Matches(self.layout, offsets, *marks, self.events, partitions, self.keys, measures, self.null_keys, self.waiting, counts)
 
     def __iter__(self) -> Iterator[Match]:
         return (Match(self, index) for index in range(len(self)))
@@ -377,6 +379,7 @@ class Matches(Sequence[Match]):
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])
         return before[self.offsets], values[chosen]
 
+    @named_memory()
     def to_arrow(self, *, events: bool = False) -> pa.Table:
         """One row per match: the keys, start and end, start_time and end_time, then per variable the positions of its events.
 
@@ -404,7 +407,7 @@ class Matches(Sequence[Match]):
             columns += [self._events_of(name) for name in self.layout.variables]
         else:
             columns += [self._positions_of(name) for name in self.layout.variables]
-        return pa.table(columns, schema=schema)
+        return pa.table(columns, schema=schema) if columns else without_columns(len(self))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -423,18 +426,20 @@ class Matches(Sequence[Match]):
             stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + LIST_ROWS, "right")) - 1)
             taken = self.events.take(pa.array(rows[offsets[start] : offsets[stop]]))
             arrays = [_one_chunk(_plain(taken[name])) for name in self.layout.events.names]
-            struct = pa.StructArray.from_arrays(arrays, fields=list(self.layout.events))
+            struct = pa.Array.from_buffers(kind.value_type, int(offsets[stop] - offsets[start]), [None], children=arrays)
             lists = pa.array((offsets[start : stop + 1] - offsets[start]).astype(np.int32))
             chunks.append(pa.ListArray.from_arrays(lists, struct))
             start = stop
         return pa.chunked_array(chunks, kind)
 
+    @named_memory()
     def to_pylist(self) -> list[dict[str, Any]]:
         """The rows of `to_arrow` as dicts."""
         table = self.to_arrow()
         columns = [python_values(column) for column in table.columns]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
+    @named_memory()
     def to_pandas(self) -> Any:
         """The table of `to_arrow` as a pandas DataFrame; needs pandas."""
         return self.to_arrow().to_pandas()
@@ -446,27 +451,35 @@ class Matches(Sequence[Match]):
         columns = [[_text(value) for value in python_values(column)] for column in table.columns]
         return table.column_names, [list(row) for row in zip(*columns, strict=True)]
 
-    def _title(self) -> str:
+    def _title(self) -> list[str]:
+        """The lines before the matches."""
         count = "1 match" if len(self) == 1 else f"{len(self):,} matches"
         dropped = f" (events without a key: {self.null_keys:,})" if self.null_keys else ""
         undecided = f" (undecided: {len(self.waiting):,})" if self.waiting else ""
-        return count + dropped + undecided
+        return [count + dropped + undecided, *(f"warning: {warning}" for warning in self.warnings)]
 
     def __repr__(self) -> str:
         if not len(self):
-            return self._title()
+            return "\n".join(self._title())
         names, rows = self._shown()
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [names, *rows]]
         rest = [f".. and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
-        return "\n".join([self._title(), *lines, *rest])
+        return "\n".join([*self._title(), *lines, *rest])
 
     def _repr_html_(self) -> str:
         names, rows = self._shown()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         rest = f"<p>and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
-        return f"<p>{self._title()}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+        title = "<br>".join(map(html.escape, self._title()))
+        return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def without_columns(rows: int) -> pa.Table:
+    """A table of so many rows, and no columns; `pa.table` of none has no rows."""
+    nothing = pa.Array.from_buffers(pa.struct([]), rows, [None], children=[])
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(nothing)])
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

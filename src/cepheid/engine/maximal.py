@@ -29,7 +29,7 @@ from cepheid.engine.supports import HEADER, KEPT, POSITION, SupportEvaluation, S
 from cepheid.errors import NotSupportedError, SnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from cepheid.automata.program import Program
     from cepheid.engine.domination import Configuration, Macro
@@ -149,8 +149,8 @@ class Maximal(SupportEvaluation):
     def _forgotten(self) -> None:
         self.table.forget_letters()
 
-    def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
-        super()._flush(sink)
+    def _taken(self) -> Iterator[Chunk]:
+        yield from super()._taken()
         begun = self._get("enumerating") and self._get("given")  # then the last support handed over is of this trigger
         if begun and not self._counted and self.labelling.given >= (self.limit or 0):
             # The trigger has given its matches: no end, start or list is left to read.

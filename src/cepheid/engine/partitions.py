@@ -78,15 +78,15 @@ class Arrived:
 class Partitions:
     """Slots of keys, given in the order of first appearance; those of forgotten keys are given again.
 
-    keys: the PARTITION BY attributes; without any there is one slot, 0. schema: has the keys. null_keys: "drop" leaves rows with a NULL in their
-    key out, and counts them in `null_keys`; "group" takes NULL for a value. seen: int64 per slot, events so far.
+    keys: the attributes that partition; without any there is one slot, 0. schema: has the keys. grouped: those in which NULL is a value; rows with a
+    NULL in another one are left out, and counted in `null_keys`. seen: int64 per slot, events so far.
     """
 
-    def __init__(self, keys: Sequence[str], schema: pa.Schema, *, null_keys: str = "drop") -> None:
+    def __init__(self, keys: Sequence[str], schema: pa.Schema, *, grouped: Sequence[str] = ()) -> None:
         self.keys = tuple(keys)
         self.seen: Array = np.zeros(0 if keys else 1, np.int64)
         self.null_keys = 0
-        self._nulls = null_keys
+        self._grouped = tuple(grouped)
         self._slots: dict[tuple[Any, ...], int] = {}
         self._known = decoded(pa.schema([schema.field(name) for name in keys]).empty_table())
         self._row_of: Array = np.zeros(0, np.int64)  # row of each slot in `_known`; -1: it is free
@@ -110,7 +110,7 @@ class Partitions:
             arrived = Arrived(None, np.zeros(1, np.int64), np.zeros(1, np.int32), self.seen.copy(), events.num_rows)
             self.seen[0] += events.num_rows
             return arrived
-        codes, count = key_codes(events, self.keys, null_keys=self._nulls)
+        codes, count = key_codes(events, self.keys, grouped=self._grouped)
         groups = group(codes, count)
         self.null_keys += groups.null_keys
         distinct = events.select(list(self.keys)).take(pa.array(groups.order[groups.cuts]))

@@ -20,13 +20,13 @@ from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.order import earlier
 from cepheid.engine.partitions import events_before
 from cepheid.engine.pools import ragged
-from cepheid.engine.running import Chunk, collect
+from cepheid.engine.running import Chunk, Feeding, collect
 from cepheid.engine.trackers import Trackers
 from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
 
     from cepheid.automata.program import EndProgram, Program
 
@@ -85,7 +85,7 @@ class _Triggers:
         return _Triggers(self.segments[chosen], self.owners[chosen], self.starts[chosen], self.ends[chosen])
 
 
-class PerEnd:
+class PerEnd(Feeding):
     """The run state of a strategy that is chosen end by end; the interface is that of `Evaluation`, and so are the arguments.
 
     Update: that of the match graph for starts and ends, and O(window) per trigger. State: that, and 32 bytes per event that can matter within
@@ -124,17 +124,10 @@ class PerEnd:
         self._triggers = 0
         self._matches = 0
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch, as `Evaluation.feed`; raises as that does."""
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`; raises as that does."""
         rows = len(letters)
         cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
         slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
@@ -151,13 +144,21 @@ class PerEnd:
             inside = np.maximum(cuts[first:last] - start, 0)
             going_on = continued if not start else bool(len(inside)) and cuts[first] < start
             piece = _Piece(letters[start:stop], times[start:stop], inside, slots[first:last], going_on, relevant[start:stop])
-            self._read(piece, first, sink)
+            yield from self._read(piece, first)
 
-    def _read(self, piece: _Piece, first: int, sink: Callable[[Chunk], None] | None) -> None:
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated; see `Evaluation.trigger_matches`."""
+        return self._chosen.trigger_matches()
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show: what can be marked is known of all of them."""
+        return len(self.marked)
+
+    def _read(self, piece: _Piece, first: int) -> Iterator[Chunk]:
         if not len(piece.cuts):
             return
-        found: list[Chunk] = []
-        self._spans.feed(piece.letters, piece.times, cuts=piece.cuts, slots=piece.slots, continued=piece.continued, sink=found.append)
+        found = list(self._spans.chunks(piece.letters, piece.times, cuts=piece.cuts, slots=piece.slots, continued=piece.continued))
         owners, records = self._owners(piece)
         events, before, index = self._gather(piece, owners, records)
         spans = collect(found)
@@ -169,7 +170,7 @@ class PerEnd:
         triggers, lasts, firsts = self._windows(events, triggers, lasts, lows)
         self._triggers += len(lasts)
         if self.limit != 0:
-            self._choose(events, (firsts, lasts + 1), triggers.segments + first, sink)
+            yield from self._choose(events, (firsts, lasts + 1), triggers.segments + first)
         self._keep(piece, events, owners, records, lows)
         self.events += len(piece.letters)
 
@@ -263,7 +264,7 @@ class PerEnd:
 
     # ------------------------------------------------------------------------------------------------ what they give
 
-    def _choose(self, events: _Events, windows: tuple[Array, Array], segments: Array, sink: Callable[[Chunk], None] | None) -> None:
+    def _choose(self, events: _Events, windows: tuple[Array, Array], segments: Array) -> Iterator[Chunk]:
         """The strategy's matches of each window, in batches of bounded size."""
         firsts, stops = windows
         total = np.cumsum(stops - firsts)
@@ -271,10 +272,10 @@ class PerEnd:
         while start < len(firsts):
             before = int(total[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(total, before + self.sizes.batch, "right")))
-            self._feed_windows(events, firsts[start:stop], stops[start:stop], segments[start:stop], sink)
+            yield from self._of_windows(events, firsts[start:stop], stops[start:stop], segments[start:stop])
             start = stop
 
-    def _feed_windows(self, events: _Events, firsts: Array, stops: Array, segments: Array, sink: Callable[[Chunk], None] | None) -> None:
+    def _of_windows(self, events: _Events, firsts: Array, stops: Array, segments: Array) -> Iterator[Chunk]:
         lengths = stops - firsts
         cuts = np.cumsum(lengths) - lengths
         _, index = ragged(firsts, lengths)
@@ -282,19 +283,11 @@ class PerEnd:
         letters[cuts + lengths - 1] |= np.uint64(1 << self.program.bits)
         if self._trackers is not None:
             letters = self._trackers.read(letters, cuts=cuts)
-
-        def translated(chunk: Chunk) -> None:
+        for chunk in self._chosen.chunks(letters, np.zeros(len(letters), np.int64), cuts=cuts):
             begins = np.repeat(firsts[chunk.segments], np.diff(chunk.offsets))
-            if sink is not None:
-                sink(
-                    Chunk(
-                        chunk.offsets, events.positions[begins + chunk.positions], chunk.labels, segments[chunk.segments].astype(np.int32)
-                    )
-                )
-
-        before = self._chosen.matches
-        self._chosen.feed(letters, np.zeros(len(letters), np.int64), cuts=cuts, sink=translated)
-        self._matches += self._chosen.matches - before
+            positions = events.positions[begins + chunk.positions]
+            yield Chunk(chunk.offsets, positions, chunk.labels, segments[chunk.segments].astype(np.int32))
+            self._matches += len(chunk)
 
     # ------------------------------------------------------------------------------------------------ what is kept
 
@@ -447,7 +440,7 @@ def _check(table: Array, columns: tuple[Array, ...], *, slots: int, bits: int) -
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some events, as `Evaluation.feed` gets them; relevant: which of them can matter."""
+    """Some events, as `Evaluation.chunks` gets them; relevant: which of them can matter."""
 
     letters: Array
     times: Array

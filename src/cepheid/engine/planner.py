@@ -88,17 +88,22 @@ class Compiled:
     @cached_property
     def layout(self) -> Layout:
         """What the matches look like."""
-        return layout_of(self.plan, self.program.label_sets, keys=self.keys, derived=self.derived)
+        return layout_of(self.plan, self.program.label_sets, keys=self.keys)
 
     @property
-    def derived(self) -> bool:
-        """Whether PARTITION BY comes from equalities: then NULL keys match nothing, and positions are those of the whole stream."""
-        return bool(getattr(self.rewritten, "partition_rewritten", False))
+    def written(self) -> tuple[str, ...]:
+        """The attributes of PARTITION BY: matches show them, and positions in their partitions; events with a NULL there are counted."""
+        return self.plan.partition_by
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The attributes by which equalities partition the stream further: where one is NULL, nothing matches."""
+        return self.rewritten.derived_keys
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The attributes that partition the stream, written or derived."""
-        return self.rewritten.partition_by
+        return self.rewritten.keys
 
     @property
     def interleaved(self) -> bool:
@@ -137,7 +142,9 @@ class Compiled:
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.measures)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
-        text = canonical((*bounds, self.keys, self.derived, *schema, *measures, *absences))
+        # States of version 0.1.0, where written and derived keys did not meet, say no more than which of the two there are.
+        derived = self.derived if self.written and self.derived else bool(self.derived)
+        text = canonical((*bounds, self.keys, derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> Running:
@@ -163,7 +170,7 @@ class Compiled:
         return with_absences(guarantee) if self.absences else guarantee
 
 
-def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tuple[str, ...] = (), derived: bool = False) -> Layout:
+def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tuple[str, ...] = ()) -> Layout:
     """The layout of a query's matches, with these labels; keys: what partitions the stream. Events of measures have what these read."""
     schema = plan.schema
     # The type column that merging made; where it is the input's own it is an attribute like any other.
@@ -176,7 +183,7 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
         events = pa.schema([field for field in events if field.name in read] or list(events)[:1])
     if plan.count:
         measures = COUNT_FIELDS
-    return Layout(plan.variables, labels, events, () if derived else plan.partition_by, schema.time_column, measures, count=plan.count)
+    return Layout(plan.variables, labels, events, plan.partition_by, schema.time_column, measures, count=plan.count)
 
 
 def compile_plan(plan: QueryPlan) -> Compiled:
@@ -191,7 +198,7 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         body, around = take_out(rewritten.pattern)
         absences = tuple(absence_of(absence, plan.schema) for absence in around)
         pattern, bounds = hoist(body)
-        consume = plan.consume if rewritten.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
+        consume = plan.consume if plan.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
         strategy = plan.strategy
         unbounded = bounds == Bounds() and consume is Consumption.NONE
         if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):

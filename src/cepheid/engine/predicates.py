@@ -39,10 +39,11 @@ UNKNOWN_TYPE = Literal(None, pa.string())
 
 
 class Predicates:
-    """The predicates of one program over one schema; immutable but for a cache of the last dictionaries.
+    """The predicates of one program over one schema; immutable, so that any number of threads may share them.
 
     predicates: bit i of a letter is predicates[i]. schema: where the type, the time and the attributes stand. Raises LimitError for more
-    than `MAX_PREDICATES`. `columns` are the names of the input columns that `letters` reads.
+    than `MAX_PREDICATES`. `columns` are the names of the input columns that `letters` reads; dtype: of a letter; narrow: the same in as few
+    bytes as its bits need.
     """
 
     def __init__(self, predicates: Sequence[Predicate], schema: EventSchema) -> None:
@@ -57,34 +58,52 @@ class Predicates:
         times = [schema.time_column or "" for leaf in leaves if isinstance(leaf, Time)]
         self.columns: tuple[str, ...] = tuple(dict.fromkeys([leaf.path[0] for leaf in leaves if isinstance(leaf, Field)] + times))
         self.dtype = np.dtype(np.uint32 if len(predicates) <= 32 else np.uint64)
-        self._narrow = next(np.dtype(kind) for size, kind in NARROW if len(predicates) <= size)
-        self._dictionaries: dict[tuple[str, ...], _Distinct] = {}
+        self.narrow = next(np.dtype(kind) for size, kind in NARROW if len(predicates) <= size)
 
     def letters(self, events: pa.RecordBatch | pa.Table) -> np.ndarray[Any, Any]:
+        """One letter per event, as `LetterReader.read` gives them for the first batch of a stream."""
+        return self.reader().read(events)
+
+    def reader(self) -> LetterReader:
+        """A reader for the batches of one stream."""
+        return LetterReader(self)
+
+
+class LetterReader:
+    """Turns the batches of one stream into letters; of one run, for it remembers the last dictionaries of the text columns."""
+
+    def __init__(self, predicates: Predicates) -> None:
+        self.predicates = predicates
+        self._narrow = predicates.narrow
+        self._dictionaries: dict[tuple[str, ...], _Distinct] = {}
+
+    def read(self, events: pa.RecordBatch | pa.Table) -> np.ndarray[Any, Any]:
         """One letter per event: uint32, or uint64 where there are more than 32 predicates.
 
-        events: has at least `columns`, of any encoding. Never raises for what the rows hold. Linear.
+        events: has at least the predicates' `columns`, of any encoding. Never raises for what the rows hold. Linear.
         """
+        columns = list(self.predicates.columns)
         out = np.zeros(events.num_rows, self._narrow)
         start = 0
-        for batch in [events] if isinstance(events, pa.RecordBatch) else events.select(list(self.columns)).to_batches():
-            if self.columns:
+        for batch in [events] if isinstance(events, pa.RecordBatch) else events.select(columns).to_batches():
+            if columns:
                 self._batch(batch, out[start : start + batch.num_rows])
             start += batch.num_rows
-        if not self.columns:
+        if not columns:
             self._constants(out)
-        return out.astype(self.dtype, copy=False)
+        return out.astype(self.predicates.dtype, copy=False)
 
     def _constants(self, out: np.ndarray[Any, Any]) -> None:
-        for index, condition in enumerate(self.conditions):
-            if evaluate(condition, Rows(self.schema, {}, 0)).truth():
+        for index, condition in enumerate(self.predicates.conditions):
+            if evaluate(condition, Rows(self.predicates.schema, {}, 0)).truth():
                 out |= self._narrow.type(1 << index)
 
     def _batch(self, batch: pa.RecordBatch, out: np.ndarray[Any, Any]) -> None:
-        rows = Rows(self.schema, {name: batch.column(name) for name in self.columns}, batch.num_rows)
+        predicates = self.predicates
+        rows = Rows(predicates.schema, {name: batch.column(name) for name in predicates.columns}, batch.num_rows)
         tables: dict[tuple[str, ...], np.ndarray[Any, Any]] = {}
         sliced: list[tuple[int, Expression]] = []
-        for index, condition in enumerate(self.conditions):
+        for index, condition in enumerate(predicates.conditions):
             path = text_column(condition)
             if path is None:
                 self._prepare(condition, rows)
@@ -97,7 +116,7 @@ class Predicates:
             length = min(SLICE, batch.num_rows - start)
             target = out[start : start + length]
             for path, table in tables.items():
-                self._dictionaries[path].add(table, start, target)
+                rows.distinct[path].add(table, start, target)
             piece = rows.slice(start, length)
             for index, condition in sliced:
                 truth = evaluate(condition, piece).truth()
@@ -118,7 +137,7 @@ class Predicates:
     def _distinct(self, path: tuple[str, ...], rows: Rows) -> _Distinct:
         known = rows.distinct.get(path)
         if known is None:
-            known = _Distinct.of(path, rows.array(path), self.schema, self._dictionaries.get(path))
+            known = _Distinct.of(path, rows.array(path), self.predicates.schema, self._dictionaries.get(path))
             rows.distinct[path] = self._dictionaries[path] = known
         return known
 
@@ -197,7 +216,7 @@ class Rows:
         return self.field(Field("", path, time.type, time.type))
 
     def known(self, expression: Expression) -> Any | None:
-        """What `Predicates` has computed for the whole batch."""
+        """What the reader has computed for the whole batch."""
         if not isinstance(expression, Apply) or not self.results:
             return None
         value = self.results.get(expression)

@@ -1,12 +1,13 @@
 """One query's run state over a stream whose partitions somebody else numbers: an evaluation, and the marked events that a match may still show.
 
-Comes in: letters, times and events of a batch in stream order, with `Partitions.arrive` of it. Goes out: the matches that end in the batch. The
-embedded `Recognizer` has one of them, a bucket of a Spark stream one per query, all over the same partitions.
+Comes in: letters, times and events of a batch in stream order, with `Partitions.arrive` of it. Goes out: the matches that end in the batch, at once
+or in pieces as they are made. The embedded `Recognizer` has one of them, a bucket of a Spark stream one per query, all over the same partitions.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
 from cepheid.engine.order import NEVER
 from cepheid.engine.payload import Payload, decoded
-from cepheid.engine.running import collect
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cepheid.engine.allowance import Allowance
     from cepheid.engine.matches import Layout
     from cepheid.engine.partitions import Arrived, Partitions
     from cepheid.engine.planner import Compiled
@@ -32,10 +33,72 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events as the pattern reads them: those that have come, with absences those whose deadline has passed.
+
+    letters, times: of each. events: the columns that matches show, of the rows in `places` (None: of each). arrived: by partition. first: place of
+    the first row in the stream. shown: with derived keys, the positions that matches show of the rows (None: their places).
+    """
+
+    letters: Array
+    times: Array
+    events: pa.Table
+    arrived: Arrived
+    first: int
+    places: Array | None = None
+    shown: Array | None = None
+
+
+class Found:
+    """The matches that a call decides. They are made when they are asked for, once, and before the next call: all at once, or in pieces."""
+
+    def __init__(self, state: QueryState, batch: Batch | None) -> None:
+        self._state = state
+        self._batch = batch
+        self._after: list[Callable[[], None]] = []
+
+    def then(self, what: Callable[[], None]) -> Found:
+        """The same; `what` is done once the last match has been made."""
+        self._after.append(what)
+        return self
+
+    def all(self, allowance: Allowance) -> Matches:
+        """All of them, in the order of the events that end them; raises LimitError past the allowance."""
+        state, batch = self._state, self._batch
+        if batch is None:
+            found = state.nothing()
+        else:
+            chunks = state.chunks(batch)
+            chunk = allowance.collect(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived)[0])
+            found = state.measured(state.in_order(state.shown(chunk, batch.arrived), chunk, batch.arrived))
+        self._done()
+        return found
+
+    def pieces(self, allowance: Allowance | None = None) -> Iterator[Matches]:
+        """The same in pieces of bounded size: each partition's in the order of the events that end them, or all where partitions are interleaved.
+
+        allowance: one that does not count chunks itself. Raises LimitError past it.
+        """
+        state, batch = self._state, self._batch
+        if batch is not None:
+            chunks = state.chunks(batch)
+            if allowance is not None:
+                chunks = allowance.watch(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived)[0])
+            for chunk in chunks:
+                yield state.measured(state.shown(chunk, batch.arrived))
+        self._done()
+
+    def _done(self) -> None:
+        for what in self._after:
+            what()
+
+
 class QueryState:
     """The run state of one query over `partitions`.
 
-    layout, measures: what matches look like, where that is not what the query says (Spark's types). variant: of the kernel.
+    layout, measures: what matches look like, where that is not what the query says (Spark's types). interleaved: whether partitions are fed in the
+    order of the stream, so that pieces of the matches are in that order too. options: of `Compiled.evaluation`.
     """
 
     def __init__(
@@ -45,24 +108,26 @@ class QueryState:
         *,
         layout: Layout | None = None,
         measures: tuple[Measure, ...] | None = None,
-        variant: str | None = None,
+        interleaved: bool = False,
+        **options: Any,
     ) -> None:
         self.compiled = compiled
         self.partitions = partitions
         self.layout = layout or compiled.layout
         self.measures = compiled.plan.measures if measures is None else measures
-        self.variant = variant
-        self.evaluation = compiled.evaluation(variant=variant)
+        self.interleaved = interleaved or compiled.interleaved
+        self.options = options
+        self.evaluation = compiled.evaluation(**options)
         self.payload = Payload(self.layout.events)
-        self.absences = AbsenceState(compiled, partitions, self.layout.events, variant=variant) if compiled.absences else None
+        variant = options.get("variant")
+        self.absences = (
+            AbsenceState(compiled, partitions, self.layout.events, interleaved=self.interleaved, variant=variant)
+            if compiled.absences
+            else None
+        )
         # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
         # says it again.
         self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(compiled.consume, np.zeros(0, np.int64))
-
-    @property
-    def interleaved(self) -> bool:
-        """Whether partitions are to be fed in stream order."""
-        return self.compiled.interleaved
 
     def feed(
         self,
@@ -72,64 +137,87 @@ class QueryState:
         arrived: Arrived,
         *,
         first: int,
+        shown: Array | None = None,
         negated: Sequence[Array] = (),
         now: int = NEVER,
-    ) -> Matches:
-        """The matches that are decided in a batch, in the order of the events that end them: those that end in it, without absences.
+    ) -> Found:
+        """The matches that are decided in a batch: those that end in it, without absences.
 
-        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream. With absences:
-        negated: the letters of each; now: the least time that a later event may have.
+        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream. shown: with
+        derived keys, the positions that matches show of the rows (default: their places). With absences: negated: the letters of each; now: the
+        least time that a later event may have.
         """
         if self.absences is None:
-            return self._run(letters, times, events, arrived, first)
+            return Found(self, Batch(letters, times, events, arrived, first, shown=shown))
         self.absences.read(letters, negated, times, events, arrived)
         return self.advance(now)
 
-    def advance(self, now: int) -> Matches:
+    def advance(self, now: int) -> Found:
         """No event before `now` will come: the matches that this decides, which without absences are none."""
-        if self.absences is None:
-            return Matches.none(self.layout)
-        matches = self._decided(self.absences, now)
-        self.absences.forget(now)
-        return matches
+        absences = self.absences
+        return Found(self, None) if absences is None else Found(self, self._released(absences, now)).then(lambda: absences.forget(now))
 
-    def undecided(self) -> Matches:
+    def undecided(self) -> Found:
         """The matches that wait, and that nothing has vetoed yet: what would be given if nothing came any more. O(state); nothing changes."""
         if self.absences is None:
-            return Matches.none(self.layout)
-        copy = QueryState(self.compiled, self.partitions, layout=self.layout, measures=self.measures, variant=self.variant)
+            return Found(self, None)
+        shown: dict[str, Any] = {"layout": self.layout, "measures": self.measures, "interleaved": self.interleaved}
+        copy = QueryState(self.compiled, self.partitions, **shown, **self.options)
         copy.load(*self.dump())
         assert copy.absences is not None
-        return copy._decided(copy.absences, None)
+        return Found(copy, self._released(copy.absences, None))
 
-    def _decided(self, absences: AbsenceState, now: int | None) -> Matches:
+    def _released(self, absences: AbsenceState, now: int | None) -> Batch | None:
+        """The events that the pattern may read now."""
         ready = absences.release(now)
         if not len(ready):
-            return Matches.none(self.layout)
+            return None
         arrived, first = absences.arrive(ready)
-        return self._run(ready.letters, ready.times, ready.events, arrived, first, places=np.cumsum(ready.shown) - 1)
+        return Batch(ready.letters, ready.times, ready.events, arrived, first, np.cumsum(ready.shown) - 1)
 
-    def _run(self, letters: Array, times: Array, events: pa.Table, arrived: Arrived, first: int, *, places: Array | None = None) -> Matches:
-        """The matches that end in a batch and that nothing vetoes; places: of its rows in `events`, None: one by one."""
-        order, cuts, slots, before = arrived.order, arrived.cuts, arrived.slots, arrived.before
-        chunks: list[Chunk] = []
-        grouped = slice(None) if order is None else order
-        self.evaluation.feed(letters[grouped], times[grouped], cuts=cuts, slots=slots, sink=chunks.append)
-        marked = np.flatnonzero(self.evaluation.marked)
-        rows = marked if order is None else order[marked]
-        segments = np.searchsorted(cuts, marked, "right") - 1
-        kept = decoded(events.select(self.layout.events.names).take(pa.array(rows if places is None else places[rows])))
-        self.payload.append(kept, slots[segments], marked + before[segments], rows + first, times[rows])
-        found = collect(chunks)
-        matches = self._matches(found if self.absences is None else self.absences.given(found, times, arrived), arrived)
-        return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
+    # ----------------------------------------------------------------------------------------------------------- what matches are made of
 
-    def _matches(self, found: Chunk, arrived: Arrived) -> Matches:
+    def chunks(self, batch: Batch) -> Iterator[Chunk]:
+        """The matches that end in a batch and that nothing vetoes, as the evaluation makes them; the events that they show are kept before."""
+        arrived = batch.arrived
+        order = slice(None) if arrived.order is None else arrived.order
+        kept = 0
+        for chunk in self.evaluation.chunks(batch.letters[order], batch.times[order], cuts=arrived.cuts, slots=arrived.slots):
+            kept = self._keep(batch, kept, self.evaluation.reached)
+            given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
+            if len(given):
+                yield given
+        self._keep(batch, kept, len(self.evaluation.marked))
+
+    def _keep(self, batch: Batch, first: int, stop: int) -> int:
+        """Keep the marked events among the rows from `first` on, as the evaluation reads them; returns where to go on."""
+        if first >= stop:
+            return first
+        arrived, marked = batch.arrived, self.evaluation.marked
+        found = first + np.flatnonzero(marked[first:stop])
+        # The last row is being read, and may become marked.
+        on = stop if marked[stop - 1] else stop - 1
+        if not len(found):
+            return on
+        rows = found if arrived.order is None else arrived.order[found]
+        segments = np.searchsorted(arrived.cuts, found, "right") - 1
+        places = rows if batch.places is None else batch.places[rows]
+        kept = decoded(batch.events.select(self.layout.events.names).take(pa.array(places)))
+        shown = rows + batch.first if batch.shown is None else batch.shown[rows]
+        self.payload.append(kept, arrived.slots[segments], found + arrived.before[segments], shown, batch.times[rows])
+        return on
+
+    def nothing(self) -> Matches:
+        """No match."""
+        return Matches.none(self.layout)
+
+    def shown(self, found: Chunk, arrived: Arrived) -> Matches:
+        """A chunk as matches, without measures, in its order."""
         offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
-        layout, payload, slots, order = self.layout, self.payload, arrived.slots, arrived.order
+        layout, payload, slots = self.layout, self.payload, arrived.slots
         if not len(segments):
-            return Matches.none(layout)
-        rows = payload.find(np.repeat(slots[segments], np.diff(offsets)), positions)
+            return self.nothing()
+        rows = payload.find(slots[segments], np.diff(offsets), positions)
         triggers = payload.places[rows[offsets[1:] - 1]]
         if isinstance(self._consumed, int):
             self._consumed = int(triggers.max())
@@ -140,10 +228,17 @@ class QueryState:
         if layout.keys:
             used, partitions = np.unique(slots[segments], return_inverse=True)
             keys = self.partitions.table(used).select(list(layout.keys))
-        matches = Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys, counts=found.counts)
-        if order is None or len(slots) == 1:
+        return Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys, counts=found.counts)
+
+    def in_order(self, matches: Matches, found: Chunk, arrived: Arrived) -> Matches:
+        """The matches of a chunk in the order of the events that end them."""
+        if not len(matches) or arrived.order is None or len(arrived.slots) == 1:
             return matches
-        return matches.take(np.argsort(arrived.rows_of(segments, found.ends), kind="stable"))
+        return matches.take(np.argsort(arrived.rows_of(found.segments, found.ends), kind="stable"))
+
+    def measured(self, matches: Matches) -> Matches:
+        """The matches with their measures."""
+        return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
 
@@ -153,7 +248,7 @@ class QueryState:
         idle = self.evaluation.expire(now - self.compiled.delay)
         if self.evaluation.wasteful:
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
-            fresh = self.compiled.evaluation(variant=self.variant)
+            fresh = self.compiled.evaluation(**self.options)
             fresh.load(self.evaluation.dump())
             self.evaluation = fresh
         return idle if self.absences is None else self.absences.expire(now, idle)
@@ -206,7 +301,8 @@ class QueryState:
         """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit."""
         slots, *numbers = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
         schema = self.payload.events.schema
-        right = len(events) == len(slots) and (events.schema.names, events.schema.types) == (schema.names, schema.types)
+        same = (events.schema.names, events.schema.types) == (schema.names, schema.types)
+        right = same and len(events) == (len(slots) if schema.names else 0)
         if not right or not bool(np.isin(slots, self.partitions.live).all()):
             raise ValueError("its events do not fit together")
         self.evaluation.load(sections)

@@ -17,13 +17,24 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
+from cepheid.engine.allowance import Allowance, named_memory
 from cepheid.engine.inputs import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
 from cepheid.engine.matches import Matches
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
+from cepheid.engine.use import OneAtATime
 from cepheid.engine.values import plain
-from cepheid.errors import InputError, LimitError, NotSupportedError, QuerySyntaxError, SchemaError, SnapshotError, nearest, quoted
+from cepheid.errors import (
+    InputError,
+    LimitError,
+    NotSupportedError,
+    QuerySyntaxError,
+    SchemaError,
+    SnapshotError,
+    nearest,
+    quoted,
+)
 from cepheid.logical.times import MAX_STEPS
 from cepheid.logical.types import canonical, family
 from cepheid.schema import NANOSECONDS
@@ -31,7 +42,9 @@ from cepheid.schema import NANOSECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cepheid.engine.named_types import NamedTypes
     from cepheid.engine.planner import Compiled
+    from cepheid.engine.query_state import Found
 
 Array = np.ndarray[Any, Any]
 
@@ -44,8 +57,12 @@ class Recognizer:
 
     lateness: how late an event may come, in steps of the time column or as a timedelta or a text such as "10s"; None: events must come in the
     order of their times. order: with a lateness, the columns that decide between events of equal time, before the order of arrival. null_keys:
-    "drop" (counted in `null_keys`) or "group". variant: of the kernel. Update and memory per event as `Query.explain` says; a partition that
-    was met costs a few hundred bytes for ever (its positions go on).
+    "drop" (counted in `null_keys`) or "group". variant: of the kernel. sample, max_bytes: as for `Query.run`, of each call. interleaved: see
+    `QueryState`. types: is shown what is read. Update and memory per event as `Query.explain` says; a partition that was met costs a few hundred
+    bytes for ever (its positions go on).
+
+    One thread at a time: what reads or changes the state raises InUseError while another call does, and changes nothing. `late`, `latest`,
+    `null_keys` and `memory_usage` may be looked at at any time.
     """
 
     def __init__(
@@ -56,13 +73,20 @@ class Recognizer:
         order: Sequence[str] = (),
         null_keys: str = "drop",
         variant: str | None = None,
+        sample: int | None = None,
+        interleaved: bool = False,
+        max_bytes: int | None = None,
+        types: NamedTypes | None = None,
     ) -> None:
         self.compiled = compiled
-        self.variant = variant
+        self._options: dict[str, Any] = {"variant": variant, "sample": sample, "interleaved": interleaved}
+        self._max_bytes = max_bytes
+        self._types = types
         self.schema = pa.schema(list(compiled.schema.attributes.items()))
         self._group_nulls = null_keys == "group"
         self._lateness = None if lateness is None else steps_of(lateness, compiled)
         self._ties = tuple(order)
+        self._use = OneAtATime("this recognizer")
         if order and lateness is None:
             raise InputError(
                 "order= decides between events that wait, and without lateness= none does",
@@ -78,9 +102,12 @@ class Recognizer:
 
     def _start(self) -> None:
         compiled = self.compiled
-        nulls = "group" if self._group_nulls and not compiled.derived else "drop"
-        self._partitions = Partitions(compiled.keys, self.schema, null_keys=nulls)
-        self._state = QueryState(compiled, self._partitions, variant=self.variant)
+        grouped = compiled.written if self._group_nulls else ()
+        self._partitions = Partitions(compiled.keys, self.schema, grouped=grouped)
+        # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
+        self._written = Partitions(compiled.written, self.schema, grouped=grouped) if compiled.derived else self._partitions
+        self._state = QueryState(compiled, self._partitions, **self._options)
+        self._readers = [alphabet.reader() for alphabet in compiled.alphabets]
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
         self._intact = True
         self._latest = NEVER
@@ -89,8 +116,8 @@ class Recognizer:
 
     @property
     def null_keys(self) -> int:
-        """Events dropped for a NULL in their key; where the key comes from equalities, such an event is one that matches nothing."""
-        return 0 if self.compiled.derived else self._partitions.null_keys
+        """Events dropped for a NULL in PARTITION BY; one with a NULL in what equalities compare is none of them, it only matches nothing."""
+        return self._written.null_keys
 
     @property
     def latest(self) -> int | None:
@@ -99,6 +126,7 @@ class Recognizer:
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
+    @named_memory()
     def push(self, events: object) -> Matches:
         """The matches that end in these events, in the order of the events that end them; with NOT FOLLOWED BY those that they decide.
 
@@ -106,21 +134,8 @@ class Recognizer:
         InputError (NULL times; without lateness also times that descend) changes nothing. Whatever else ends it early (a LimitError, Ctrl-C)
         leaves half a state: then every method but `restore` raises SnapshotError.
         """
-        table = self._conform(events)
-        times = self._times(table)
-        if self._order is not None:
-            with self._changing():
-                return self._feed(*self._order.push(table, times))
-        if self.compiled.schema.time_column is not None:
-            after = None if self._latest == NEVER else self._latest
-            check_order(
-                times,
-                table[self.compiled.schema.time_column],
-                after=after,
-                how="q.recognizer(.., lateness=..) accepts late events, and q.run(.., sort=True) sorts them all",
-            )
-        with self._changing():
-            return self._feed(table, times)
+        with self.reading(events) as found:
+            return found.all(Allowance(self._max_bytes))
 
     def advance_time(self, time: object) -> Matches:
         """Say that no event before `time` will come: gives the matches among the events that this releases, and those that it decides.
@@ -129,19 +144,42 @@ class Recognizer:
         """
         return self.advance(time_number(time, self.compiled.schema))
 
+    @named_memory()
     def advance(self, now: int) -> Matches:
         """As `advance_time`, in steps of the time column."""
-        with self._changing():
-            events, times = self._order.advance(now) if self._order is not None else (self.schema.empty_table(), np.zeros(0, np.int64))
-            self._latest = max(self._latest, now)
-            matches = self._feed(events, times)
-            self._expire()
-        return matches
+        with self.passing(now) as found:
+            return found.all(Allowance(self._max_bytes))
 
+    @named_memory()
     def flush(self) -> Matches:
         """Read the events that are held back for lateness, and give the matches that are decided by them; an absence needs time to pass."""
-        with self._changing():
-            return self._nothing() if self._order is None else self._feed(*self._order.flush())
+        with self._use.alone(), self._changing():
+            return self._nothing() if self._order is None else self._found(*self._order.flush()).all(Allowance(self._max_bytes))
+
+    @contextlib.contextmanager
+    def reading(self, events: object) -> Iterator[Found]:
+        """What `push` gives, to be made inside."""
+        table = self._conform(events)
+        times = self._times(table)
+        with self._use.alone():
+            if self._order is None and self.compiled.schema.time_column is not None:
+                check_order(
+                    times,
+                    table[self.compiled.schema.time_column],
+                    after=None if self._latest == NEVER else self._latest,
+                    how="q.recognizer(.., lateness=..) accepts late events, and q.run(.., sort=True) sorts them all",
+                )
+            with self._changing():
+                ready = (table, times) if self._order is None else self._order.push(table, times)
+                yield self._found(*ready)
+
+    @contextlib.contextmanager
+    def passing(self, now: int) -> Iterator[Found]:
+        """What `advance_time` gives, to be made inside; now: in steps of the time column."""
+        with self._use.alone(), self._changing():
+            events, times = self._order.advance(now) if self._order is not None else (self.schema.empty_table(), np.zeros(0, np.int64))
+            self._latest = max(self._latest, now)
+            yield self._found(events, times).then(self._expire)
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -158,13 +196,21 @@ class Recognizer:
                 help="`restore` its last snapshot, or start again with a new one",
             )
 
+    @named_memory()
     def undecided(self) -> Matches:
         """The matches that wait for the time of a NOT FOLLOWED BY to pass, none of which is vetoed so far. O(state); nothing changes.
 
         What an event before them or `advance_time` decides, `push` gives; events that are held back for lateness are not seen here.
         """
-        self._check_intact()
-        return self._state.undecided()
+        with self.waiting() as found:
+            return found.all(Allowance(self._max_bytes))
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[Found]:
+        """What `undecided` gives, to be made inside."""
+        with self._use.alone():
+            self._check_intact()
+            yield self._state.undecided()
 
     @property
     def late(self) -> pa.Table:
@@ -174,7 +220,8 @@ class Recognizer:
     def memory_usage(self) -> int:
         """Bytes of the run state: the kernel's arrays, the marked events, the keys, and the events that are held back."""
         held = 0 if self._order is None else self._order.nbytes
-        return self._state.nbytes + self._partitions.nbytes + held
+        written = 0 if self._written is self._partitions else self._written.nbytes
+        return self._state.nbytes + self._partitions.nbytes + written + held
 
     def _nothing(self) -> Matches:
         return Matches.none(self.compiled.layout)
@@ -200,25 +247,32 @@ class Recognizer:
                     help=([f"did you mean `{near}`?"] if near else []) + [f"the batch has {quoted(table.column_names)}"],
                 )
             columns.append(_cast(table[field.name], field))
-        return pa.Table.from_arrays(columns, schema=self.schema)
+        return pa.Table.from_arrays(columns, schema=self.schema) if columns else table.select([])
 
     def _times(self, table: pa.Table) -> Array:
         time = self.compiled.schema.time_column
         return np.zeros(table.num_rows, np.int64) if time is None else times_of(table, time)
 
-    def _feed(self, events: pa.Table, times: Array) -> Matches:
+    def _found(self, events: pa.Table, times: Array) -> Found:
+        """The matches that events in order decide."""
         if not events.num_rows:
             return self._state.advance(self._now)
         arrived = self._partitions.arrive(events, interleaved=self._state.interleaved)
-        letters, *negated = (alphabet.letters(events) for alphabet in self.compiled.alphabets)
+        shown = self._written.arrive(events).positions if self.compiled.derived else None
+        letters, *negated = (reader.read(events) for reader in self._readers)
+        if self._types is not None:
+            self._types.see(events, (letters, *negated))
         self._latest = max(self._latest, int(times[-1]))
-        matches = self._state.feed(letters, times, events, arrived, first=self._events, negated=negated, now=self._now)
+        found = self._state.feed(letters, times, events, arrived, first=self._events, shown=shown, negated=negated, now=self._now)
         self._events += events.num_rows
+        return found.then(self._tidy)
+
+    def _tidy(self) -> None:
+        """Give back, now and then, what no match needs any more."""
         self._pushes += 1
         if self._pushes % IDLE_CHECK == 0:
             self._expire()
         self._state.compact(self._latest)
-        return matches
 
     @property
     def _now(self) -> int:
@@ -234,13 +288,18 @@ class Recognizer:
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
+    @named_memory()
     def snapshot(self) -> bytes:
         """The state as bytes: a header with magic, format version and fingerprint, then flat buffers. O(live state).
 
         Raises SnapshotError after an interrupted `push`.
         """
-        self._check_intact()
-        numbers = {"latest": self._latest, "events": self._events, "null_keys": self._partitions.null_keys, "lateness": self._lateness}
+        with self._use.alone():
+            self._check_intact()
+            return self._packed()
+
+    def _packed(self) -> bytes:
+        numbers = {"latest": self._latest, "events": self._events, "null_keys": self._written.null_keys, "lateness": self._lateness}
         if self._order is not None:
             numbers["watermark"] = self._order.watermark
         keys, seen = self._partitions.dump()
@@ -252,10 +311,14 @@ class Recognizer:
             "keys": state.table_bytes(keys),
             "payload": state.table_bytes(payload),
         }
+        if self._has_both_keys:
+            keys, seen = self._written.dump()
+            sections |= {"written": state.table_bytes(keys), "written_seen": seen.astype("<i8")}
         if self._order is not None:
             sections |= {"pending": state.table_bytes(self._order.pending), "late": state.table_bytes(self._order.late)}
         return state.pack(sections, fingerprint=self._fingerprint())
 
+    @named_memory()
     def restore(self, data: bytes) -> Recognizer:
         """Go on from a snapshot, in place of the present state; returns the recognizer itself.
 
@@ -263,28 +326,43 @@ class Recognizer:
         """
         sections = state.unpack(data, fingerprint=self._fingerprint())
         nulls = "group" if self._group_nulls else "drop"
-        fresh = Recognizer(self.compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, variant=self.variant)
+        options: dict[str, Any] = {**self._options, "max_bytes": self._max_bytes}
+        fresh = Recognizer(self.compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, **options)
         with state.reading():
             fresh._load(sections)
-        self.__dict__ |= fresh.__dict__
+        with self._use.alone():
+            self.__dict__ |= {name: value for name, value in fresh.__dict__.items() if name != "_use"}
         return self
 
     def _load(self, sections: dict[str, Any]) -> None:
         """Take over the sections of a snapshot; raises whatever nonsense in them raises."""
         numbers = json.loads(sections["recognizer"])
         self._latest, self._events, null_keys = (int(numbers[name]) for name in ("latest", "events", "null_keys"))
-        seen = np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64)
-        self._partitions.load(state.table_of(sections["keys"]), seen)
-        self._partitions.null_keys = null_keys
+        self._load_keys(self._partitions, sections["keys"], sections["seen"])
+        if self._has_both_keys:
+            self._load_keys(self._written, sections["written"], sections["written_seen"])
+        elif self.compiled.derived:
+            self._written.seen[:] = self._events
+        if self.compiled.written:
+            self._written.null_keys = null_keys
         self._state.load(sections, state.table_of(sections["payload"]))
-        if sum(seen[1].tolist()) > self._events:
-            raise ValueError("its sections do not fit together")
         if self._order is not None:
             self._order.watermark = int(numbers["watermark"])
             self._order.pending, self._order.late = (state.table_of(sections[name]) for name in ("pending", "late"))
             if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
                 raise ValueError("its held events do not fit")
             self._order.times = self._times(self._order.pending)
+
+    def _load_keys(self, partitions: Partitions, keys: bytes, numbers: bytes) -> None:
+        seen = np.frombuffer(numbers, "<i8").reshape(2, -1).astype(np.int64)
+        partitions.load(state.table_of(keys), seen)
+        if sum(seen[1].tolist()) > self._events:
+            raise ValueError("its sections do not fit together")
+
+    @property
+    def _has_both_keys(self) -> bool:
+        """Whether positions are counted by other keys than those that partition the state."""
+        return bool(self.compiled.written and self.compiled.derived)
 
     def _fingerprint(self) -> bytes:
         options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
@@ -329,16 +407,16 @@ def steps_of(lateness: object, compiled: Compiled) -> int:
     return steps
 
 
-def nanoseconds_of(lateness: object) -> int:
-    """A timedelta or a text such as "10s" in nanoseconds; raises InputError for what is no duration."""
-    if isinstance(lateness, dt.timedelta):
-        return (lateness // dt.timedelta(microseconds=1)) * NANOSECONDS["us"]
-    if isinstance(lateness, str):
+def nanoseconds_of(given: object, *, option: str = "lateness") -> int:
+    """A timedelta or a text such as "10s" in nanoseconds; raises InputError, which names the option, for what is no duration."""
+    if isinstance(given, dt.timedelta):
+        return (given // dt.timedelta(microseconds=1)) * NANOSECONDS["us"]
+    if isinstance(given, str):
         from cepheid.language.parser import parse_window
         from cepheid.language.syntax import Interval
 
         with contextlib.suppress(QuerySyntaxError):
-            window = parse_window(lateness)
+            window = parse_window(given)
             if isinstance(window, Interval) and window.upper is not None and window.upper.unit is not None and window.lower is None:
                 return int(window.upper.value * window.upper.unit.value)
-    raise InputError(f"lateness={lateness!r} is not a duration", help='write it like "10 minutes" or "10s", or as a timedelta')
+    raise InputError(f"{option}={given!r} is not a duration", help='write it like "10 minutes" or "10s", or as a timedelta')

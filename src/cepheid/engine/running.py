@@ -5,6 +5,7 @@ An evaluation is the run state of one program over any number of partitions; `me
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +18,7 @@ from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +29,10 @@ CONSUME = {Consumption.NONE: 0, Consumption.PARTITION: 1, Consumption.ANY: 2}
 """Consumption as the kernels have it in their vector."""
 
 ROW_LIMIT = 1 << 30
-"""Greatest number of events in one call of `Evaluation.feed`."""
+"""Greatest number of events in one call of `Evaluation.chunks`."""
+
+BUDGET = 1 << 22
+"""What a kernel may do before it returns to Python, where Ctrl-C is answered: steps of some nanoseconds each, a few 10 ms in all."""
 
 SHRINK_FROM = 1 << 20
 """Bytes of the match graphs below which their memory is kept for later."""
@@ -99,17 +103,14 @@ class Running(Protocol):
     def marked(self) -> Array:
         """uint8 per row of the last batch: 1 where the event may appear in a match."""
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch."""
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
+
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made."""
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
@@ -133,6 +134,9 @@ class Running(Protocol):
     def wasteful(self) -> bool:
         """Whether a fresh instance with the same state would need much less memory."""
 
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated; None where nothing tells. Nothing can be read afterwards."""
+
     @property
     def triggers(self) -> int:
         """Events that ended at least one match."""
@@ -146,8 +150,33 @@ class Running(Protocol):
         """Events passed without a step."""
 
 
-class Around:
-    """An evaluation around another one: everything but `feed` is the inner one's."""
+class Feeding(ABC):
+    """An evaluation that gives its matches in chunks, as they are made."""
+
+    @abstractmethod
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, see `cepheid.engine.evaluation.Evaluation.chunks`."""
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        *,
+        sink: Callable[[Chunk], None] | None = None,
+        cuts: Array | None = None,
+        slots: Array | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Read a batch to its end; `sink` gets each of its `chunks`."""
+        for chunk in self.chunks(letters, times, cuts=cuts, slots=slots, continued=continued):
+            if sink is not None:
+                sink(chunk)
+
+
+class Around(Feeding):
+    """An evaluation around another one: everything but `chunks` is the inner one's."""
 
     def __init__(self, evaluation: Running) -> None:
         self.evaluation = evaluation
@@ -156,6 +185,11 @@ class Around:
     def marked(self) -> Array:
         """uint8 per row of the last batch: 1 where the event may appear in a match."""
         return self.evaluation.marked
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show."""
+        return self.evaluation.reached
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
@@ -186,6 +220,10 @@ class Around:
         """Whether a fresh instance with the same state would need much less memory."""
         return self.evaluation.wasteful
 
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated; None where nothing tells."""
+        return self.evaluation.trigger_matches()
+
     @property
     def triggers(self) -> int:
         """Events that ended at least one match."""
@@ -202,7 +240,7 @@ class Around:
         return self.evaluation.skipped
 
 
-class KernelRun:
+class KernelRun(Feeding):
     """An evaluation by one kernel: its vector of numbers, by name, with the bounds of the matches in it.
 
     name, variant: of the kernel. window, count_window, consume, limit: see `cepheid.engine.evaluation.Evaluation`.
@@ -232,12 +270,21 @@ class KernelRun:
         for field, value in (("window", window), ("timed", window is not None), ("count_window", count_window)):
             self._set(field, value or 0)
         self._set("consume", CONSUME[consume])
+        self._set("budget", BUDGET)
 
     def _get(self, name: str) -> int:
         return int(self._vector[self.field[name]])
 
     def _set(self, name: str, value: int) -> None:
         self._vector[self.field[name]] = value
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
+        return min(self._get("row") + 1, len(self.marked))
+
+    def _go_on(self) -> None:
+        """The kernel has returned only so that whoever waits can break in: Python looks at signals between two calls."""
 
     def _segments(self, letters: Array, cuts: Array | None, slots: Array | None, *, workplace: int) -> tuple[Array, Array]:
         """Where the segments of a batch start, and the record of each: slot + 1, and `workplace` where the partition is not kept."""
@@ -246,6 +293,10 @@ class KernelRun:
         cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
         slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
         return cuts, np.where(slots < 0, np.int32(workplace), slots + np.int32(1)).astype(np.int32, copy=False)
+
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated: unknown where they are not in a match graph."""
+        return None
 
     @property
     def triggers(self) -> int:

@@ -32,7 +32,7 @@ from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cepheid.automata.program import Program
     from cepheid.engine.blocks import Layout
@@ -73,6 +73,7 @@ SHARED_FIELDS = (
     "buffered_positions",
     "triggers",  # events that ended a match
     "skipped",  # events passed by the skip loop
+    "budget",  # ! what may be done before the kernel returns
 )
 """Fields of a kernel's vector that are set or read here; "!" marks what the kernel never writes."""
 
@@ -124,6 +125,7 @@ class SupportEvaluation(KernelRun, ABC):
             "letter": self._mend_letter,
             "output": self._mend_output,
             "ring": self._mend_ring,
+            "pause": self._go_on,
         }
         self._set("limit", ALL if limit is None else limit)
         self._set("letter_mask", self.codes.letter_mask)
@@ -152,17 +154,10 @@ class SupportEvaluation(KernelRun, ABC):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch; `sink` gets the matches that end in it. Arguments, order and errors as for `Evaluation.feed`."""
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`."""
         count = len(letters)
         cuts, rows = self._segments(letters, cuts, slots, workplace=0)
         if len(rows):
@@ -173,19 +168,16 @@ class SupportEvaluation(KernelRun, ABC):
         self._batch = (self.codes.begin(letters), np.ascontiguousarray(times, np.int64), cuts, rows)
         for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", continued)):
             self._set(name, value)
-        self._run(sink)
-        self.events += count
-
-    def _run(self, sink: Callable[[Chunk], None] | None) -> None:
         run, exits = self.kernel.run, self.kernel.EXITS
         self._refresh()
         while code := run(*self._arguments):
             if exits[code] == "output" and self._get("buffered_matches"):
-                self._flush(sink)
+                yield from self._taken()
             else:
                 self._mend[exits[code]]()
             self._refresh()
-        self._flush(sink)
+        yield from self._taken()
+        self.events += count
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
@@ -304,8 +296,8 @@ class SupportEvaluation(KernelRun, ABC):
             np.empty(supports, np.int32),
         )
 
-    def _flush(self, sink: Callable[[Chunk], None] | None) -> None:
-        """Label the buffered supports and hand the matches over; buffers that were full become larger."""
+    def _taken(self) -> Iterator[Chunk]:
+        """The matches on the buffered supports; buffers that were full become larger."""
         supports, positions = self._get("buffered_matches"), self._get("buffered_positions")
         if not supports:
             return
@@ -322,10 +314,9 @@ class SupportEvaluation(KernelRun, ABC):
         if room < self.sizes.most_supports and 2 * max(supports * len(places), positions * room) > room * len(places):
             wanted = max(2 * len(places), positions * 2 * room // supports)
             self._outputs(2 * room, min(wanted, max(len(places), self.sizes.most_positions)))
-        found = self.labelling.label(chunk.letters, chunk.offsets, chunk.positions, chunk.segments, self.limit)
-        self.matches += len(found)
-        if sink is not None and len(found):
-            sink(found)
+        for found in self.labelling.label(chunk, self.limit):
+            self.matches += len(found)
+            yield found
 
     def _mend_output(self) -> None:
         """Not even one support fits: make room for a longer one."""

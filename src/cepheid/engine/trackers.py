@@ -18,7 +18,7 @@ from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cepheid.automata.automaton import Tracker
     from cepheid.automata.program import Program
@@ -63,7 +63,7 @@ class Trackers:
     ) -> Array:
         """The letters of a batch with the bits of the trackers before each event: uint64, uint32 where `narrow`.
 
-        letters, cuts, slots, continued: as for `Evaluation.feed`. Raises LimitError past STATE_LIMIT. Linear.
+        letters, cuts, slots, continued: as for `Evaluation.chunks`. Raises LimitError past STATE_LIMIT. Linear.
         """
         cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
         slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
@@ -209,19 +209,12 @@ class Tracked(Around):
         self.program = program
         self.trackers = Trackers(program.trackers, bits=len(program.predicates), variant=variant, entries=entries)
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch, as `Evaluation.feed`; letters: of the predicates alone."""
+    def chunks(
+        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
+    ) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`; letters: of the predicates alone."""
         tracked = self.trackers.read(letters, cuts=cuts, slots=slots, continued=continued, narrow=self.program.bits <= 32)
-        self.evaluation.feed(tracked, times, sink=sink, cuts=cuts, slots=slots, continued=continued)
+        yield from self.evaluation.chunks(tracked, times, cuts=cuts, slots=slots, continued=continued)
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""

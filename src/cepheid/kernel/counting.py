@@ -32,7 +32,7 @@ except ImportError:
 COMPILED = cython.compiled
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "transition", "output", "room", "wide")
+EXITS = ("done", "letter", "transition", "output", "room", "wide", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -59,6 +59,7 @@ FIELDS = (
     "skipped",  # 20 events passed by the skip loop
     "continued",  # 21 ! 1: the first segment goes on with block 0
     "replay",  # 22 ! 1: restore a state from its stored events: positions are given, nothing is counted
+    "budget",  # 23 ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # The first words of a block.
@@ -148,6 +149,7 @@ def run(
     plain: cython.int = 1
     turn: cython.longlong = 0
     rc: cython.int = 0
+    budget: cython.longlong = S[23]  # budget
     c: cython.int = 0
     p: cython.longlong = 0
     lo: cython.longlong = 0
@@ -261,6 +263,10 @@ def run(
             if c < 0:
                 rc = 1
                 break
+            if budget < 0:
+                rc = 6
+                break
+            budget -= 1 + macros * macros * size
             if wide != 0:
                 rc = 5
                 break

@@ -27,7 +27,7 @@ except ImportError:
 COMPILED = cython.compiled
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "pool", "output", "path", "limit")
+EXITS = ("done", "letter", "pool", "output", "path", "limit", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -52,6 +52,7 @@ FIELDS = (
     "walk",  # 18 number of the last walk and of the last choice in one: marks what is of it in `cursor_walk` and `seen`
     "plain",  # 19 ! plain words of a block: where its directory starts
     "block_limit",  # 20 ! words that a block may have
+    "budget",  # 21 ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 
@@ -207,6 +208,7 @@ def run(
     path_room: cython.Py_ssize_t = path.shape[0] // 2
     half: cython.Py_ssize_t = states.shape[0] // 2
     rc: cython.int = 0
+    budget: cython.longlong = S[21]  # budget
     c: cython.int = 0
     b: cython.Py_ssize_t = 0  # where the block starts
     directory: cython.Py_ssize_t = 0
@@ -291,6 +293,10 @@ def run(
             if c < 0:
                 rc = 1
                 break
+            if budget < 0:
+                rc = 6
+                break
+            budget -= 1 + rings
             # ------------------------------------------------------------------------------------------------ window
             p = shift + i
             oldest = words[b + 1]

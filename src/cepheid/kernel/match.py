@@ -31,7 +31,7 @@ except ImportError:
 COMPILED = cython.compiled
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "transition", "cells", "starts", "output", "stack", "lists", "packed", "rebase")
+EXITS = ("done", "letter", "transition", "cells", "starts", "output", "stack", "lists", "packed", "rebase", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -83,6 +83,7 @@ FIELDS = (
     "epoch",  # 45 triggers that dropped what is open in all partitions
     "sample",  # 46 ! matches per trigger to choose evenly from all of them, 0: no choice
     "spread",  # 47 1: the trigger being enumerated has more than `sample` matches
+    "budget",  # 48 ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # What `pools` holds for each of the pools of cells, starts and packed lists: 35 numbers. A slab is `least << class` places; a free one holds the
@@ -275,6 +276,7 @@ def run(
     path_room: cython.int = path.shape[0] - 1
     most_lists: cython.longlong = (list_count - fanout) // (fanout + 1)
     rc: cython.int = 0
+    budget: cython.longlong = S[48]  # budget
     p: cython.int = 0
     c: cython.int = 0
     k: cython.int = 0
@@ -614,6 +616,10 @@ def run(
             if c < 0:
                 rc = 1
                 break
+            if budget < 0:
+                rc = 10
+                break
+            budget -= 1 + nl
             if (live & ~known[c]) != 0:
                 argument = c
                 rc = 2

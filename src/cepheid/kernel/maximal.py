@@ -34,7 +34,22 @@ except ImportError:
 COMPILED = cython.compiled
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "order", "order_expiry", "program", "expiry", "nodes", "scratch", "output", "stack", "damaged", "rows", "groups")
+EXITS = (
+    "done",
+    "letter",
+    "order",
+    "order_expiry",
+    "program",
+    "expiry",
+    "nodes",
+    "scratch",
+    "output",
+    "stack",
+    "damaged",
+    "rows",
+    "groups",
+    "pause",
+)
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -72,6 +87,7 @@ FIELDS = (
     "supports",  # 31 supports given
     "skipped",  # 32 events passed by the skip loop
     "most_groups",  # 33 most groups of a partition so far
+    "budget",  # 34 ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # The plain words of a block; then one number per waiting state (greatest start of a partial match in it), then the rings' directory.
@@ -398,6 +414,7 @@ def run(
     ends_room: cython.Py_ssize_t = ends.shape[0]
     stride: cython.Py_ssize_t = 3 + states
     rc: cython.int = 0
+    budget: cython.longlong = S[34]  # budget
     c: cython.int = 0
     k: cython.int = 0
     n: cython.int = 0
@@ -590,6 +607,10 @@ def run(
             if c < 0:
                 rc = 1
                 break
+            if budget < 0:
+                rc = 13
+                break
+            budget -= 1 + words[block + directory + 9]  # the words of the groups
             # ------------------------------------------------------------------------------------------------ window
             p = shift + i
             letter = letter_of[c]

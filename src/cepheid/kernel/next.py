@@ -26,7 +26,7 @@ except ImportError:
 COMPILED = cython.compiled
 
 # Exit codes of `run`, in the order of their numbers.
-EXITS = ("done", "letter", "pool", "limit", "output")
+EXITS = ("done", "letter", "pool", "limit", "output", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
@@ -50,6 +50,7 @@ FIELDS = (
     "triggers",  # 17 events that ended a match
     "skipped",  # 18 events that changed nothing
     "block_limit",  # 19 ! words that a block may have
+    "budget",  # 20 ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # What an event's letter does: a record of these numbers in `actions`, followed by the lists they count, in this order.
@@ -215,6 +216,7 @@ def run(
     shift: cython.longlong = 0
     low: cython.longlong = 0
     rc: cython.int = 0
+    budget: cython.longlong = S[20]  # budget
     a: cython.Py_ssize_t = 0
     t: cython.Py_ssize_t = 0
     g: cython.Py_ssize_t = 0
@@ -299,6 +301,10 @@ def run(
             if c < 0:
                 rc = 1
                 break
+            if budget < 0:
+                rc = 5
+                break
+            budget -= 1 + states
             # ------------------------------------------------------------------------------------------------ the least start
             p = shift + i
             if count_window != 0 and p - low >= count_window:

@@ -59,6 +59,8 @@ _CLAUSE = "FILTER, WITHIN, UNLESS and NOT FOLLOWED BY bind loosest"
 _IN_PATTERN = "SEMICOLON THEN"
 _NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), or p NOT FOLLOWED BY n FOR 10m (no n afterwards)"
 
+_NO_JOIN = "nothing joins texts: take the parts one by one, or join them in a column of the input"
+
 _SELECT_ONLY = r"\b(?:ANY|ALL|RESTRICTED)"
 
 HINTS: tuple[Hint, ...] = (
@@ -71,7 +73,10 @@ HINTS: tuple[Hint, ...] = (
     _hint("$time and $index stand behind a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),
     _hint("a parameter is written `:name`", at=r"[?$%@{#]", accepts="PARAMETER"),
     _hint("a quote inside a text is written twice: 'it''s'", at=r"(?<=')\w"),
-    _hint("write AND, OR and NOT", at=r"&|\||!(?!=)"),
+    _hint(_NO_JOIN, at=r"\|\|", accepts="SLASH", refuses="OR"),
+    _hint(f"write OR between conditions; {_NO_JOIN}", at=r"\|\|", accepts="SLASH"),
+    _hint("write OR", at=r"\|"),
+    _hint("write AND, OR and NOT", at=r"&|!(?!=)"),
     _hint("`A` followed by `B` is written A ; B, and A : B at the very next event", at=r"->|=>|-->|~>|,", accepts=_IN_PATTERN),
     _hint("zero or more is written (p+)?, one or more p+", at=r"\*", accepts=_IN_PATTERN),
     _hint("write the zero before the point: 0.5", at=r"\.[0-9]"),
@@ -141,7 +146,7 @@ HINTS: tuple[Hint, ...] = (
         before=r"\bSELECT\s+DISTINCT(?:\s+\S+\s+(?:FROM|WHERE))?",
     ),
     _hint(
-        "what a match uses up is said by CONSUME BY: with CONSUME BY ANY the next match starts after the last event of this one",
+        "what a match uses up is said by CONSUME BY: with CONSUME BY PARTITION the next one of its key starts after its last event",
         at=r"AFTER\b|SKIP\b",
         accepts="LIMIT",
     ),

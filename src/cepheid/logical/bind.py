@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cepheid.errors import BindError, NotSupportedError, Span, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
-from cepheid.language.syntax import TimeModel
+from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import measures, plan
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.lints import lint
@@ -52,7 +52,7 @@ def bind(query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object]
     _check_partition(context, query, pattern)
     _check_options(context, query)
     check_parameters(query, context.args)
-    lint(context, pattern)
+    lint(context, pattern, lists=query.strategy is Strategy.ALL and query.limit is None and not targets.count)
     return QueryPlan(
         pattern,
         schema,

@@ -30,24 +30,21 @@ SHOWN_DIGITS = 40
 
 
 def number(text: str, span: Span, *, negative: bool = False) -> Literal:
-    """A number as written: int64 without point and exponent, decimal with a point, double with an exponent."""
+    """A number as written: an integer without point and exponent, decimal with a point, double with an exponent."""
     shown = text if len(text) <= SHOWN_DIGITS else text[:SHOWN_DIGITS] + ".."
     sign = "-" if negative else ""
     if "e" in text.lower():
-        value = float(sign + text)
-        if math.isinf(value):
+        double = float(sign + text)
+        if math.isinf(double):
             raise Mismatch(f"the number {sign}{shown} is too large for a double")
-        return Literal(value, DOUBLE, span=span)
-    if "." in text:
-        return decimal(Decimal(sign + text), span)
-    digits = text.lstrip("0") or "0"
-    whole = int(sign + digits) if len(digits) <= DECIMAL_DIGITS else None
-    if whole is None or not INT64_MIN <= whole <= INT64_MAX:
-        raise Mismatch(
-            f"the number {sign}{shown} does not fit int64",
-            "write it with a point for an exact decimal (up to 38 digits), or with an exponent for a double",
-        )
-    return Literal(whole, INT64, span=span)
+        return Literal(double, DOUBLE, span=span)
+    exact = Decimal(sign + text)
+    return decimal(exact, span) if "." in text else integer(exact, span)
+
+
+def integer(value: int | Decimal, span: Span) -> Literal:
+    """An integer: int64, and beyond it a decimal without digits behind the point."""
+    return Literal(int(value), INT64, span=span) if INT64_MIN <= value <= INT64_MAX else decimal(Decimal(value), span)
 
 
 def decimal(value: Decimal, span: Span) -> Literal:
@@ -57,7 +54,8 @@ def decimal(value: Decimal, span: Span) -> Literal:
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
     if precision > DECIMAL_DIGITS:
-        raise Mismatch(f"a decimal has at most {DECIMAL_DIGITS} digits, this one has {precision}", "write it with an exponent for a double")
+        fact = f"an integer or decimal has at most {DECIMAL_DIGITS} digits, this one has {precision}"
+        raise Mismatch(fact, "make it a double: written with an exponent (1.5e40), as a parameter a float")
     return Literal(value, pa.decimal128(precision, scale), span=span)
 
 
@@ -147,12 +145,6 @@ def _plain(value: Any) -> object:
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
 
 
-def _whole(name: str, value: int, span: Span) -> Literal:
-    if not INT64_MIN <= value <= INT64_MAX:
-        raise Mismatch(f"the value of parameter `:{name}` does not fit int64", "give it as a Decimal (up to 38 digits) or a float")
-    return Literal(int(value), INT64, span=span)
-
-
 def _floating(_: str, value: float, span: Span) -> Literal:
     return Literal(None if math.isnan(value) else float(value), DOUBLE, span=span)
 
@@ -182,7 +174,7 @@ def _datetime(_: str, value: dt.datetime, span: Span) -> Literal:
 _PARAMETERS: tuple[tuple[type | tuple[type, ...], Any], ...] = (
     (type(None), lambda _, __, span: Literal(None, NULL, span=span)),
     (bool, lambda _, value, span: Literal(value, BOOL, span=span)),
-    (int, _whole),
+    (int, lambda _, value, span: integer(value, span)),
     (float, _floating),
     (Decimal, _exact),
     (str, _text),

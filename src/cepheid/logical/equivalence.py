@@ -283,7 +283,7 @@ def _compared(plans: Sequence[QueryPlan]) -> set[tuple[str, ...]]:
     """The attributes whose very values matter: in correlations, keys and measures."""
     found: set[tuple[str, ...]] = set()
     for plan in plans:
-        found |= {(name,) for name in plan.partition_by}
+        found |= {(name,) for name in plan.keys}
         found |= _paths(measure.expression for measure in plan.measures)
         for _, condition in conditions_of(plan.pattern):
             found |= _paths([condition]) if not all(map(_is_timeless, _atoms(condition))) else set()
@@ -319,7 +319,7 @@ def _witnesses(plans: Sequence[QueryPlan]) -> dict[tuple[str, ...], list[object]
     constants: dict[tuple[str, ...], set[object]] = {}
     schema = plans[0].schema
     for plan in plans:
-        for name in plan.partition_by:
+        for name in plan.keys:
             kinds[name,] = canonical(schema.attributes[name])
         for expression in [*(c for _, c in conditions_of(plan.pattern)), *(m.expression for m in plan.measures)]:
             for atom in _atoms(expression):

@@ -49,7 +49,7 @@ def fit(value: Any, kind: pa.DataType) -> Any:
     """A result in its type: NULL where it does not fit; decimals rounded half up to the type's scale."""
     if pa.types.is_decimal(kind):
         rounded = value.quantize(Decimal(1).scaleb(-kind.scale), context=EXACT)
-        return rounded if rounded.is_finite() and abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
+        return rounded if rounded.is_finite() and rounded.copy_abs() < Decimal(10) ** (kind.precision - kind.scale) else None
     if pa.types.is_floating(kind):
         return finite(value)
     return value if INT64_MIN <= value <= INT64_MAX else None
@@ -100,6 +100,11 @@ def _remainder(left: Any, right: Any) -> Any:
     return math.fmod(left, right) if math.isfinite(left) else None
 
 
+def _magnitude(value: Any) -> Any:
+    """The absolute value; abs() and - round a Decimal to the digits of Python's ambient context."""
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
+
+
 def _overflow(result: Any, *sources: Any) -> Any:
     """NULL for an infinite double that comes from finite ones."""
     if isinstance(result, float) and math.isinf(result) and all(map(math.isfinite, sources)):
@@ -139,17 +144,17 @@ def _cast(expression: Apply, value: Any) -> Any:
     return fit(value * NANOSECONDS[source.type.unit] // nanoseconds, target)
 
 
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+)
+"""The comparisons of values that are not NULL."""
+
 FOLDED: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "and": lambda _, *values: all(values),
         "or": lambda _, *values: any(values),
         "not": lambda _, value: not value,
-        "=": _predicate(operator.eq),
-        "!=": _predicate(operator.ne),
-        "<": _predicate(operator.lt),
-        "<=": _predicate(operator.le),
-        ">": _predicate(operator.gt),
-        ">=": _predicate(operator.ge),
+        **{name: _predicate(function) for name, function in COMPARISONS.items()},
         "in": lambda _, value, *options: value is not None and value in options,
         "like": _predicate(like),
         "is_null": lambda _, value: value is None,
@@ -159,8 +164,8 @@ FOLDED: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "*": _arithmetic(operator.mul, EXACT.multiply),
         "/": _strict(_quotient),
         "%": _strict(_remainder),
-        "negate": _strict(operator.neg),
-        "abs": _strict(abs),
+        "negate": _strict(lambda value: value.copy_negate() if isinstance(value, Decimal) else -value),
+        "abs": _strict(_magnitude),
         "floor": _rounded(math.floor),
         "ceil": _rounded(math.ceil),
         "coalesce": lambda _, *values: next((value for value in values if value is not None), None),

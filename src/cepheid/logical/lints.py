@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cepheid.errors import quoted
-from cepheid.logical import variables
+from cepheid.logical import growth, variables
 from cepheid.logical.plan import (
     All,
     And,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from cepheid.logical.variables import Scoped
 
 
-def lint(context: Context, pattern: Pattern) -> None:
-    """Add every warning about a bound pattern to the context."""
+def lint(context: Context, pattern: Pattern, *, lists: bool) -> None:
+    """Add every warning about a bound pattern to the context; lists: whether every match of it is listed."""
     for node in walk(pattern):
         for check in LINTS:
             check(context, node)
@@ -45,6 +45,8 @@ def lint(context: Context, pattern: Pattern) -> None:
     for scoped in list(variables.scoped_conditions(pattern)):
         empty_variable(context, scoped, seen)
     no_window(context, pattern)
+    if lists:
+        many_matches(context, pattern)
 
 
 def walk(pattern: Pattern) -> Iterator[Pattern]:
@@ -172,8 +174,36 @@ def no_window(context: Context, pattern: Pattern) -> None:
         context.warn(
             "no window bounds the pattern in time: on a stream its state grows without end",
             found.span,
-            "add WITHIN, as in WITHIN 1h or WITHIN 1000 EVENTS; on a table it does not matter",
+            "add WITHIN, as in WITHIN 1h or WITHIN 1000 EVENTS; a table ends, but without a window its matches can be as long as it is",
         )
+
+
+FEW = 1_000
+"""Matches of one event that surprise nobody."""
+
+
+def many_matches(context: Context, pattern: Pattern) -> None:
+    """An iteration or a long sequence of which every match is listed: there are as many as there are subsets of the events that fit."""
+    ten, twenty = growth.completed(pattern, 10), growth.completed(pattern, 20)
+    if twenty <= FEW:
+        return
+    iterations = [node for node in walk(pattern) if isinstance(node, Iterate) and growth.choices(node, 20) > FEW]
+    place = iterations[0] if iterations else next(node for node in walk(pattern) if isinstance(node, Sequence | All))
+    context.warn(
+        "every choice of events that fit is a match: one event can complete"
+        f" {_number(ten)} matches where 10 events fit each part, and {_number(twenty)} where 20 do",
+        place.span,
+        "SELECT NXT, LAST, MAX or STRICT choose among them, LIMIT n gives at most n of each such event, and COUNT(*) counts without a list",
+    )
+
+
+def _number(value: int) -> str:
+    digits = len(str(value))
+    return f"{value:,}" if digits <= EXACT_DIGITS else f"about 10^{digits - 1}"
+
+
+EXACT_DIGITS = 15
+"""Longer numbers are rounded in a warning."""
 
 
 def _unbounded(pattern: Pattern) -> Pattern | None:

@@ -1,8 +1,9 @@
-"""The rule `partition`: equalities over all variables become PARTITION BY.
+"""Equalities and partitions: the rules `one_key` and `partition`.
 
 Source: semantics of queries, section 4. `y.id = x.id AND z.id = x.id` over all events of a match says that they have one key, not NULL. Then
 the engine may look at each key's events alone, which needs no correlation at all. It may do so only where no event of another key can matter;
-the tables below list where it can. In doubt nothing is rewritten.
+the tables below list where it can. In doubt nothing is rewritten. With PARTITION BY the same holds within each of its partitions; and what is an
+equality of its own attributes says no more than that they are not NULL, wherever it stands.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import dataclasses
 import itertools
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
+from cepheid.logical import types
 from cepheid.logical.plan import Apply, Expression, Field, Filter, Pattern, QueryPlan
-from cepheid.logical.take_apart import occupied
-from cepheid.logical.tree import walk
+from cepheid.logical.take_apart import empty_names, never_empty, occupied
+from cepheid.logical.tree import bottom_up, walk
 from cepheid.logical.variables import defined, operands
 
 if TYPE_CHECKING:
@@ -27,21 +27,55 @@ Equality = tuple[str, str, str]
 """An equality between the same attribute of two variables: the attribute, and the variables."""
 
 
-def partition(plan: QueryPlan) -> QueryPlan:
-    """The plan with PARTITION BY instead of the equalities that say the same; the plan itself where that is not the same.
+def one_key(plan: QueryPlan) -> QueryPlan:
+    """The plan with `y.id IS NOT NULL` for each `x.id = y.id` under PARTITION BY id: there all events have one, if not NULL; itself without such.
 
-    The attributes come in the order in which the equalities are written. Positions in the result stay those of the whole stream, and events
-    with a NULL in their key match nothing, uncounted: `partition_rewritten` says so. What else the conditions say stays. Linear in the plan.
+    The condition must not come to be asked of matches without an x, where all of it holds: of x and y, one that is never empty is left out. Linear
+    in the plan.
     """
-    if plan.partition_by or any(forbids(plan) for forbids in FORBIDDEN_QUERIES.values()):
+    if not plan.partition_by:
+        return plan
+    may_be_empty = empty_names(plan.pattern)
+
+    def changed(pattern: Pattern) -> Pattern:
+        if not isinstance(pattern, Filter):
+            return pattern
+        conditions = tuple(_not_null(condition, pattern.pattern, plan.partition_by, may_be_empty) for condition in pattern.conditions)
+        same = conditions == pattern.conditions
+        return pattern if same else dataclasses.replace(pattern, conditions=tuple(dict.fromkeys(conditions)))
+
+    pattern = bottom_up(plan.pattern, changed)
+    return plan if pattern is plan.pattern else dataclasses.replace(plan, pattern=pattern)
+
+
+def _not_null(condition: Expression, pattern: Pattern, keys: tuple[str, ...], may_be_empty: frozenset[str]) -> Expression:
+    """A condition on a pattern with its equalities of keys taken for what they say of one side."""
+    always = never_empty(condition, pattern, may_be_empty)
+
+    def changed(node: Expression) -> Expression:
+        sides = _same_attribute(node)
+        if sides is None or sides[0].path[0] not in keys:
+            return node
+        shown = next((shown for shown, hidden in (sides, sides[::-1]) if hidden.variable in always), None)
+        return node if shown is None else dataclasses.replace(types.always(shown), span=node.span)
+
+    return logical.transform(condition, changed)
+
+
+def partition(plan: QueryPlan) -> QueryPlan:
+    """The plan with derived keys instead of the equalities that say the same; the plan itself where that is not the same.
+
+    The attributes come in the order in which the equalities are written. What else the conditions say stays. Linear in the plan.
+    """
+    if any(forbids(plan) for forbids in FORBIDDEN_QUERIES.values()):
         return plan
     if any(forbids(node) for node in walk(plan.pattern) for forbids in FORBIDDEN_PATTERNS.values()):
         return plan
-    keys: list[str] = []
+    keys = list(plan.keys)
     pattern = _without_keys(plan.pattern, keys)
-    if not keys:
+    if len(keys) == len(plan.keys):
         return plan
-    return dataclasses.replace(plan, pattern=pattern, partition_by=tuple(keys), partition_rewritten=True)
+    return dataclasses.replace(plan, pattern=pattern, derived_keys=tuple(keys[len(plan.partition_by) :]))
 
 
 def _asks_for_index(expressions: Iterable[Expression]) -> bool:
@@ -52,7 +86,7 @@ FORBIDDEN_QUERIES: dict[str, Callable[[QueryPlan], bool]] = {
     "SELECT STRICT": lambda plan: plan.strategy is Strategy.STRICT,
     "CONSUME BY": lambda plan: plan.consume is not Consumption.NONE,
 }
-"""What a query may not have, for events of other keys would matter. CONSUME BY PARTITION is CONSUME BY ANY as long as there is no PARTITION BY."""
+"""What a query may not have, for events of other keys would matter: in the stream without PARTITION BY, with it in one of its partitions."""
 
 FORBIDDEN_PATTERNS: dict[str, Callable[[Pattern], bool]] = {
     ":": lambda node: isinstance(node, logical.Sequence) and any(link.operator == ":" for link in node.links),
@@ -69,7 +103,7 @@ FORBIDDEN_PATTERNS: dict[str, Callable[[Pattern], bool]] = {
 
 
 def _without_keys(pattern: Pattern, keys: list[str]) -> Pattern:
-    """The pattern without the equalities that are keys, which are added to `keys`.
+    """The pattern without the equalities that are new keys, which are added to `keys`.
 
     Only a FILTER around the whole pattern speaks of all events; windows, AS and PROJECT may stand outside it.
     """
@@ -82,7 +116,7 @@ def _without_keys(pattern: Pattern, keys: list[str]) -> Pattern:
         condition: equality for condition in pattern.conditions if (equality := _equality(condition, pattern.pattern)) is not None
     }
     attributes = dict.fromkeys(attribute for attribute, _, _ in equalities.values())
-    found = [attribute for attribute in attributes if _is_key(attribute, equalities.values(), pattern.pattern)]
+    found = [name for name in attributes if name not in keys and _is_key(name, equalities.values(), pattern.pattern)]
     below = _without_keys(pattern.pattern, keys)
     keys += [attribute for attribute in found if attribute not in keys]
     if not found and below is pattern.pattern:
@@ -93,17 +127,20 @@ def _without_keys(pattern: Pattern, keys: list[str]) -> Pattern:
 
 def _equality(condition: Expression, pattern: Pattern) -> Equality | None:
     """The equality that a condition is, between two variables that are visible in the pattern under it."""
+    sides = _same_attribute(condition)
+    if sides is None or not {side.variable for side in sides} <= defined(pattern):
+        return None
+    left, right = sides
+    return left.path[0], left.variable, right.variable
+
+
+def _same_attribute(condition: Expression) -> tuple[Field, Field] | None:
+    """The sides of an equality between the same attribute of two variables."""
     match condition:
         case Apply(operator="=", arguments=(Field(previous=False) as left, Field(previous=False) as right)):
             same = left.path == right.path and len(left.path) == 1 and left.type == right.type and left.source == right.source
-            if same and left.variable != right.variable and {left.variable, right.variable} <= defined(pattern) and _exact(left.type):
-                return left.path[0], left.variable, right.variable
+            return (left, right) if same and left.variable != right.variable else None
     return None
-
-
-def _exact(kind: pa.DataType) -> bool:
-    """Whether equality of keys is equality of values: not for floating point, with its two zeros and NaN."""
-    return not pa.types.is_floating(kind)
 
 
 def _is_key(attribute: str, equalities: Iterable[Equality], pattern: Pattern) -> bool:

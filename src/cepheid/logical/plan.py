@@ -374,8 +374,8 @@ class QueryPlan:
     variables: what each match shows, in output order (the targets of SELECT, or `*`: the variables named by AS and the types that stand
     somewhere without AS). Matches that agree on interval and variables are one. measures: the computed columns instead; then one row per
     match, no deduplication. count: SELECT COUNT(*). pattern holds every WITHIN. lints: warnings, as printable texts.
-    partition_rewritten: partition_by was derived from equalities: positions in the result are those of the whole stream, and events with a
-    NULL in their key match nothing, without being counted.
+    derived_keys: attributes of which equalities say that all events of a match have one, not NULL: they partition the stream further. Positions in
+    the result stay those in the partition of partition_by, and events with a NULL in them match nothing, without being counted.
     """
 
     pattern: Pattern
@@ -391,4 +391,9 @@ class QueryPlan:
     limit: int | None = None
     text: str = ""
     lints: tuple[str, ...] = ()
-    partition_rewritten: bool = False
+    derived_keys: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All attributes that partition the stream: those written, then those derived."""
+        return self.partition_by + self.derived_keys

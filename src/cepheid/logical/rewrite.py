@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cepheid.errors import CepheidError
 from cepheid.logical.absence import outermost
 from cepheid.logical.normal_form import normal_form
-from cepheid.logical.partition import partition
+from cepheid.logical.partition import one_key, partition
 from cepheid.logical.push_down import push_down
 from cepheid.logical.simplify import simplify
 from cepheid.logical.sugar import remove_sugar
@@ -35,6 +35,7 @@ def _on_pattern(change: Callable[[Pattern], Pattern]) -> Callable[[QueryPlan], Q
 RULES: tuple[tuple[str, Callable[[QueryPlan], QueryPlan]], ...] = (
     ("absence", _on_pattern(outermost)),
     ("sugar", _on_pattern(remove_sugar)),
+    ("one_key", one_key),
     ("take_apart", _on_pattern(take_apart)),
     ("normal_form", _on_pattern(normal_form)),
     ("push_down", _on_pattern(push_down)),

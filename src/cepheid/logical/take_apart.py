@@ -39,8 +39,21 @@ def take_apart(pattern: Pattern) -> Pattern:
     correlation and stays. Exponential in the condition: raises LimitError past `MAX_BRANCHES`, and past
     `MAX_EXPANSION` operators.
     """
-    empty_names = frozenset(node.variable for node in walk(pattern) if isinstance(node, Named) and not occupied(node.pattern))
-    return bottom_up(pattern, lambda node: _of_filter(node, empty_names) if isinstance(node, Filter) else node)
+    may_be_empty = empty_names(pattern)
+    return bottom_up(pattern, lambda node: _of_filter(node, may_be_empty) if isinstance(node, Filter) else node)
+
+
+def empty_names(pattern: Pattern) -> frozenset[str]:
+    """The variables that can be empty although they are bound."""
+    return frozenset(node.variable for node in walk(pattern) if isinstance(node, Named) and not occupied(node.pattern))
+
+
+def never_empty(condition: Expression, pattern: Pattern, may_be_empty: frozenset[str]) -> frozenset[str]:
+    """Of the variables of a condition on a pattern those that have a position in every match; may_be_empty: `empty_names` of the whole pattern.
+
+    What the pattern does not define is bound around it.
+    """
+    return variables_of(condition) & occupied(pattern) | (variables_of(condition) - defined(pattern) - may_be_empty)
 
 
 def occupied(pattern: Pattern) -> frozenset[str]:
@@ -53,13 +66,12 @@ def at_most_one(pattern: Pattern) -> frozenset[str]:
     return frozenset(variable for variable, (_, most) in counts(pattern).items() if most is not None and most <= 1)
 
 
-def _of_filter(pattern: Filter, empty_names: frozenset[str]) -> Pattern:
-    """empty_names: the variables that can be empty although they are bound."""
+def _of_filter(pattern: Filter, may_be_empty: frozenset[str]) -> Pattern:
     stay: list[Expression] = []
     choices: list[Alternatives] = []
     taken = False
     for condition in pattern.conditions:
-        found = None if is_local(condition) else _alternatives(condition, pattern.pattern, empty_names)
+        found = None if is_local(condition) else _alternatives(condition, pattern.pattern, may_be_empty)
         if found is None:
             stay.append(condition)
         else:
@@ -75,18 +87,18 @@ def _of_filter(pattern: Filter, empty_names: frozenset[str]) -> Pattern:
     return filtered(taken_apart, tuple(stay))
 
 
-def _alternatives(condition: Expression, pattern: Pattern, empty_names: frozenset[str]) -> list[Alternatives] | None:
+def _alternatives(condition: Expression, pattern: Pattern, may_be_empty: frozenset[str]) -> list[Alternatives] | None:
     """What must hold instead of a condition: of each element one alternative. None for a correlation."""
     if not _is_combination(condition):
         return None
-    variables, always = variables_of(condition), occupied(pattern)
+    variables = variables_of(condition)
     options: list[list[Alternatives]] = []
     clauses = _normal(condition, conjunctive=True)
     # A clause that leaves out a variable must not be asked of a match where that variable is empty: there, all of the condition holds.
-    never_empty = always | (variables - defined(pattern) - empty_names)
-    if clauses is not None and all(variables - set(clause) <= never_empty for clause in clauses):
+    always = never_empty(condition, pattern, may_be_empty)
+    if clauses is not None and all(variables - set(clause) <= always for clause in clauses):
         options.append([tuple((part,) for part in clause.values()) or ((FALSE,),) for clause in clauses])
-    if variables <= always & at_most_one(pattern):
+    if variables <= occupied(pattern) & at_most_one(pattern):
         terms = _normal(condition, conjunctive=False)
         if terms is not None:
             options.append([tuple(tuple(term.values()) for term in terms) or ((FALSE,),)])

@@ -305,7 +305,7 @@ FLIPPED: Mapping[str, str] = MappingProxyType({"=": "=", "!=": "!=", "<": ">", "
 def compare(operator: str, left: Expression, right: Expression) -> Expression:
     """`left operator right` with its casts, of type bool. Raises Mismatch.
 
-    A constant beside an exact value is rounded to the value's steps instead of casting the value.
+    A constant beside an exact value is rounded to the value's steps instead of casting the value: no type need hold both.
     """
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return compare(FLIPPED[operator], right, left)
@@ -316,9 +316,11 @@ def compare(operator: str, left: Expression, right: Expression) -> Expression:
         kind = INT64
     if kind == BOOL and operator not in {"=", "!="}:
         raise Mismatch(f"booleans have no order: `{operator}` cannot compare them", "compare with = or !=")
-    exact = is_exact(kind) and is_exact(type_of(left)) and isinstance(right, Literal) and right.value is not None
-    if exact and not isinstance(left, Literal):
-        return _compare_exact(operator, left, cast("Literal", right))
+    if is_exact(kind) and is_exact(type_of(left)) and isinstance(right, Literal) and right.value is not None:
+        if not isinstance(left, Literal):
+            return _compare_exact(operator, left, right)
+        if left.value is not None:
+            return Literal(folding.COMPARISONS[operator](as_fraction(left), as_fraction(right)), BOOL)
     return Apply(operator, unify((left, right), kind), BOOL)
 
 

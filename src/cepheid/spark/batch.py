@@ -7,7 +7,6 @@ here, before any job; what only the data can tell (NULL times, ties) a task rais
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
 import operator
 from dataclasses import dataclass
@@ -17,15 +16,18 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.batch import END
+from cepheid.engine.batches import END
+from cepheid.engine.explain import keys_text
 from cepheid.engine.inputs import STREAM_COLUMN, time_number
 from cepheid.engine.measures import attributes_of
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text, spark_type
+from cepheid.spark.raising import recognized
 from cepheid.spark.rows import INDEX, stored_type
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
+from cepheid.spark.times import above_watermark, count_of, outside, time_column
 from cepheid.spark.worker import LETTER, LETTER_BITS, SLICE, TIME, Task, pack_schema, recognize
 
 if TYPE_CHECKING:
@@ -44,9 +46,6 @@ PLACE = "$place"
 
 SHUFFLE_TASKS, DEFAULT_TASKS = "spark.sql.shuffle.partitions", 200
 """Where the session says how many tasks a shuffle has, and Spark's own number where it says none."""
-
-FIRST_TIME = -(1 << 63)
-"""No timestamp is before this many microseconds."""
 
 INT_BITS = 31
 """Letters of so many bits travel as Spark's int, longer ones as long."""
@@ -95,8 +94,9 @@ class Plan:
                 fact = f"`{name}` is {kind.simpleString()}, and a PARTITION BY attribute holds one value"
                 raise SchemaError(fact, help="partition by one of its fields")
         if self.options.positions and self.compiled.derived:
+            counted = f"the partition of {quoted(self.compiled.written)}" if self.compiled.written else "the whole stream"
             raise NotSupportedError(
-                "positions=True asks for positions in the whole stream, and its events are spread over the keys of the query's equalities",
+                f"positions=True asks for positions in {counted}, and its events are spread over the keys of the query's equalities",
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
             )
         if self.compiled.consume is Consumption.ANY:
@@ -160,10 +160,9 @@ class Plan:
         """Whether slices of time stand in for keys."""
         return not self.compiled.keys and self.one_task is None
 
-    @property
-    def null_keys(self) -> str:
-        """What happens to NULL keys; keys from equalities of the query match nothing when they are NULL."""
-        return "drop" if self.compiled.derived else self.options.null_keys
+    def drops_null(self, key: str) -> bool:
+        """Whether events with a NULL in this key are left out; where the key comes from equalities of the query, they match nothing."""
+        return key in self.compiled.derived or self.options.null_keys == "drop"
 
     def output(self) -> spark_types.StructType:
         """The columns of the output, in Spark's types."""
@@ -189,7 +188,7 @@ class Plan:
         """The DataFrame of matches, and where the dropped events are counted."""
         prepared, observation = self.prepared()
         task = {name: getattr(self.task(), name) for name in Task.__slots__} | {"sliced": self.sliced}
-        matches = self.distributed(prepared).mapInArrow(functools.partial(recognize, task), self.output())
+        matches = recognized(self.distributed(prepared), functools.partial(recognize, task), self.output())
         return matches, observation
 
     def task(self) -> Task:
@@ -284,24 +283,46 @@ class Plan:
 
     def prepared(self) -> tuple[DataFrame, Observation | None]:
         """The events as they travel, and where those are counted that are dropped."""
-        observation = Observation() if self.drops_nulls else None
+        observation = Observation() if self.dropped else None
         return prepare([self], observed=observation), observation
 
-    def without_nulls(self, frame: DataFrame, *, observed: Observation | str | None) -> DataFrame:
-        """The events that have a key and a time, where the others are dropped, and counted on the way.
+    def without_dropped(self, frame: DataFrame, *, observed: Observation | str | None) -> DataFrame:
+        """The events without those that are dropped, which are counted on the way.
 
         Where the key comes from equalities, a NULL in it is no dropped event: it is one that no match can have.
         """
-        nulls = self._null_columns()
-        if nulls and observed is not None:
-            frame = frame.observe(observed, *self.null_counts())
+        reasons = self.dropped
+        if reasons and observed is not None:
+            frame = frame.observe(observed, *self.drop_counts())
         if self.compiled.derived:
-            nulls["derived"] = self._null_key()
-        return frame.where(above_watermark(frame, ~functools.reduce(operator.or_, nulls.values()), self.time)) if nulls else frame
+            reasons["derived"] = self._null_in(self.compiled.derived)
+        return self.passing(frame, ~functools.reduce(operator.or_, reasons.values())) if reasons else frame
 
-    def null_counts(self) -> list[Column]:
+    def drop_counts(self) -> list[Column]:
         """How many events are dropped, by reason, as aggregates of the events."""
-        return [F.count(F.when(null, 1)).alias(name) for name, null in self._null_columns().items()]
+        return [count_of(reason).alias(name) for name, reason in self.dropped.items()]
+
+    def passing(self, frame: DataFrame, condition: Column) -> DataFrame:
+        """The events where a condition holds; of a table also those whose time is an error: a task raises it, whatever else they are.
+
+        On a stream such events have been found before (`watermark.refusing`).
+        """
+        if frame.isStreaming:
+            return frame.where(above_watermark(condition, self.time))
+        return frame.where(condition if self.refused is None else condition | self.refused)
+
+    @property
+    def outside(self) -> Column | None:
+        """Whether an event's time is outside the bounds of times; None where none can be."""
+        return outside(self.time, self.source.fields[self.compiled.layout.time or ""])
+
+    @property
+    def refused(self) -> Column | None:
+        """Whether an event's time is an error; None where none can be. Never NULL."""
+        found = [self.time.isNull()] if self.options.null_time == "error" else []
+        if self.options.bad_time == "error" and self.outside is not None:
+            found.append(self.outside)
+        return functools.reduce(operator.or_, found) if found else None
 
     @property
     def until(self) -> int | None:
@@ -327,21 +348,20 @@ class Plan:
         return None if given is None else time_column(time_number(given, self.source.schema, argument="since"), kind)
 
     @property
-    def drops_nulls(self) -> bool:
-        """Whether events may be dropped for a NULL, and are counted."""
-        return bool(self._null_columns())
-
-    def _null_columns(self) -> dict[str, Column]:
-        """What is dropped and counted: by the name of its count, where it is so."""
-        nulls: dict[str, Column] = {}
-        if self.null_keys == "drop" and not self.compiled.derived and any(self._nullable(name) for name in self.compiled.keys):
-            nulls["null_keys"] = self._null_key()
+    def dropped(self) -> dict[str, Column]:
+        """Which events are dropped and counted: by the name of its count, whether an event is. Never NULL."""
+        reasons: dict[str, Column] = {}
+        if self.options.null_keys == "drop" and any(self._nullable(name) for name in self.compiled.written):
+            reasons["null_keys"] = self._null_in(self.compiled.written)
         if self.options.null_time == "drop" and self._nullable(self.compiled.layout.time or ""):
-            nulls["null_times"] = self.time.isNull()
-        return nulls
+            reasons["null_times"] = self.time.isNull()
+        # On a stream they are left out before: they would move the watermark.
+        if self.options.bad_time == "drop" and self.outside is not None and not self.source.frame.isStreaming:
+            reasons["bad_times"] = self.outside
+        return reasons
 
-    def _null_key(self) -> Column:
-        return functools.reduce(operator.or_, (column.isNull() for column in self.key_columns().values()))
+    def _null_in(self, keys: Iterable[str]) -> Column:
+        return functools.reduce(operator.or_, (self._comparable(name).isNull() for name in keys))
 
     def _nullable(self, name: str) -> bool:
         """Whether an attribute may be NULL (or NaN, which is)."""
@@ -393,7 +413,7 @@ class Plan:
         """Which task reads what."""
         compiled = self.compiled
         if compiled.keys:
-            return "one key in one task: PARTITION BY " + ", ".join(compiled.keys) + (" (from equalities)" if compiled.derived else "")
+            return f"one key in one task: PARTITION BY {keys_text(compiled)}"
         if self.one_task is not None:
             return f"one task reads all events: the query has no PARTITION BY, and {self.one_task}"
         return (
@@ -445,16 +465,7 @@ def kept(plans: Sequence[Plan]) -> DataFrame:
     if not all(plan.dropping for plan in plans):
         return frame
     printer = first.printer()
-    relevant = above_watermark(frame, functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans]), first.time)
-    return frame.where(relevant | first.time.isNull() if first.options.null_time == "error" else relevant)
-
-
-def above_watermark(frame: DataFrame, condition: Column, time: Column) -> Column:
-    """The condition, in a form that stays above a stream's watermark.
-
-    Spark would otherwise move it below, and the watermark would not see the events that are left out, and stand still where no others come.
-    """
-    return condition | (time < F.timestamp_micros(F.lit(FIRST_TIME))) if frame.isStreaming else condition  # never true
+    return first.passing(frame, functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans]))
 
 
 def prepare(
@@ -463,11 +474,11 @@ def prepare(
     """The events of queries over one source as they travel: keys, time, letters, tie-breakers, payload; without those that can change nothing.
 
     first: columns in front. last: the source's that travel besides, behind all others. observed: where the events are counted that are dropped
-    for a NULL.
+    for their key or time.
     """
     plan = plans[0]
     printer = plan.printer()
-    frame = plan.without_nulls(kept(plans), observed=observed)
+    frame = plan.without_dropped(kept(plans), observed=observed)
     columns = {**(first or {}), **plan.key_columns(), TIME: plan.time}
     columns |= {name: plan.letter(printer, conditions) for name, conditions in letter_columns(plans).items()}
     columns |= plan.tie_columns()
@@ -475,17 +486,6 @@ def prepare(
         columns.setdefault(name, column_named(name))
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
     return travelling
-
-
-def time_column(steps: int, kind: spark_types.DataType) -> Column:
-    """A time as a column of this type; steps: microseconds, days, or the integer itself."""
-    if isinstance(kind, spark_types.TimestampType):
-        return F.timestamp_micros(F.lit(steps))
-    if isinstance(kind, spark_types.TimestampNTZType):
-        return F.lit(str(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=steps))).cast(kind)  # noqa: DTZ001 - it has no zone
-    if isinstance(kind, spark_types.DateType):
-        return F.lit(str(dt.date(1970, 1, 1) + dt.timedelta(days=steps))).cast(kind)
-    return F.lit(steps)
 
 
 LONG_SIGN = 63

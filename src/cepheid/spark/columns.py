@@ -26,6 +26,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
 from cepheid.schema import NANOSECONDS
+from cepheid.spark.bounds import MICROSECONDS_PER_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +42,6 @@ MAX_DECIMAL_DIGITS = 38
 EXACT_DOUBLE_DIGITS = 15
 """Decimals of so many digits become doubles in one rounding; Spark rounds longer ones twice."""
 
-MICROSECONDS_PER_DAY = 86_400_000_000
 EPOCH_TEXT = "1970-01-01 00:00:00"
 EPOCH_DAY = dt.date(1970, 1, 1)
 

@@ -1,8 +1,8 @@
 """What a stream does, in numbers and in words: `Listener` for every micro-batch, `why` for when nothing comes out.
 
-Comes in: the progress that Spark reports of a streaming query, with the counts that `stream` observes under the names "cepheid" and
-"cepheid.dropped". Goes out: `figures`, flat and with one meaning each; a readable line of them; and the cause why there are no matches
-(`reason`). All three are functions of plain dicts; `Listener` and `why` only fetch these from Spark, classic or Connect.
+Comes in: the progress that Spark reports of a streaming query, with the counts that `stream` and `watermark` observe under the names "cepheid",
+"cepheid.dropped" and "cepheid.left_out". Goes out: `figures`, flat and with one meaning each; a readable line of them; and the cause why there are
+no matches (`reason`). All three are functions of plain dicts; `Listener` and `why` only fetch these from Spark, classic or Connect.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from cepheid.engine.inputs import used_types
 from cepheid.errors import InputError, quoted
+from cepheid.spark.bounds import LAST_TIME, YEARS
 from cepheid.spark.recognition import Recognition
 from cepheid.spark.stateful import COUNTS
 from cepheid.spark.translation import cepheid_error
+from cepheid.spark.watermark import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,6 +50,11 @@ LEVELS = tuple(name for name in COUNTS if name not in {"events", *FLOWS})
 AHEAD = dt.timedelta(minutes=1)
 """A watermark further ahead of the clock than this was moved by a wrong time, not by a clock that is a little fast."""
 
+LEFT = ("bad_times", "ahead")
+"""Counts of events that were left out for their time."""
+
+EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
+
 LOGGER = logging.getLogger("cepheid.spark")
 
 
@@ -59,15 +66,16 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
 
     query: its name, else its id; id; batch; time: when it began (datetime, UTC, as all times here). events: that the source gave; relevant: of
     these, the ones that came to the state, the others can change nothing; late: of these, too late; null_keys, null_times: relevant events that
-    were dropped for a NULL; matches. waiting, keys, state_bytes: events that wait for the watermark, keys with state and bytes of state, in the
-    buckets that this micro-batch visited; None if it visited none. watermark: that of this micro-batch, None before the first; earliest,
-    greatest: event time of what it read; lag, clock_lag: the watermark behind the greatest event time and behind the clock (timedelta). seconds:
-    how long it took. moved: whether the source moved on.
+    were dropped for a NULL; bad_times, ahead: events of any kind that were left out for a time outside the bounds, or after max_ahead; furthest: the
+    greatest time of the latter, None if there are none; matches. waiting, keys, state_bytes: events that wait for the watermark, keys with state
+    and bytes of state, in the buckets that this micro-batch visited; None if it visited none. watermark: that of this micro-batch, None before the
+    first; earliest, greatest: event time of what it read; lag, clock_lag: the watermark behind the greatest event time and behind the clock
+    (timedelta). seconds: how long it took. moved: whether the source moved on.
     """
     observed = {name: _row(row) for name, row in (progress.get("observedMetrics") or {}).items()}
     if OBSERVED not in observed:
         return None
-    counts, dropped = observed[OBSERVED], observed.get(DROPPED, {})
+    counts, dropped, left_out = observed[OBSERVED], observed.get(DROPPED, {}), observed.get(LEFT_OUT, {})
     sources = list(progress.get("sources") or ())
     events = progress.get("numInputRows")
     times = {name: instant(text) for name, text in (progress.get("eventTime") or {}).items()}
@@ -82,6 +90,8 @@ def figures(progress: Mapping[str, Any]) -> Figures | None:
         "relevant": int(counts.get("events") or 0),
         **{name: int(counts.get(name) or 0) for name in FLOWS},
         **{name: int(dropped.get(name) or 0) for name in ("null_keys", "null_times")},
+        **{name: int(left_out.get(name) or 0) for name in LEFT},
+        "furthest": None if left_out.get("furthest") is None else EPOCH + dt.timedelta(microseconds=min(left_out["furthest"], LAST_TIME)),
         **{name: counts.get(name) for name in LEVELS},
         "watermark": watermark,
         "earliest": times.get("min"),
@@ -104,12 +114,14 @@ def _row(row: Any) -> dict[str, Any]:
 def instant(text: str | None) -> dt.datetime | None:
     """A time of a progress ("2026-01-01T10:00:00.000Z"); None for none, and for the watermark that nothing has moved yet, 1970.
 
-    A year that Python has no dates for is the last moment it has.
+    A year that Python has no dates for is the last moment it has, or the first.
     """
     if not text:
         return None
     if re.match(r"\+?\d{5,}-", text):
         return dt.datetime.max.replace(tzinfo=dt.UTC)
+    if re.match(r"-|0000", text):
+        return dt.datetime.min.replace(tzinfo=dt.UTC)
     time = dt.datetime.fromisoformat(text)
     time = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
     return None if time.timestamp() == 0 else time
@@ -117,8 +129,8 @@ def instant(text: str | None) -> dt.datetime | None:
 
 def line(batch: Figures) -> str:
     """The figures of a micro-batch as one line."""
-    nulls = "".join(f", {batch[name]:,} with a NULL {what}" for name, what in NULLS.items() if batch[name])
-    parts = [f"{batch['events']:,} events, {batch['relevant']:,} relevant, {batch['late']:,} late{nulls}, {batch['matches']:,} matches"]
+    dropped = "".join(f", {batch[name]:,} with {what}" for name, what in DROPS.items() if batch[name])
+    parts = [f"{batch['events']:,} events, {batch['relevant']:,} relevant, {batch['late']:,} late{dropped}, {batch['matches']:,} matches"]
     if batch["waiting"] is not None:
         parts.append(f"{batch['waiting']:,} wait, {batch['keys']:,} keys, {size(batch['state_bytes'])}")
     if batch["watermark"] is None:
@@ -132,7 +144,9 @@ def line(batch: Figures) -> str:
     return f"cepheid {batch['query']} #{batch['batch']}: {'; '.join(parts)}"
 
 
-NULLS = {"null_keys": "key", "null_times": "time"}
+NULLS = {"null_keys": "a NULL key", "null_times": "a NULL time"}
+DROPS = NULLS | {"bad_times": f"a time outside {YEARS}", "ahead": "a time too far ahead of the clock"}
+"""What events were dropped for."""
 
 
 def moment(time: dt.datetime) -> str:
@@ -210,6 +224,20 @@ class Situation:
         behind = [each["watermark"] - each["earliest"] for each in self.since if each["late"] and each["watermark"] and each["earliest"]]
         return f" by up to {span(max(behind))}" if behind and max(behind) > dt.timedelta(0) else ""
 
+    @property
+    def mover(self) -> str:
+        """The event that moved the watermark to where it is, with its time if that is known."""
+        times = [each["greatest"] for each in self.batches if each["greatest"] and each["greatest"] >= self.last("watermark")]
+        return f"an event with the time {moment(max(times))}" if times else "an event with a wrong time, later than all others,"
+
+    @property
+    def left_out(self) -> str:
+        """Which events were left out for their time, and their furthest; empty where none was."""
+        counts = {DROPS[name]: self.total(name) for name in LEFT if self.total(name)}
+        furthest = max(self.times("furthest"), default=None)
+        told = "" if furthest is None else f", the furthest {moment(furthest)}"
+        return f"were left out: {_reasons(counts)}{told}." if counts else ""
+
 
 def given(now: Situation) -> str | None:
     """The last micro-batch gave matches."""
@@ -230,22 +258,36 @@ def all_late(now: Situation) -> str | None:
     late = tail.total("late")
     if not late:
         return None
-    watermark, lag, greatest = now.last("watermark"), now.last("clock_lag"), max(tail.times("greatest"), default=None)
+    watermark, greatest = now.last("watermark"), max(tail.times("greatest"), default=None)
     text = (
         f"all relevant events {tail.where} are too late: {late:,} came, each at or before the watermark {_shown(watermark)}{tail.late}."
         " A larger lateness= would have taken them; late=True gives them back."
     )
-    if lag is not None and lag < -AHEAD:
-        text += f" The watermark is {span(lag)} ahead of the clock: {WRONG_TIME}"
-    elif watermark is not None and greatest is not None and greatest < watermark:
-        text += f" No event of any kind was after it, the last at {moment(greatest)}: if that is the right time, {WRONG_TIME}"
+    if watermark is not None and greatest is not None and greatest < watermark:
+        text += (
+            f" No event of any kind was after it, the last at {moment(greatest)}: if that is the right time, {now.mover} has moved it, and a"
+            " watermark never goes back. Leave such events out before q.on, with stream.where(..), and start with a new checkpoint."
+        )
     return text
 
 
-WRONG_TIME = (
-    "an event with a wrong time, later than all others, has moved it, and a watermark never goes back. Leave out such events before q.on"
-    ' (stream.where("ts < current_timestamp() + interval 1 hour")), and start with a new checkpoint.'
-)
+def far_ahead(now: Situation) -> str | None:
+    """An event with a time in the future has made others late."""
+    lag, late = now.last("clock_lag"), now.total("late")
+    if not late or lag is None or lag >= -AHEAD:
+        return None
+    return (
+        f"{now.mover} has moved the watermark to {_shown(now.last('watermark'))}, {span(lag)} ahead of the clock, and a watermark never goes back:"
+        f" {late:,} of {now.total('relevant'):,} relevant events {now.where} were too late{now.late}. Leave such events out, with"
+        ' q.on(.., max_ahead="1 hour"), and start with a new checkpoint.'
+    )
+
+
+def all_left_out(now: Situation) -> str | None:
+    """No event had a time that can be right."""
+    if not now.left_out or sum(now.total(name) for name in LEFT) < now.total("events"):
+        return None
+    return f"all events {now.where} {now.left_out} Were milliseconds taken for seconds, or local times for those of UTC?"
 
 
 def _waiting(now: Situation) -> str:
@@ -299,9 +341,8 @@ def null(now: Situation) -> str | None:
     dropped = {what: now.total(name) for name, what in NULLS.items() if now.total(name)}
     if now.total("relevant") or not dropped:
         return None
-    counts = " and ".join(f"{count:,} for a NULL {what}" for what, count in dropped.items())
     return (
-        f"all relevant events {now.where} were dropped: {counts}. A column that from_json or a cast could not read is NULL;"
+        f"all relevant events {now.where} were dropped: {_reasons(dropped)}. A column that from_json or a cast could not read is NULL;"
         ' null_keys="group" takes NULL as a key like any other.'
     )
 
@@ -328,8 +369,23 @@ def incomplete(now: Situation) -> str:
     )
 
 
-CAUSES: tuple[Callable[[Situation], str | None], ...] = (given, all_late, held, no_events, null, irrelevant, incomplete)
+CAUSES: tuple[Callable[[Situation], str | None], ...] = (
+    given,
+    all_left_out,
+    far_ahead,
+    all_late,
+    held,
+    no_events,
+    null,
+    irrelevant,
+    incomplete,
+)
 """The causes, the one that stands first is told."""
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    """Counts with what they are for."""
+    return " and ".join(f"{count:,} for {what}" for what, count in counts.items())
 
 
 def _shown(time: dt.datetime | None) -> str:
@@ -351,7 +407,9 @@ def reason(batches: Iterable[Figures], *, active: bool = True, busy: bool = Fals
         )
     cause, told = next((cause, text) for cause, text in ((cause, cause(now)) for cause in CAUSES) if text is not None)
     late, relevant = (now.total(name) for name in ("late", "relevant"))
-    if late and cause is not all_late:
+    if now.left_out and cause is not all_left_out:
+        told += f" Besides, events {now.where} {now.left_out}"
+    if late and cause not in {all_late, far_ahead}:
         told += f" Besides, {late:,} of {relevant:,} relevant events {now.where} were too late{now.late}."
     last = max((batch["batch"] for batch in now.batches if batch["matches"]), default=None)
     if last is None or not now.since:
@@ -363,7 +421,8 @@ def why(query: StreamingQuery, asked: Query | Recognition | None = None) -> str:
     """Why nothing comes out of a streaming query, as text: from the progress of its last micro-batches, by Spark's own account.
 
     query: what `writeStream.start` gave; it may run or have stopped. asked: the query, or what `on` gave, whose event types are then named. Tells the
-    first that holds of: the query failed; matches do come; all events are late; events wait for the watermark; no events come; all are dropped
+    first that holds of: the query failed; matches do come; all events were left out for their time; an event of the future has made others late; all
+    events are late; events wait for the watermark; no events come; all are dropped
     for a NULL; none is relevant; no match is complete. Asks Spark for the progress it keeps (spark.sql.streaming.numRecentProgressUpdates).
     """
     error = query.exception()

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from cepheid.engine.state import table_bytes
 from cepheid.engine.values import plain, raw
-from cepheid.errors import InputError
+from cepheid.spark.bounds import LAST_TIME
 from cepheid.spark.rows import BYTES_PER_PIECE, ROWS_PER_PIECE
-from cepheid.spark.worker import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,21 +30,14 @@ SEAL = -1
 PACK_ROWS, PACK_BYTES = 1 << 18, 1 << 26
 """Events that a task collects before it hands its blobs on, and their bytes: what it holds in memory."""
 
-LAST_TIME = 253_402_300_799_000_000
-"""The last second of the year 9999, in microseconds: what Python can give back to Spark as the time at which something is decided."""
 
-
-def pack(time_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function that mapInArrow calls: one row per bucket, with its events of these batches, and first of all one for SEAL.
-
-    time_name: the attribute, for the error about a NULL in it (InputError). Linear.
-    """
+def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls: one row per bucket, with its events of these batches, and first of all one for SEAL. Linear."""
     held: list[pa.RecordBatch] = []
     rows, size, sealed = 0, 0, False
     for batch in batches:
         if not batch.num_rows:
             continue
-        _check_times(batch.column(TIME), time_name)
         if not sealed:
             yield pa.record_batch([pa.array([SEAL], pa.int32()), pa.array([b""], pa.binary())], names=[BUCKET, BLOB])
             sealed = True
@@ -56,20 +48,6 @@ def pack(time_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
             held, rows, size = [], 0, 0
     if held:
         yield _packed(held)
-
-
-def _check_times(times: pa.Array, name: str) -> None:
-    if times.null_count:
-        raise InputError(
-            f"{times.null_count} events of a micro-batch have no time: `{name}` is NULL",
-            help='leave these events out before, or say q.on(.., null_time="drop"), which counts them',
-        )
-    beyond = int((raw(plain(times)) > LAST_TIME).sum())
-    if beyond:
-        raise InputError(
-            f"{beyond} events of a micro-batch have a time in `{name}` after the year 9999",
-            help="were milliseconds taken for seconds? Leave these events out before: they would make all others late",
-        )
 
 
 def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

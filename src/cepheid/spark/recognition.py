@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.several import Several
+from cepheid.spark.translation import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -36,6 +37,8 @@ class Options:
     any_order: bool
     null_keys: str
     null_time: str
+    bad_time: str
+    max_ahead: object
     positions: bool
     columns: tuple[str, ...] | None
     buckets: int | None
@@ -54,6 +57,8 @@ def on(
     lateness: object = None,
     null_keys: str = "drop",
     null_time: str = "error",
+    bad_time: str = "error",
+    max_ahead: object = None,
     positions: bool = False,
     columns: Sequence[str] | None = None,
     buckets: int | None = None,
@@ -70,13 +75,16 @@ def on(
     integer). order: columns that decide between events of one key and time; "any" (alone or last): what is equal then comes in any order,
     otherwise it is an error (on a stream: in the order of arrival). lateness: for streams: how late an event may come, as a text ("10 minutes")
     or timedelta, where the time column has no watermark yet. null_keys: "drop" events with a NULL in their PARTITION BY key, or "group" them.
-    null_time: "error" or "drop". positions: also give each match its `start` and `end` and each event its `$index`, counted in the key's events;
-    then nothing is left out before the shuffle. columns: the attributes that the events of the output have (default: all). buckets: the number of
-    tasks of the shuffle (default: Spark's); on a stream the number of state values that the keys are spread over (default: 4 per shuffle
-    partition). late: for streams: also give the events that came too late (see `split`). until: for a DataFrame: events after this time are not
-    read, and all up to it are known; "end": nothing will follow. undecided: for a DataFrame: also give the matches that a NOT FOLLOWED BY may
-    still veto after that time; the column `undecided` (bool) tells them apart. since: for a stream that goes on where a DataFrame's `until`
-    ended: gives what is decided after this time; feed it the events from this time minus the window on.
+    null_time: what happens to events without a time: "error" or "drop". bad_time: the same for times outside the years 1 to 9999; on a stream
+    such events are found before they move the watermark, whatever their type. max_ahead: for streams: how far ahead of the clock a time may be,
+    as a text or timedelta; events with later times are left out, or they would make all others late (default: they are not looked for).
+    positions: also give each match its `start` and `end` and each event its `$index`, counted in the key's events; then nothing is left out
+    before the shuffle. columns: the attributes that the events of the output have (default: all). buckets: the number of tasks of the shuffle
+    (default: Spark's); on a stream the number of state values that the keys are spread over (default: 4 per shuffle partition). late: for
+    streams: also give the events that came too late (see `split`). until: for a DataFrame: events after this time are not read, and all up to it
+    are known; "end": nothing will follow. undecided: for a DataFrame: also give the matches that a NOT FOLLOWED BY may still veto after that
+    time; the column `undecided` (bool) tells them apart. since: for a stream that goes on where a DataFrame's `until` ended: gives what is
+    decided after this time; feed it the events from this time minus the window on.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures;
     the same as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values; the
@@ -84,6 +92,7 @@ def on(
     """
     check_choice("null_keys", null_keys, ("drop", "group"))
     check_choice("null_time", null_time, ("error", "drop"))
+    check_choice("bad_time", bad_time, ("error", "drop"))
     if not isinstance(type, str | Column | None):
         raise InputError(f"type= cannot be {type!r}", help="name a column, or give a Column that computes the type")
     given = (order,) if isinstance(order, str) else tuple(order)
@@ -95,7 +104,22 @@ def on(
         raise InputError(f"buckets={buckets!r} is not a number of tasks", help="give an integer from 1 on, or leave it out")
     tie_breakers = given[:-1] if any_order else given
     options = Options(
-        type, time, lateness, tie_breakers, any_order, null_keys, null_time, positions, shown, buckets, late, until, undecided, since
+        type=type,
+        time=time,
+        lateness=lateness,
+        order=tie_breakers,
+        any_order=any_order,
+        null_keys=null_keys,
+        null_time=null_time,
+        bad_time=bad_time,
+        max_ahead=max_ahead,
+        positions=positions,
+        columns=shown,
+        buckets=buckets,
+        late=late,
+        until=until,
+        undecided=undecided,
+        since=since,
     )
     return Recognition(*named(query), options)
 
@@ -129,22 +153,32 @@ class Recognition:
         self.queries = queries
         self.names = names
         self.options = options
-        self._observation: Observation | None = None
-        self._recognized: Several | None = None
+        # Of the last result; one value, so that threads that call the same object never mix two results.
+        self._last: tuple[Several, Observation | None] | None = None
 
     def __call__(self, frame: DataFrame) -> DataFrame:
         """The matches in a DataFrame of events, lazily."""
         if frame.isStreaming:
             return self._stream(frame).run()
+        self._check_options()
+        recognized = Several.of(self.queries, self.names, self.options, frame)
+        matches, observation = recognized.run()
+        self._last = recognized, observation
+        return matches
+
+    def _check_options(self) -> None:
+        """Raise InputError for options of streams alone."""
         if self.options.late:
             raise InputError(
                 "late=True gives what came too late in a stream, and this DataFrame is none", help="leave late= out: it reads all events"
             )
         if self.options.since is not None:
             raise InputError("since= says where a stream goes on, and this DataFrame is none", help="until= says where a DataFrame ends")
-        self._recognized = Several.of(self.queries, self.names, self.options, frame)
-        matches, self._observation = self._recognized.run()
-        return matches
+        if self.options.max_ahead is not None:
+            raise InputError(
+                "max_ahead= goes by the clock when an event comes in on a stream, and this DataFrame is none",
+                help="leave such events out by a time that does not change from run to run: df.where(..)",
+            )
 
     def _stream(self, frame: DataFrame) -> StreamPlan:
         from cepheid.spark.stream import StreamPlan
@@ -158,20 +192,25 @@ class Recognition:
         return Several.of(self.queries, self.names, self.options, frame).describe()
 
     def counts(self) -> dict[str, int]:
-        """After an action on the last result: how many events were dropped for a NULL key (`null_keys`) or a NULL time (`null_times`).
+        """After an action on the last result: how many events were dropped.
 
+        By reason: for a NULL key (`null_keys`), a NULL time (`null_times`), a time outside the years 1 to 9999 (`bad_times`).
         Of events that could be left out because they can change nothing, none is counted. Waits for the first action to end; where Spark has lost
         what it counted then (it leaves out the rest of a plan when it finds that nothing is left), a job counts again.
         """
-        if self._observation is None or self._recognized is None:
+        recognized, observation = self._last or (None, None)
+        if recognized is None or observation is None:
             return {}
         try:
-            found = dict(self._observation.get)
+            found = dict(observation.get)
         except Exception as error:
             if type(error).__name__ != "Py4JJavaError":  # py4j itself is not there beside a client of Spark Connect
                 raise
             found = {}
-        return found or self._recognized.null_counts()
+        if found:
+            return found
+        with translated():
+            return recognized.drop_counts()
 
     def __repr__(self) -> str:
         queries = repr(self.queries[0]) if self.names is None else repr(dict(zip(self.names, self.queries, strict=True)))

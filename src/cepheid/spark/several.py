@@ -12,16 +12,18 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.errors import InputError, NotSupportedError, SchemaError, quoted
+from cepheid.engine.explain import keys_text
+from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.spark.batch import Plan, kept, letter_columns, prepare
-from cepheid.spark.columns import arrow_type, column_named
+from cepheid.spark.columns import column_named
 from cepheid.spark.decided import FOREVER, UNDECIDED, UNTIL, recognize_decided
 from cepheid.spark.packing import BUCKET
+from cepheid.spark.raising import recognized
+from cepheid.spark.source import arrow_bytes
 from cepheid.spark.stateful import Unit
 from cepheid.spark.worker import TIME, Task, recognize_several
 
@@ -54,10 +56,10 @@ class Several:
         plans = tuple(Plan.of(query, options, frame) for query in queries)
         first = plans[0]
         for name, plan in zip(names or (), plans, strict=bool(names)):
-            if plan.compiled.keys != first.compiled.keys or plan.compiled.derived != first.compiled.derived:
+            if (plan.compiled.written, plan.compiled.derived) != (first.compiled.written, first.compiled.derived):
                 raise InputError(
-                    f"the query `{name}` is partitioned by {quoted(plan.compiled.keys) or 'nothing'}, and `{(names or ('',))[0]}` by"
-                    f" {quoted(first.compiled.keys) or 'nothing'}: several queries share one shuffle",
+                    f"the query `{name}` is partitioned by {keys_text(plan.compiled) or 'nothing'}, and `{(names or ('',))[0]}` by"
+                    f" {keys_text(first.compiled) or 'nothing'}: several queries share one shuffle",
                     help="call cepheid.spark.on for each group of queries with the same PARTITION BY",
                 )
             if plan.source.names != first.source.names or plan.source.rank != first.source.rank:
@@ -122,7 +124,7 @@ class Several:
         delayed = self.first.options.undecided or any(plan.compiled.absences for plan in self.plans)
         if self.names is None and not delayed:
             return self.first.run()
-        observation = Observation() if self.first.drops_nulls else None
+        observation = Observation() if self.first.dropped else None
         prepared = prepare(self.plans, observed=observation)
         if delayed:
             return self._decided(prepared), observation
@@ -131,11 +133,11 @@ class Several:
         packed = [{name: getattr(task, name) for name in Task.__slots__} for task in tasks]
         output = self.output()
         work = functools.partial(recognize_several, packed, self.letters, self.names or (), arrow_bytes(output))
-        return lead.distributed(prepared).mapInArrow(work, output), observation
+        return recognized(lead.distributed(prepared), work, output), observation
 
-    def null_counts(self) -> dict[str, int]:
+    def drop_counts(self) -> dict[str, int]:
         """How many events of a batch are dropped, by reason: a job of its own, which reads the events."""
-        row = kept(self.plans).agg(*self.first.null_counts()).first()
+        row = kept(self.plans).agg(*self.first.drop_counts()).first()
         return {} if row is None else row.asDict()
 
     def _decided(self, prepared: DataFrame) -> DataFrame:
@@ -143,7 +145,8 @@ class Several:
         first = self.first
         unit, until = self.unit(prepared, output=self.output()), first.until
         if until is None and first.options.until is None:
-            greatest = first.source.frame.agg(F.max(first.time).alias(UNTIL))
+            frame, outside = first.source.frame, first.outside
+            greatest = (frame if outside is None else frame.where(~outside)).agg(F.max(first.time).alias(UNTIL))
             prepared = prepared.crossJoin(F.broadcast(greatest))
         keys = list(first.key_columns())
         numbers: list[Any] = [] if first.options.buckets is None else [first.options.buckets]
@@ -151,7 +154,7 @@ class Several:
         ties = [column_named(name).asc_nulls_last() for name in first.tie_columns()]
         frame = frame.sortWithinPartitions(*map(column_named, [TIME, *keys]), *ties)
         complete = FOREVER if first.ends else until
-        return frame.mapInArrow(functools.partial(recognize_decided, dataclasses.asdict(unit), complete), self.output())
+        return recognized(frame, functools.partial(recognize_decided, dataclasses.asdict(unit), complete), self.output())
 
     def unit(self, prepared: DataFrame, *, output: spark_types.StructType, late: bool = False) -> Unit:
         """What the state of a stream has to know; prepared: the events as they travel."""
@@ -177,13 +180,3 @@ class Several:
         predicates = sum(map(len, letter_columns(self.plans).values()))
         shared = f"{len(self.plans)} queries share one scan, one shuffle and {predicates} predicates"
         return "\n\n".join([shared, *(f"{name}\n{plan.describe()}" for name, plan in zip(self.names, self.plans, strict=True))])
-
-
-def arrow_schema(columns: spark_types.StructType) -> pa.Schema:
-    """Columns in Arrow's types."""
-    return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in columns])
-
-
-def arrow_bytes(columns: spark_types.StructType) -> bytes:
-    """Columns in Arrow's types, as bytes that travel."""
-    return bytes(arrow_schema(columns).serialize().to_pybytes())

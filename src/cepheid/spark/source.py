@@ -62,6 +62,11 @@ def arrow_schema(fields: spark_types.StructType) -> pa.Schema:
     return pa.schema(kinds)
 
 
+def arrow_bytes(fields: spark_types.StructType) -> bytes:
+    """The same as bytes that travel."""
+    return bytes(arrow_schema(fields).serialize().to_pybytes())
+
+
 def source_of(frame: DataFrame, tree: Tree, *, type: str | Column | None, time: str | None) -> Source:  # noqa: A002 - public word
     """A DataFrame as a query reads it.
 

@@ -26,8 +26,7 @@ from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text, spark_type
 from cepheid.spark.decided import FOREVER
 from cepheid.spark.recognition import Options, on
-from cepheid.spark.several import arrow_bytes
-from cepheid.spark.source import Source, event_schema
+from cepheid.spark.source import Source, arrow_bytes, event_schema
 from cepheid.spark.tables import Analyzed, AnyQuery, Partition, Reading, to_arrow
 from cepheid.spark.worker import Task
 
@@ -53,6 +52,7 @@ def register(
     order: str | Sequence[str] = (),
     null_keys: str = "drop",
     null_time: str = "error",
+    bad_time: str = "error",
     positions: bool = False,
     columns: Sequence[str] | None = None,
     until: object = None,
@@ -61,13 +61,13 @@ def register(
 
     name: what SQL calls it; a function of this name is replaced. query: a `Query`, or what `cepheid.query` takes. schema: of the events: their
     DataFrame, the name of their table, or a schema of Spark or Arrow; rows of a call may have more columns, in any order. type, time, order,
-    null_keys, null_time, positions, columns: as for `on`. until: as for `on`; NOT FOLLOWED BY needs it, for a task does not see how far the
+    null_keys, null_time, bad_time, positions, columns: as for `on`. until: as for `on`; NOT FOLLOWED BY needs it, for a task does not see how far the
     others' events go. The function's rows are those of ``events.transform(query.on(..))`` for a call whose PARTITION BY has the query's keys
     (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these NULLS LAST. Each partition of
     the call is read by itself.
 
     Without a query: ``cepheid_match(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')``, which takes a query's text, its parameters
-    as ``args => named_struct(..)`` and the same options; it reads rows one by one, much slower.
+    as ``args => named_struct(..)`` and the same options but bad_time, for its rows hold Python's times; it reads them one by one, much slower.
 
     Gives Spark's function, which DataFrames can call: ``function(events.asTable().partitionBy("key").orderBy("ts"))``. Raises QueryError,
     SchemaError, InputError and LimitError, all before any job. A call raises InputError where a partition has two keys, is not in order, or is none:
@@ -83,6 +83,7 @@ def register(
         order=order,
         null_keys=null_keys,
         null_time=null_time,
+        bad_time=bad_time,
         positions=positions,
         columns=columns,
         until=until,
@@ -198,17 +199,17 @@ def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, c
         )
     plan.check()
     for key in plan.compiled.keys:
-        _check_key(key, source.fields[key], plan.null_keys)
+        _check_key(key, source.fields[key], dropped=plan.drops_null(key))
     return plan
 
 
-def _check_key(name: str, kind: spark_types.DataType, null_keys: str) -> None:
+def _check_key(name: str, kind: spark_types.DataType, *, dropped: bool) -> None:
     """Raise SchemaError for a key whose events Spark would hand out in pieces: it cuts where the value as Python has it changes."""
     if not is_binary_text(kind):
         raise SchemaError(
             f"the key `{name}` has a collation, and Spark's PARTITION BY would mix its values", help=f"read collate({name}, 'UTF8_BINARY')"
         )
-    if isinstance(kind, spark_types.FloatType | spark_types.DoubleType) and null_keys == "group":
+    if isinstance(kind, spark_types.FloatType | spark_types.DoubleType) and not dropped:
         raise SchemaError(f"the key `{name}` is {kind.simpleString()}, whose NaN are no group to Spark's PARTITION BY", help="cast it")
 
 
@@ -230,8 +231,9 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
         columns=tuple((column, name, column != names[name]) for column, name in attributes.items()),
         relevant=tuple(tuple(program.relevant_masks) for program in plan.compiled.programs) if plan.dropping else None,
         until=FOREVER if plan.ends else plan.until,
-        drop_null_keys=plan.null_keys == "drop",
+        drop_null_keys=tuple(column for column, key in zip(task.keys, task.key_names, strict=True) if plan.drops_null(key)),
         drop_null_times=plan.options.null_time == "drop",
+        drop_bad_times=plan.options.bad_time == "drop",
         output=arrow_bytes(plan.output()),
     )
     return {name: getattr(reading, name) for name in Reading.__slots__}

@@ -15,6 +15,7 @@ same, but for events of one key that agree in time and tie-breakers.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,21 +25,23 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
+from cepheid.engine.allowance import Allowance, process_memory
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
 from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.logical.canonical import canonical
 from cepheid.spark import shared
-from cepheid.spark.packing import LAST_TIME, blobs, one_chunk, steps
+from cepheid.spark.bounds import LAST_TIME, YEARS
+from cepheid.spark.packing import blobs, one_chunk, steps
 from cepheid.spark.rows import piece_rows
 from cepheid.spark.worker import TIME, Task, aligned, compiled_here, own_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cepheid.engine.matches import Matches
     from cepheid.engine.planner import Compiled
+    from cepheid.engine.query_state import Found
     from cepheid.spark.rows import View
 
 Array = np.ndarray[Any, Any]
@@ -55,6 +58,14 @@ STATE_LIMIT = 1 << 30
 OUTPUT_LIMIT = 1 << 30
 """Most bytes of the matches that one visit of a bucket gives: Spark takes all of them in one Arrow array."""
 
+OUTPUT_BYTES, OUTPUT_SHARE = 1 << 28, 16
+"""The bytes that they may take where nobody says (max_bytes): so many, and at most one in so many of what a worker's process may use."""
+
+
+def stream_max_bytes() -> int:
+    """The bytes that the matches of one visit of a bucket may take where nobody says: executors run several workers, and copy what these give."""
+    return min(OUTPUT_BYTES, process_memory() // OUTPUT_SHARE)
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -64,7 +75,8 @@ class Unit:
     each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
     None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
     schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come
-    later than a younger one; None: the watermark alone says what is known.
+    later than a younger one; None: the watermark alone says what is known. max_bytes: of the rows that a visit of a bucket may give, None:
+    `stream_max_bytes`.
     """
 
     tasks: tuple[Mapping[str, Any], ...]
@@ -76,6 +88,7 @@ class Unit:
     schema: bytes
     buckets: int = 1
     lateness: int | None = None
+    max_bytes: int | None = None
 
     @cached_property
     def unpacked(self) -> tuple[Task, ...]:
@@ -106,8 +119,8 @@ class Unit:
     def fingerprint(self) -> bytes:
         """Of what a state means: each query with its bounds, what it keeps of the events, names and order of queries, and the letters' bits.
 
-        The output is no part of it, nor whether late events are given back, nor the lateness, nor columns that nothing keeps: these may change
-        between restarts.
+        The output is no part of it, nor how much of it there may be, nor whether late events are given back, nor the lateness, nor columns that
+        nothing keeps: these may change between restarts.
         """
         kept = {*self.ties, *(column for task in self.unpacked for column in (*task.keys, *(own for _, own in task.payload)))}
         types = [(field.name, field.type) for field in self.travelling if field.name in kept]
@@ -157,7 +170,7 @@ class Bucket:
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
         keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
         # NULL keys that are to be dropped are dropped before they come here.
-        self.partitions = Partitions(first.key_names, keys, null_keys="group")
+        self.partitions = Partitions(first.key_names, keys, grouped=first.key_names)
         self.states = [
             QueryState(compiled, self.partitions, layout=view.layout, measures=view.measures)
             for compiled, view in zip(self.compiled, self.views, strict=True)
@@ -177,20 +190,30 @@ class Bucket:
         now = watermark * MICROS + 1
         if now > LAST_TIME:
             raise InputError(
-                f"the watermark is after the year 9999: an event that is in no match has such a time in `{self.tasks[0].time_name}`",
-                help="were milliseconds taken for seconds? Leave these events out before, and start in a new checkpoint",
+                f"the watermark is after {YEARS}: an event with such a time in `{self.tasks[0].time_name}` has moved it, unseen by q.on",
+                help=(
+                    "it never goes back: start with a new checkpointLocation; until= and since= hand over without a gap (docs/streaming.md)",
+                    "and say lateness= in place of withWatermark, or leave such events out before withWatermark",
+                ),
             )
         self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
         self._hold(tables)
         late = self.order.take_late()
         known = self._known(now)
-        rows = [(self._dated(rows, times), times) for rows, times in self._decided(known)]
-        step = Step(_within_limit(blobs(rows + self._late(late, now))))
+        matches = 0
+
+        def dated() -> Iterator[tuple[pa.Table, Array]]:
+            nonlocal matches
+            for rows, times in self._decided(known, Allowance(self.unit.max_bytes or stream_max_bytes(), counts=False)):
+                matches += len(times)
+                yield self._dated(rows, times), times
+
+        step = Step(_within_limit(blobs(itertools.chain(dated(), self._late(late, now)))))
         self.expire(known)
         step.counts = {
             "events": sum(table.num_rows for table in tables),
             "late": late.num_rows,
-            "matches": sum(len(times) for _, times in rows),
+            "matches": matches,
             "waiting": len(self.order.times),
             "keys": len(self.partitions),
         }
@@ -216,17 +239,17 @@ class Bucket:
         # As Spark computes it: in whole milliseconds.
         return max(now, (int(self.order.times.max()) // MICROS - self.unit.lateness) * MICROS + 1)
 
-    def _decided(self, now: int) -> Iterator[tuple[pa.Table, Array]]:
+    def _decided(self, now: int, allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         events, times = self.order.advance(now)
         found = self._recognize(events, times, now) if len(times) else [state.advance(now) for state in self.states]
-        return self._rows(found)
+        return self._rows(found, allowance)
 
     def undecided(self) -> Iterator[pa.Table]:
         """The rows of the matches that wait for their time of absence to pass, and that nothing vetoes so far. O(state); nothing changes."""
         return (rows for rows, _ in self._rows([query_state.undecided() for query_state in self.states]))
 
-    def _recognize(self, events: pa.Table, times: Array, now: int) -> list[Matches]:
-        """The matches of each query that events in order decide."""
+    def _recognize(self, events: pa.Table, times: Array, now: int) -> list[Found]:
+        """The matches of each query that events in order decide, not made yet."""
         named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
         keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
         arrived = self.partitions.arrive(keys)
@@ -247,13 +270,16 @@ class Bucket:
         columns, places = self.unit.letters[number]
         return own_letters([one_chunk(events[column]) for column in columns], places)
 
-    def _rows(self, found: Sequence[Matches]) -> Iterator[tuple[pa.Table, Array]]:
-        """The rows of each query's matches, and when they are decided."""
-        for number, matches in enumerate(found):
-            for own in self.views[number].pieces(matches):
-                name = None if self.unit.queries is None else self.unit.queries[number]
-                rows = own if name is None else own.add_column(0, "query", pa.repeat(name, own.num_rows))
-                yield aligned(rows, self.output), steps(own["end_time"]) + self.compiled[number].delay
+    def _rows(self, found: Sequence[Found], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
+        """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
+        for number, own_found in enumerate(found):
+            name = None if self.unit.queries is None else self.unit.queries[number]
+            for matches in own_found.pieces(allowance):
+                for own in self.views[number].pieces(matches):
+                    if allowance is not None:
+                        allowance.used += own.nbytes
+                    rows = own if name is None else own.add_column(0, "query", pa.repeat(name, own.num_rows))
+                    yield aligned(rows, self.output), steps(own["end_time"]) + self.compiled[number].delay
 
     def _dated(self, rows: pa.Table, times: Array) -> pa.Table:
         """The rows with the times at which they are decided, in microseconds."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,14 +27,15 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from cepheid.engine.explain import evaluation_text
-from cepheid.errors import InputError, LimitError, NotSupportedError, SchemaError, SetupError
+from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
+from cepheid.spark.bounds import YEARS
 from cepheid.spark.columns import nullable
 from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
-from cepheid.spark.several import arrow_schema
-from cepheid.spark.source import WATERMARK
+from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.stateful import COUNTS, DECIDED, Bucket, Unit
+from cepheid.spark.watermark import with_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,9 +78,8 @@ class StreamPlan:
         first = self.several.first
         check_session(first.source.frame)
         check_hand_over(self.several.plans)
-        frame = with_watermark(first)
-        if frame is not first.source.frame:
-            object.__setattr__(self, "lateness", milliseconds(first.options.lateness))
+        frame, lateness = with_watermark(first)
+        object.__setattr__(self, "lateness", lateness)
         plans = [dataclasses.replace(plan, source=dataclasses.replace(plan.source, frame=frame)) for plan in self.several.plans]
         object.__setattr__(self, "several", dataclasses.replace(self.several, plans=tuple(plans)))
 
@@ -101,7 +100,7 @@ class StreamPlan:
         prepared = self.prepared()
         unit = self.several.unit(prepared, output=self.output(), late=self.options.late)
         unit = dataclasses.replace(unit, buckets=self.buckets, lateness=self.lateness)
-        packed = prepared.mapInArrow(functools.partial(pack, self.first.compiled.layout.time or ""), f"`{BUCKET}` int, {BLOB} binary")
+        packed = prepared.mapInArrow(pack, f"`{BUCKET}` int, {BLOB} binary")
         rows = packed.groupBy(BUCKET).transformWithState(
             Recognize(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
         )
@@ -177,6 +176,15 @@ class StreamPlan:
 
     # ---------------------------------------------------------------------------------------------------------------- what is said
 
+    def _times(self) -> str:
+        """What happens to events with a wrong time."""
+        options = self.options
+        wrong = {"NULL": options.null_time, f"outside {YEARS}": options.bad_time}
+        found = [f"{what}: {'an error' if how == 'error' else 'left out'}" for what, how in wrong.items()]
+        if options.max_ahead is not None:
+            found.append(f"more than {options.max_ahead} after the clock: left out")
+        return "; ".join(found) + "; before the watermark moves"
+
     def describe(self) -> str:
         """The plan as text."""
         compiled, options = self.first.compiled, self.options
@@ -198,6 +206,7 @@ class StreamPlan:
             + ("" if ties else ": a restart may read events of one key and time in another order; order= names what decides"),
             "late": f"events at or before the watermark ({slowest}) are counted"
             + (" and given back" if options.late else ", late=True gives them back"),
+            "times": self._times(),
             "decided": f"a match is given when the watermark has passed {end}"
             + ("" if self.lateness is None else f", or an event of the bucket is {self.lateness} ms younger")
             + "; that time is its event time (decided_time)",
@@ -288,7 +297,7 @@ class Recognize(StatefulProcessor):
         for moment, blob in step.rows:
             yield Row(**{MOMENT: EPOCH + dt.timedelta(microseconds=moment), BLOB: blob, **NO_COUNTS})
         # Never at or below the watermark: such a row would be an error.
-        now = EPOCH + dt.timedelta(milliseconds=watermark + 1)
+        now = EPOCH + dt.timedelta(milliseconds=watermark, microseconds=1)
         yield Row(**{MOMENT: now, BLOB: None, **step.counts, "state_bytes": size})
 
     def _set_timer(self, bucket: Bucket, deadline: int | None, watermark: int, expired: int | None) -> None:
@@ -350,46 +359,3 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
                 f"since= needs a query whose matches depend on the events of one window, and this one {reason}",
                 help="let the stream read all events from the beginning, without since=",
             )
-
-
-def with_watermark(plan: Plan) -> DataFrame:
-    """The events with a watermark on their time: the frame's own, or `lateness`."""
-    lateness = plan.options.lateness
-    name = plan.compiled.layout.time or ""
-    column = plan.source.names[name]
-    field = plan.source.frame.schema[column]
-    if not isinstance(field.dataType, spark_types.TimestampType):
-        casts = (
-            f"F.timestamp_seconds({name!r}) if it counts seconds, F.timestamp_millis or F.timestamp_micros if it counts these"
-            if isinstance(field.dataType, spark_types.IntegralType)
-            else f"F.col({name!r}).cast('timestamp')"
-        )
-        raise SchemaError(
-            f"a stream's event time is a timestamp, and `{name}` is {field.dataType.simpleString()}",
-            help=f"cast it before: df.withColumn({name!r}, ..) with {casts}",
-        )
-    own = (field.metadata or {}).get(WATERMARK)
-    if own is not None:
-        if lateness is not None and milliseconds(lateness) != own:
-            raise InputError(f"lateness={lateness!r} differs from the watermark that `{name}` has: {own} ms", help="leave lateness= out")
-        return plan.source.frame
-    if lateness is None:
-        raise InputError(
-            "a stream needs to know how late an event may come",
-            help=('say q.on(.., lateness="10 minutes")', f"or call df.withWatermark({name!r}, ..) before"),
-        )
-    return plan.source.frame.withWatermark(column, f"{milliseconds(lateness)} milliseconds")
-
-
-def milliseconds(lateness: object) -> int:
-    """A lateness as Spark's watermark has it; raises InputError for what is no duration, or is negative."""
-    from cepheid.engine.recognizer import nanoseconds_of
-
-    if isinstance(lateness, int):
-        raise NotSupportedError(f"lateness={lateness!r} has no unit", help='write it like "10 minutes" or "10s", or as a timedelta')
-    amount = nanoseconds_of(lateness)
-    if amount < 0:
-        raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")
-    if amount >= 1000 << 63:
-        raise LimitError(f"lateness={lateness!r} is longer than Spark's longest interval, 2**63 microseconds", help="give less")
-    return -(-amount // 1_000_000)

@@ -25,6 +25,7 @@ from cepheid.engine.matches import python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.schema import is_text
+from cepheid.spark.bounds import outside
 from cepheid.spark.decided import recognize_decided
 from cepheid.spark.stateful import Unit
 from cepheid.spark.worker import LETTER, LETTER_BITS, TIME, Run, Task, compiled_here, different
@@ -55,8 +56,10 @@ class Reading:
     function: its name; call: how it is called, for messages. task: the fields of the worker's `Task`. input: the columns
     of the rows that are read, as a serialized Arrow schema. columns: (column of the task, attribute, whether its values are normalized).
     relevant: an event matters whose letter, of one of the query's programs, has all bits of one of its masks; None: every event does. until: events
-    after this time (in steps of its column) are not read, and all up to it are known; None: nothing is said of that. drop_null_keys,
-    drop_null_times: or else a NULL is a key of its own, an error as a time. output: serialized Arrow schema of a row.
+    after this time (in steps of its column) are not read, and all up to it are known; None: nothing is said of that. drop_null_keys: the columns of
+    the key that leave an event out where they are NULL, else that is a key of its own. drop_null_times, drop_bad_times: or else a time that is NULL,
+    or out of bounds, is an error.
+    output: serialized Arrow schema of a row.
     """
 
     function: str
@@ -66,8 +69,9 @@ class Reading:
     columns: tuple[tuple[str, str, bool], ...]
     relevant: tuple[tuple[int, ...], ...] | None
     until: int | None
-    drop_null_keys: bool
+    drop_null_keys: tuple[str, ...]
     drop_null_times: bool
+    drop_bad_times: bool
     output: bytes
 
 
@@ -88,7 +92,7 @@ class Reader:
         self.owners: list[int] = []
         self.lengths: list[int] = []
         self.waiting = 0
-        self.letters = tuple(f"{LETTER}{number or ''}" for number in range(len(self.compiled.programs)))
+        self.readers = {f"{LETTER}{number or ''}": alphabet.reader() for number, alphabet in enumerate(self.compiled.alphabets)}
         self.whole: list[pa.RecordBatch] = []  # events of whole partitions, and of the one that was open last, until they are decided
         self.open_: list[pa.RecordBatch] = []
         self.opened = 0
@@ -127,7 +131,7 @@ class Reader:
         return pieces[0] if len(pieces) == 1 else pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
 
     def _read(self, events: pa.RecordBatch, partitions: Array) -> Iterator[pa.RecordBatch]:
-        batch = self._without_nulls(self._prepared(events, partitions))
+        batch = self._without_dropped(self._prepared(events, partitions))
         if not batch.num_rows:
             return
         self._check(batch)
@@ -169,7 +173,7 @@ class Reader:
         )
         unit = Unit(
             tasks=({**self.reading.task, "keys": keys, "key_names": names},),
-            letters=((self.letters, places),),
+            letters=((tuple(self.readers), places),),
             ties=self.task.ties or (),
             queries=None,
             late=None,
@@ -187,8 +191,7 @@ class Reader:
             self._check_schema(events.schema)
             self.checked = events.schema
         columns: dict[str, pa.Array] = {PARTITION: pa.array(partitions), TIME: events.column(self.task.time_name)}
-        for letter, alphabet in zip(self.letters, self.compiled.alphabets, strict=True):
-            columns[letter] = pa.array(alphabet.letters(events))
+        columns |= {letter: pa.array(reader.read(events)) for letter, reader in self.readers.items()}
         for column, attribute, normalize in self.reading.columns:
             values = events.column(attribute)
             columns[column] = plain(normalized(values)) if normalize else values
@@ -211,23 +214,35 @@ class Reader:
                     help="cast it in the call, or register the function again with the table as schema=",
                 )
 
-    def _without_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        names = [*(self.task.keys if self.reading.drop_null_keys else ()), *([TIME] if self.reading.drop_null_times else ())]
+    def _without_dropped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = [*self.reading.drop_null_keys, *([TIME] if self.reading.drop_null_times else ())]
         for name in names:
             if batch.column(name).null_count:
                 batch = batch.filter(pc.is_valid(batch.column(name)))
-        return batch
+        wrong = self._outside(batch) if self.reading.drop_bad_times else None
+        return batch if wrong is None else batch.filter(pa.array(~wrong))
+
+    def _outside(self, batch: pa.RecordBatch) -> Array | None:
+        """Of events whether their time is out of bounds (bool); None where none is."""
+        column = batch.column(TIME)
+        found = outside(raw(plain(column)), column.type)
+        if found is not None and column.null_count:
+            found &= pc.is_valid(column).to_numpy(zero_copy_only=False)
+        return found
 
     def _relevant(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Without the events that can change nothing, or come after `until`; one without a time stays, to be an error."""
+        """Without the events that can change nothing, or come after `until`; one whose time is an error stays."""
         kept = np.ones(batch.num_rows, np.bool_)
         if self.reading.relevant is not None:
             kept[:] = False
-            for name, masks in zip(self.letters, self.reading.relevant, strict=True):
+            for name, masks in zip(self.readers, self.reading.relevant, strict=True):
                 letters = raw(batch.column(name))
                 for mask in masks:
                     bits = letters.dtype.type(mask)
                     kept |= letters & bits == bits
+            wrong = self._outside(batch)
+            if wrong is not None:
+                kept |= wrong
         if self.reading.until is not None:
             kept &= raw(plain(batch.column(TIME))) <= self.reading.until
         if batch.column(TIME).null_count:

@@ -1,4 +1,4 @@
-"""Errors that cross Spark: what a task raised comes back as the CepheidError it was."""
+"""Errors that cross Spark: what a task raised comes back as the CepheidError it was. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cepheid import errors
-from cepheid.errors import CepheidError, NotSupportedError, Span
+from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def text_of(error: CepheidError) -> str:
+    """An error as the text that crosses Spark: that in which a Python traceback ends."""
+    return f"{type(error).__module__}.{type(error).__qualname__}: {error}"
 
 
 @contextmanager
@@ -39,7 +44,7 @@ def cepheid_error(error: BaseException) -> CepheidError | None:
     found = _RAISED.search(message)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or kind is None:
-        return _of_streams(message)
+        return _of_spark(message)
     fact, *lines = _STATE.sub("", found.group(2)).splitlines()
     text, span = _place(lines)
     helps = []
@@ -68,11 +73,38 @@ def _place(lines: list[str]) -> tuple[str | None, Span | None]:
     return before + line.group(2), Span(start, start + len(carets.group(3)))
 
 
-def _of_streams(message: str) -> CepheidError | None:
-    """Spark's refusal of a table function on a stream, in the user's terms: it sorts by a column that a call's PARTITION BY adds."""
-    if "Sorting is not supported on streaming" not in message or "partition_by_0" not in message:
-        return None
-    return NotSupportedError(
+def _of_spark(message: str) -> CepheidError | None:
+    """What Spark itself says, in the user's terms, where these can be known."""
+    for words, kind, fact, helps in SPARK_SAYS:
+        if all(word in message for word in words):
+            return kind(fact, help=helps)
+    return None
+
+
+SPARK_SAYS: tuple[tuple[tuple[str, ...], type[CepheidError], str, tuple[str, ...]], ...] = (
+    (
+        # It sorts by a column that a call's PARTITION BY adds.
+        ("Sorting is not supported on streaming", "partition_by_0"),
+        NotSupportedError,
         "a table function reads batch tables, and this one is streaming: Spark cannot sort a stream by the call's PARTITION BY and ORDER BY",
-        help="use stream.transform(q.on(..)), which orders a stream by event time",
-    )
+        ("use stream.transform(q.on(..)), which orders a stream by event time",),
+    ),
+    (
+        # How long Spark waits is no setting of it.
+        ("Python worker failed to connect back",),
+        SetupError,
+        "a Python worker of Spark did not start within the 10 seconds that Spark waits for it",
+        (
+            "if the machine is busy, try again: a stream goes on from its checkpoint",
+            "else look at what the worker printed to the log: PYSPARK_PYTHON has to name a Python with pyspark and cepheid",
+        ),
+    ),
+    (
+        # A table function that reads single rows is called with values of Python.
+        ("in fromInternal", " is out of range"),
+        InputError,
+        "a row has a date or time that Python cannot hold: it has the years 1 to 9999",
+        ('leave such rows out in the call, TABLE(SELECT .. WHERE ..), or register the query, with bad_time="drop"',),
+    ),
+)
+"""Words of Spark's message, and the error that these stand for."""

@@ -7,6 +7,7 @@ key only the marked events are kept, and those of a window only while the window
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.matches import Matches
+from cepheid.engine.matches import Matches, python_value
 from cepheid.engine.values import plain, raw
-from cepheid.errors import InputError, SetupError
+from cepheid.errors import CepheidError, InputError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.query import query
 from cepheid.schema import EventSchema
+from cepheid.spark.bounds import no_time, out_of_bounds, outside, time_text
 from cepheid.spark.rows import View
+from cepheid.spark.translation import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cepheid.engine.planner import Compiled
     from cepheid.engine.running import Chunk
@@ -35,6 +38,9 @@ TIME, LETTER = "$time", "$letter"
 
 SLICE, OWN = "$slice", "$own"
 """Columns that `slices` adds: the number of the event's slice of time, and whether the event is in it, and not only in its overlap."""
+
+OPTION = "q.on(.., {}={})"
+"""How an option is given, in messages: with its name and its value."""
 
 LETTER_BITS = 64
 """Predicates of one letter column."""
@@ -68,7 +74,7 @@ class Task:
     index: bool
     time_name: str
     sliced: bool = False
-    option: str = "q.on(.., {}={})"
+    option: str = OPTION
 
     def view(self, compiled: Compiled, schema: pa.Schema) -> View:
         """How it shows its matches; schema: of the columns that travelled."""
@@ -91,6 +97,7 @@ def unpack_schema(packed: tuple[Any, ...]) -> EventSchema:
 
 
 _COMPILED: dict[tuple[str, str, tuple[Any, ...]], Compiled] = {}
+_COMPILING = threading.Lock()  # held around _COMPILED: Spark may run the functions of one worker in threads
 COMPILED_QUERIES = 1024
 """Compiled queries that a worker process remembers."""
 
@@ -98,12 +105,13 @@ COMPILED_QUERIES = 1024
 def compiled_here(task: Mapping[str, Any]) -> Compiled:
     """The task's query, compiled at most once in this process."""
     key = (task["text"], repr(task["args"]), task["schema"])
-    known = _COMPILED.get(key)
-    if known is None:
-        known = query(task["text"], args=dict(task["args"])).compiled(unpack_schema(task["schema"]))
-        if len(_COMPILED) >= COMPILED_QUERIES:
-            _COMPILED.pop(next(iter(_COMPILED)))
-        _COMPILED[key] = known
+    with _COMPILING:
+        known = _COMPILED.get(key)
+        if known is None:
+            known = query(task["text"], args=dict(task["args"])).compiled(unpack_schema(task["schema"]))
+            if len(_COMPILED) >= COMPILED_QUERIES:
+                _COMPILED.pop(next(iter(_COMPILED)))
+            _COMPILED[key] = known
     if known.program.fingerprint != task["fingerprint"]:
         raise SetupError(
             "the driver and this worker compile the query differently",
@@ -112,10 +120,26 @@ def compiled_here(task: Mapping[str, Any]) -> Compiled:
     return known
 
 
-def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function that mapInArrow calls: the matches of one partition's events.
+def reporting(
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], output: bytes, name: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls: what `work` gives of the batches, and an error of ours that it raises as a row, for Spark to raise.
 
-    Raises InputError for NULL times and for events of one key and time that nothing orders. Linear in events and output.
+    output: serialized Arrow schema of what `work` gives. name: of the column behind these that has the error's text (see `raising.recognized`).
+    """
+    try:
+        for rows in work(batches):
+            yield rows.append_column(name, pa.nulls(rows.num_rows, pa.string()))
+    except CepheidError as error:
+        schema = pa.ipc.read_schema(pa.py_buffer(output))
+        nothing = [pa.nulls(1, kind) for kind in schema.types]
+        yield pa.record_batch([*nothing, pa.array([text_of(error)])], names=[*schema.names, name])
+
+
+def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The matches of one partition's events, as mapInArrow hands them out.
+
+    Raises InputError for times that are NULL or out of bounds, and for events of one key and time that nothing orders. Linear in events and output.
     """
     run: Run | None = None
     for batch in batches:
@@ -206,18 +230,15 @@ class Run:
         # The position of row i in its partition is i - origins[its segment].
         origins = cuts.copy()
         origins[0] -= self.base if continued else 0
-        chunks: list[Chunk] = []
         own = own_rows(batch) if self.task.sliced else None
-
-        def sink(chunk: Chunk) -> None:
-            chunks.append(chunk if own is None else ending_in(chunk, own, origins))
-
         letters = raw(batch.column(LETTER))
-        self.evaluation.feed(letters.view(f"u{letters.itemsize}"), times, cuts=cuts, continued=continued, sink=sink)
         events = self._events(batch, origins, cuts)
-        for chunk in chunks:
-            yield from self._output(chunk, batch, events, origins)
-        self._keep(events, times, origins, cuts, chunks, continued=continued)
+        last: Chunk | None = None
+        for chunk in self.evaluation.chunks(letters.view(f"u{letters.itemsize}"), times, cuts=cuts, continued=continued):
+            found = chunk if own is None else ending_in(chunk, own, origins)
+            yield from self._output(found, batch, events, origins)
+            last = found if len(found) else last
+        self._keep(events, times, origins, cuts, last, continued=continued)
         self.base = batch.num_rows - int(origins[-1])
 
     # ---------------------------------------------------------------------------------------------------------------- what is kept
@@ -230,14 +251,13 @@ class Run:
             arrays.append(pa.array(np.arange(batch.num_rows) - np.repeat(origins, lengths)))
         return pa.Table.from_arrays(arrays, schema=self.layout.events)
 
-    def _keep(self, events: pa.Table, times: Array, origins: Array, cuts: Array, found: list[Chunk], *, continued: bool) -> None:
-        """Keep the marked events of the key that is still open, for matches that end in later batches; `found` are this batch's."""
+    def _keep(self, events: pa.Table, times: Array, origins: Array, cuts: Array, found: Chunk | None, *, continued: bool) -> None:
+        """Keep the marked events of the key that is still open, for matches that end in later batches; `found` are this batch's last ones."""
         if not (continued and len(cuts) == 1):
             self.kept.clear()
             self.fresh = 0
-        for chunk in found if self.consumes else ():
-            if len(chunk.segments) and chunk.segments[-1] == len(cuts) - 1:
-                self.fresh = int(chunk.positions[-1]) + 1
+        if self.consumes and found is not None and found.segments[-1] == len(cuts) - 1:
+            self.fresh = int(found.positions[-1]) + 1
         start = int(cuts[-1])
         rows = start + np.flatnonzero(self.evaluation.marked[start:])
         if len(rows):
@@ -284,7 +304,7 @@ class Incoming:
     def read(self, batch: pa.RecordBatch) -> tuple[Array, Array]:
         """The times of a batch (int64), and for each row whether its partition differs from that of the row before (bool).
 
-        Raises InputError for NULL times, and for neighbours that nothing orders.
+        Raises InputError for times that are NULL or out of bounds, and for neighbours that nothing orders.
         """
         times, changed = self._times(batch), self._key_changes(batch)
         if self.task.ties is not None:
@@ -293,14 +313,16 @@ class Incoming:
         return times, changed
 
     def _times(self, batch: pa.RecordBatch) -> Array:
-        column = batch.column(TIME)
+        column, task = batch.column(TIME), self.task
         if column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
-            raise InputError(
-                f"an event{self._of_key(batch, row)} has no time: `{self.task.time_name}` is NULL",
-                help="leave these events out before, or say " + self.task.option.format("null_time", '"drop"'),
-            )
+            raise no_time(task.time_name, of=self._of_key(batch, row), option=task.option)
         times: Array = raw(plain(column)).astype(np.int64, copy=False)
+        wrong = outside(times, column.type)
+        if wrong is not None:
+            row = int(np.argmax(wrong))
+            instead = task.option.format("bad_time", '"drop"')
+            raise out_of_bounds(task.time_name, time_text(int(times[row]), column.type), of=self._of_key(batch, row), instead=instead)
         return times
 
     def _key_changes(self, batch: pa.RecordBatch) -> Array:
@@ -340,7 +362,9 @@ class Incoming:
             )
 
     def _of_key(self, batch: pa.RecordBatch, row: int) -> str:
-        values = [f"{name}={batch.column(column)[row].as_py()!r}" for name, column in zip(self.task.key_names, self.task.keys, strict=True)]
+        values = [
+            f"{name}={python_value(batch.column(column)[row])!r}" for name, column in zip(self.task.key_names, self.task.keys, strict=True)
+        ]
         return f" of {', '.join(values)}" if values else ""
 
 

@@ -2,8 +2,8 @@
 
 A `Case` is a query, its events, and for each trigger the matches that may be given and how many of them. `draw` makes cases from a seed and a
 fragment of the language, `check` judges an answer. `WAYS` are the ways that events can come: whole, as a list, as a reader, pushed in random
-pieces, with a snapshot and a restart at every cut, out of order. They must all give the same matches in the same order, also those that ANY
-and LIMIT choose.
+pieces, with a snapshot and a restart at every cut, out of order; or the matches come in batches. They must all give the same matches in the same
+order, also those that ANY and LIMIT choose.
 """
 
 from __future__ import annotations
@@ -226,6 +226,12 @@ def late(case: Case, engine: str | None) -> list[Row]:
     return found + finished(recognizer)
 
 
+def batched(case: Case, engine: str | None) -> list[Row]:
+    """The matches in batches, as they are made; the events as a table or from a reader."""
+    events = case.events if case.random("batched").random() < 0.5 else case.events.to_reader(max_chunksize=4)
+    return [row for matches in case.query.batches(events, engine=engine) for row in rows_of(matches)]
+
+
 def pieces(rng: random.Random, table: pa.Table) -> Iterator[pa.Table]:
     """A table cut at up to four random places."""
     cuts = sorted(rng.randint(0, len(table)) for _ in range(rng.randint(0, 4)))
@@ -240,5 +246,6 @@ WAYS: dict[str, Callable[[Case, str | None], list[Row]]] = {
     "pushed": pushed,
     "restored": restored,
     "late": late,
+    "batched": batched,
 }
 """How events come to an engine."""

@@ -113,11 +113,13 @@ def run(
     places: dict[tuple[object, ...], list[int]] = defaultdict(list)
     dropped = 0
     for place, event in enumerate(events):
-        key = tuple(_key_value(event.attributes.get(name)) for name in plan.partition_by)
-        if None in key and null_keys == "drop":
+        written, derived = (
+            tuple(_key_value(event.attributes.get(name)) for name in names) for names in (plan.partition_by, plan.derived_keys)
+        )
+        if None in written and null_keys == "drop":
             dropped += 1
-        else:
-            places[key].append(place)
+        elif None not in derived:
+            places[written + derived].append(place)
     streams = [_Stream(plan, events, key, tuple(mine), max_matches) for key, mine in places.items()]
     consumed = _consume(plan, streams)
     return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped)

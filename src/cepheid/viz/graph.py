@@ -136,9 +136,14 @@ class Line:
     mark: str = ""
 
     @property
+    def before(self) -> str:
+        """What stands before the mark."""
+        return f"{self.condition} /" if self.mark else self.condition
+
+    @property
     def width(self) -> float:
         """In pixels."""
-        return svg.text_width(self.condition + (f" / {self.mark}" if self.mark else ""), FONT_SIZE)
+        return svg.text_width(self.before + (f" {self.mark}" if self.mark else ""), FONT_SIZE)
 
 
 @dataclass(frozen=True)
@@ -324,14 +329,17 @@ def _label(laid: Scene, index: int) -> list[str]:
     if box is None:
         return []
     parts = []
+    middle = (box.left + box.right) / 2
     for place, line in enumerate(laid.lines[index]):
-        content = svg.escaped(line.condition)
-        if line.mark:
-            content += " / " + svg.element("tspan", svg.escaped(line.mark), fill=svg.ACCENT, font_weight="bold")
         y = box.top + LEADING * (place + 1) - 4
-        parts.append(
-            svg.element("text", content, x=(box.left + box.right) / 2, y=y, font_size=FONT_SIZE, text_anchor="middle", fill=svg.INK)
-        )
+        if not line.mark:
+            parts.append(svg.words(middle, y, line.condition, size=FONT_SIZE))
+            continue
+        # Two texts that meet, whatever the reader's font: not every reader knows how wide the text before a tspan is.
+        end = middle - line.width / 2 + svg.text_width(line.before, FONT_SIZE)
+        parts.append(svg.words(end, y, line.before, size=FONT_SIZE, anchor="end"))
+        start = end + svg.text_width(" ", FONT_SIZE)
+        parts.append(svg.words(start, y, line.mark, size=FONT_SIZE, anchor="start", fill=svg.ACCENT, font_weight="bold"))
     return parts
 
 

@@ -70,7 +70,11 @@ def words(x: float, y: float, content: str, *, size: float, anchor: str = "middl
 
 
 def document(width: float, height: float, *, name: str, description: str, body: list[str]) -> Drawing:
-    """A whole SVG: as wide as it is, never wider than its page, with a name and a description for who cannot see it."""
+    """A whole SVG: as wide as it is, never wider than its page, with a name and a description for who cannot see it.
+
+    Its height follows from the view box, also where it is made narrower. `height: auto` would say the same to a browser, and nothing to readers
+    that take numbers alone.
+    """
     inside = [title(name), element("desc", escaped(description)), *body]
     whole = element(
         "svg",
@@ -78,8 +82,7 @@ def document(width: float, height: float, *, name: str, description: str, body: 
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {number(width)} {number(height)}",
         width=width,
-        height=height,
-        style="max-width:100%;height:auto",
+        style="max-width:100%",
         role="img",
         aria_label=printable(name),
         font_family=FONT,

@@ -1,0 +1,189 @@
+"""How many bytes the matches of one answer may take, and what is said where they take more.
+
+A pattern can have as many matches as its events have subsets, so an answer that is listed whole needs a bound. Comes in: chunks of matches as an
+evaluation makes them. Goes out: the same chunks as one, or a LimitError that names the event whose matches do not fit, how many it completes, and
+the ways out. Running out of memory gets the same name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cepheid.engine.running import Chunk, collect
+from cepheid.errors import InputError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cepheid.engine.matches import Match
+    from cepheid.engine.running import Running
+
+SHARE = 4
+"""The matches of an answer may take one in so many bytes of the process's memory; while it is put together it takes up to three times its size."""
+
+EXACT = 2.0**53
+"""Up to here doubles count exactly."""
+
+UNKNOWN_MEMORY = 4 << 30
+"""Bytes of memory that a process is taken to have where the system does not tell."""
+
+MARK_BYTES, MATCH_BYTES = 18, 24
+"""Bytes of an answer per event of a match (position, label, row), and per match (offset, partition, segment)."""
+
+COUNTED_MARKS = 1 << 23
+"""Events of matches that are made only to count the matches of one event, for a message; more are counted in the match graph, where there is one."""
+
+HELP = (
+    "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list",
+    "q.run(.., sample=n) gives n of each event that completes some, spread over all; q.batches(..) gives all in pieces, in bounded memory",
+    "max_bytes=.. allows more",
+)
+
+
+@dataclass(slots=True)
+class Allowance:
+    """The bytes that the matches of one answer may take (None: as `default_max_bytes` says), and what they have taken.
+
+    counts: whether the chunks themselves are counted; else whoever takes them adds to `used` what he makes of them.
+    """
+
+    most: int | None = None
+    counts: bool = True
+    used: int = 0
+    matches: int = 0
+
+    def __post_init__(self) -> None:
+        """Look up the default once."""
+        self.most = default_max_bytes() if self.most is None else self.most
+
+    def collect(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Chunk:
+        """All chunks as one; as `watch`."""
+        return collect(list(self.watch(chunks, evaluation, named=named)))
+
+    def watch(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Iterator[Chunk]:
+        """The chunks; evaluation: what makes them; named: gives the first match of a chunk, for the message.
+
+        Raises LimitError past the allowance; the evaluation is then of no use any more.
+        """
+        last = None  # one match of the last trigger
+        own = 0  # how many of its matches have come
+        for chunk in chunks:
+            same = 0 if last is None else _of_trigger(chunk, last)
+            own = own + same if same == len(chunk) else len(chunk) - int(chunk.triggers[-1])
+            last = chunk.take(chunk.triggers[-1:])
+            self.matches += len(chunk)
+            if self.counts:
+                self.used += bytes_of(chunk)
+            else:
+                yield chunk
+            if self.used > (self.most or 0):
+                raise self._exceeded(named(last), _counted(last, own, chunks, evaluation))
+            if self.counts:
+                yield chunk
+
+    def _exceeded(self, match: Match, completed: str) -> LimitError:
+        time = "" if match.end_time is None else f" ({match.end_time})"
+        keys = "".join(f", {name} = {value!r}" for name, value in match.keys.items())
+        return LimitError(
+            f"the matches take more than {self.most:,} bytes (max_bytes): {self.matches:,} were made, the last of them for the event at position"
+            f" {match.end}{time}{keys}, which completes {completed}",
+            help=HELP,
+        )
+
+
+def bytes_of(chunk: Chunk) -> int:
+    """Bytes that the matches of a chunk take in an answer."""
+    counts = 0 if chunk.counts is None else int(chunk.counts.nbytes)
+    return MARK_BYTES * len(chunk.positions) + MATCH_BYTES * len(chunk) + counts
+
+
+def _of_trigger(chunk: Chunk, last: Chunk) -> int:
+    """How many matches of a chunk have the trigger of the one match in `last`."""
+    same = (chunk.segments == last.segments[0]) & (chunk.ends == last.ends[0]) if len(chunk) else chunk.segments
+    return int(same.sum())
+
+
+def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: Running) -> str:
+    """How many matches the trigger of `last` has, of which `own` have come: counted, not kept."""
+    marks = 0
+    for chunk in chunks:
+        more = _of_trigger(chunk, last)
+        own += more
+        if more < len(chunk):
+            break
+        marks += len(chunk.positions)
+        if marks >= COUNTED_MARKS:
+            counted = evaluation.trigger_matches()
+            if counted is None:
+                return f"at least {own:,} matches"
+            return f"{int(counted):,} matches" if counted < EXACT else f"about {counted:.3g} matches"
+    return f"{own:,} matches"
+
+
+def check_max_bytes(value: object) -> int | None:
+    """A number of bytes, or None; raises InputError for anything else."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise InputError(f"max_bytes={value!r} is not a number of bytes", help="give a positive integer, such as 2 * 1024**3, or leave it out")
+
+
+# -------------------------------------------------------------------------------------------------------------------------- memory
+
+
+def default_max_bytes() -> int:
+    """A quarter of the memory that this process may use."""
+    return process_memory() // SHARE
+
+
+@functools.cache
+def process_memory() -> int:
+    """Bytes of memory that this process may use: the machine's, or less where a limit of the process or of its control groups says so."""
+    found = [UNKNOWN_MEMORY]
+    with contextlib.suppress(ValueError, OSError, AttributeError):  # AttributeError: not on Windows
+        found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    return min([*found, *_process_limits(), *_group_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))])
+
+
+def _process_limits() -> list[int]:
+    """What `ulimit -v` and `ulimit -d` say."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return []
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return [limit for limit in limits if limit != resource.RLIM_INFINITY]
+
+
+def _group_limits(membership: Path, root: Path) -> list[int]:
+    """The limits of the control groups that a process is in, and of those around them; version 2 of their files, and version 1."""
+    found = []
+    with contextlib.suppress(OSError):
+        for line in membership.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            folder, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
+            own = Path(path.lstrip("/"))
+            # In a container the path is often that of the host, and the root is the own group.
+            for part in (own, *own.parents):
+                with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
+                    found.append(int((folder / part / name).read_text()))
+    return found
+
+
+@contextlib.contextmanager
+def named_memory() -> Iterator[None]:
+    """Running out of memory inside, or in the function that this decorates, is a LimitError."""
+    message = None
+    try:
+        yield
+    except MemoryError as error:
+        message = str(error) or "an allocation failed"
+    # Not from within: the error would keep what the frames below hold.
+    if message is not None:
+        raise LimitError(f"the memory of this process is used up: {message}", help=HELP)

@@ -1,0 +1,37 @@
+"""What one thread at a time may use says so."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+from cepheid.errors import InUseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class OneAtATime:
+    """Lets one call in, and refuses the others; what: for the message, in words."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._busy = threading.Lock()
+
+    @property
+    def taken(self) -> bool:
+        """Whether a call is inside."""
+        return self._busy.locked()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """What is done inside is done alone; raises InUseError where another call is inside."""
+        if self._busy.locked():
+            raise InUseError(
+                f"another call is using {self._what}, which one thread at a time may do; nothing has changed",
+                help="give each thread its own (they may share the query), or take turns with a lock",
+            )
+        # Calls that pass the question together take turns. Between a trial to acquire and a `try`, Ctrl-C could leave the lock held.
+        with self._busy:
+            yield

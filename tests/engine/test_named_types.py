@@ -1,0 +1,88 @@
+"""Types that a query names and no event has: said by the matches, whatever way the events came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine import named_types
+from cepheid.engine.named_types import NamedTypes
+
+TYPES = ["Temperature", "Humidity", "Temperature", None, "Humidity"]
+EVENTS = pa.table({"type": TYPES, "ts": range(5), "v": [1, 2, 3, 4, 5]})
+ENCODED = {
+    "strings": EVENTS,
+    "dictionary": EVENTS.set_column(0, "type", EVENTS["type"].dictionary_encode()),
+    "views": EVENTS.set_column(0, "type", EVENTS["type"].cast(pa.string_view())),
+    "chunks": pa.concat_tables([EVENTS[:2], EVENTS[2:2], EVENTS[2:]]),
+}
+NEAR = "no event has the type `Temprature`: did you mean `Temperature`?"
+FAR = "no event has the type `Smoke`"
+
+
+def ways(events: pa.Table) -> dict[str, object]:
+    """Each way to give events to `Query.run`."""
+    return {"table": events, "reader": events.to_reader(max_chunksize=2), "list": events.to_pylist(), "stream": {"readings": events}}
+
+
+@pytest.mark.parametrize("events", ENCODED.values(), ids=ENCODED)
+@pytest.mark.parametrize(
+    ("pattern", "warnings"),
+    [
+        ("Temprature AS t ; Humidity", (NEAR,)),
+        ("Temperature AS t ; (Humidity OR Smoke)", (FAR,)),
+        ("Smoke ; Temprature", (FAR, NEAR)),
+        ("Humidity NOT FOLLOWED BY Temprature FOR 3", (NEAR,)),
+        ("(Temperature AS t FILTER t[v > 100]) ; Humidity", ()),
+        ("Humidity ; ANY", ()),
+    ],
+)
+def test_a_type_that_no_event_has_is_a_warning(events: pa.Table, pattern: str, warnings: tuple[str, ...]) -> None:
+    query = cepheid.query(f"SELECT * WHERE {pattern}")
+    for way, given in ways(events).items():
+        assert query.run(given).warnings == warnings, way
+    assert cepheid.query("SELECT * WHERE Temprature").run(events, engine="reference").warnings == (NEAR,)
+
+
+def test_what_is_shown_says_it() -> None:
+    nothing = cepheid.query("SELECT * WHERE Temprature AS t").run(EVENTS)
+    assert repr(nothing).splitlines() == ["0 matches", f"warning: {NEAR}"]
+    some = cepheid.query("SELECT * WHERE Humidity OR `<b>`").run(EVENTS)
+    assert repr(some).splitlines()[:2] == ["2 matches", "warning: no event has the type `<b>`"]
+    assert some[:1].warnings == some.take(np.array([1])).warnings == some.warnings
+    assert "2 matches<br>warning: no event has the type `&lt;b&gt;`" in some._repr_html_()
+
+
+def test_without_events_nothing_is_said() -> None:
+    assert cepheid.query("SELECT * WHERE Temprature AS t").run(EVENTS[:0]).warnings == ()
+    assert cepheid.query("SELECT * WHERE Smoke AS t").run(EVENTS[3:4]).warnings == (FAR,)
+
+
+def test_a_type_that_is_the_name_of_a_stream_is_met_where_the_stream_has_events() -> None:
+    query = cepheid.query("SELECT * WHERE a AS x ; Humidity")
+    plain = EVENTS.drop_columns(["type"])
+    assert query.run({"a": plain, "readings": EVENTS}).warnings == ()
+    assert query.run({"a": plain[:0], "readings": EVENTS}).warnings == ("no event has the type `a`",)
+
+
+def test_a_recognizer_has_not_seen_all() -> None:
+    query = cepheid.query("SELECT * WHERE Temprature AS t")
+    assert query.recognizer(EVENTS.schema).push(EVENTS).warnings == ()
+
+
+def test_the_types_are_looked_at_only_where_the_letters_miss_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    met = NamedTypes.met
+    monkeypatch.setattr(NamedTypes, "met", lambda self, types: (looked.append(types), met(self, types))[1])
+    for way, given in ways(EVENTS.sort_by([("type", "ascending")]).drop_columns(["ts"])).items():
+        if way != "stream":
+            cepheid.query("SELECT * WHERE (Temperature ; Humidity) OR (Humidity ; Temperature)").run(given)
+            assert len(looked) == (1 if way == "reader" else 0), "only the first batch of the reader has one type of them"
+            looked.clear()
+
+
+def test_a_name_is_not_sought_among_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_types, "MANY_TYPES", 1)
+    assert cepheid.query("SELECT * WHERE Temprature AS t").run(EVENTS).warnings == ("no event has the type `Temprature`",)

@@ -1,0 +1,234 @@
+"""A stream that is killed: its driver, or its Python workers, at random points; and whether its file sink then holds every match once.
+
+The stream runs in a process of its own (this file as a script), with its own JVM: nothing of it survives a kill but the files.
+`test_exactly_once` kills a few times, `benchmarks/record_kills.py` many times over more queries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import cepheid
+
+SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.timestamp("us", "UTC")), ("type", pa.string()), ("v", pa.int64())])
+DDL = "k int, ts timestamp, type string, v long"
+BASE = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+QUERIES = {
+    "pairs": "SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 10 seconds",
+    "unanswered": "SELECT * WHERE B AS x NOT FOLLOWED BY A FOR 7 seconds PARTITION BY k",
+    "next": "SELECT NXT * WHERE A AS x ; B ; C AS y PARTITION BY k WITHIN 20 seconds",
+    "last": "SELECT LAST * WHERE A+ AS x ; C AS y PARTITION BY k WITHIN 12 seconds",
+    "longest": "SELECT MAX * WHERE A+ AS x ; B AS y PARTITION BY k WITHIN 15 seconds",
+    "counted": "SELECT COUNT(*) WHERE A ; B ; C PARTITION BY k WITHIN 15 seconds",
+    "measured": "SELECT MAX max(x.v) AS top, count(x) AS n WHERE A : B+ AS x PARTITION BY k WITHIN 15 seconds",
+}
+"""One of each method of evaluation, with an absence and with measures."""
+
+FEW = ("pairs", "unanswered")
+"""Those of them that are enough for a test."""
+KEYS, EVENTS, DISORDER, LATENESS = 4, 15, 5, "6 seconds"
+"""Of a stream: keys, events of a file (one file is one micro-batch), seconds that an event comes too late at most, and what is allowed."""
+
+FILES_OF_A_KILL = 6
+"""Files for each kill: one falls at most four micro-batches after the start, and there has to be work left after the last."""
+PATIENCE = 240
+"""Seconds without a new micro-batch after which the stream counts as stuck."""
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the driver
+
+
+def drive(folder: Path) -> None:
+    """Run the stream over the files of a folder, from its checkpoint on, until all is read; `done` says that it came so far."""
+    from cepheid.spark import local_session, on
+
+    # A task may fail three times: local mode allows none otherwise.
+    settings = {"spark.master": "local[2,4]", "spark.sql.shuffle.partitions": "2", "spark.ui.showConsoleProgress": "false"}
+    spark = local_session(cores=2, memory="700m", app_name="exactly-once", settings=settings)
+    events = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    queries = {name: cepheid.query(QUERIES[name]) for name in json.loads((folder / "queries").read_text())}
+    matches = events.transform(on(queries, lateness=LATENESS, order="v", buckets=3))
+    writer = matches.writeStream.format("parquet").option("path", str(folder / "out"))
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="0 seconds").start()
+    query.processAllAvailable()
+    query.stop()
+    (folder / "done").touch()
+    spark.stop()
+
+
+# ------------------------------------------------------------------------------------------------------------------------ around it
+
+
+class Stream:
+    """A folder of files, and the process that reads them."""
+
+    def __init__(self, folder, chance, files, queries=FEW):
+        self.folder, self.process, self.queries = folder, None, queries
+        (folder / "queries").write_text(json.dumps(queries))
+        count = files * EVENTS
+        events = [(chance.randrange(KEYS), second, chance.choice("ABC"), second) for second in range(count)]
+        arrival = sorted(events, key=lambda event: event[1] + chance.random() * DISORDER)
+        self.table = table_of(events)
+        (folder / "in").mkdir()
+        # Events without a key are in no match: they move the watermark over everything, once read and once decided.
+        ends = [[(None, 1_000_000, "Z", -1)], [(None, 1_000_001, "Z", -2)]]
+        for number, rows in enumerate([*(arrival[start : start + EVENTS] for start in range(0, count, EVENTS)), *ends]):
+            path = folder / "in" / f"{number:05}.parquet"
+            pq.write_table(table_of(rows), path)
+            os.utime(path, (1_700_000_000 + number,) * 2)
+
+    def start(self):
+        environment = os.environ | {"PYTHONHASHSEED": str(random.randrange(1000)), "SPARK_LOCAL_DIRS": str(self.folder / "local")}
+        environment["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that will not live long
+        with (self.folder / "log").open("ab") as log:
+            command = [sys.executable, __file__, str(self.folder)]
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+    def kill(self):
+        """End driver and JVM, which cannot help it."""
+        assert self.process.poll() is None, "the stream ended before it could be killed"
+        os.killpg(self.process.pid, signal.SIGKILL)
+        assert self.process.wait(30) == -signal.SIGKILL
+
+    def batches(self, of):
+        """The number of micro-batches that were begun (`offsets`) or finished (`commits`), of all runs."""
+        folder = self.folder / "checkpoint" / of
+        return sum(path.name.isdigit() for path in folder.iterdir()) if folder.exists() else 0
+
+    def seconds(self):
+        """How long a micro-batch takes at present; a restart between two of them is no part of that."""
+        times = sorted(path.stat().st_mtime for path in (self.folder / "checkpoint" / "offsets").iterdir() if path.name.isdigit())
+        return min((after - before for before, after in itertools.pairwise(times[-4:])), default=1.0)
+
+    def wait(self, condition):
+        """Wait until something holds, or the process has ended; whether it holds."""
+        seen, changed = None, time.monotonic()
+        while not condition():
+            if self.process.poll() is not None:
+                return condition()
+            now = self.batches("offsets"), self.batches("commits")
+            if now != seen:
+                seen, changed = now, time.monotonic()
+            assert time.monotonic() < changed + PATIENCE, f"the stream is stuck: {self.log[-4000:]}"
+            time.sleep(0.02)
+        return True
+
+    def finish(self):
+        self.wait(lambda: False)
+        assert self.process.returncode == 0, self.log[-4000:]
+        assert (self.folder / "done").exists()
+
+    @property
+    def log(self):
+        return (self.folder / "log").read_text(errors="replace")
+
+    def workers(self):
+        """The Python workers: processes that the daemon of this driver's JVM has forked."""
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
+        lines = [line.split(None, 2) for line in listed.splitlines()]
+        parent = {int(pid): int(above) for pid, above, *_ in lines}
+        daemons = {int(pid) for pid, _, *command in lines if "pyspark.daemon" in "".join(command)}
+        return [pid for pid in daemons if parent[pid] in daemons and self.process.pid in above(parent, pid)]
+
+    def differences(self):
+        """(matches that there are, lost, doubled or wrong) in the sink."""
+        expected = []
+        for name in self.queries:
+            rows = cepheid.query(QUERIES[name]).run(self.table, until="end").to_arrow(events=True).to_pylist()
+            expected += [(name, *shown(row)) for row in rows]
+        assert {name for name, *_ in expected} == set(self.queries)
+        wanted, found = Counter(expected), Counter((row["query"], *shown(row)) for row in sink(self.folder / "out"))
+        return len(expected), (wanted - found).total(), (found - wanted).total()
+
+    def check(self):
+        """Every match is in the sink once, and nothing else."""
+        matches, lost, more = self.differences()
+        assert (lost, more) == (0, 0), f"of {matches} matches {lost} are lost, {more} too many"
+
+    # -------------------------------------------------------------------------------------------------------------------- killing
+
+    def kill_driver(self, kills, chance):
+        """Kill the driver so many times, each time a little after a micro-batch has begun or ended, and let it finish; kills inside a micro-batch."""
+        inside = 0
+        for _ in range(kills):
+            of, more = chance.choice(["offsets", "commits"]), chance.randint(1, 4)
+            wanted = self.batches(of) + more
+            self.start()
+            assert self.wait(lambda of=of, wanted=wanted: self.batches(of) >= wanted), self.log[-4000:]
+            time.sleep(chance.random() * self.seconds())
+            self.kill()
+            inside += self.batches("offsets") > self.batches("commits")
+        self.start()
+        self.finish()
+        return inside
+
+    def kill_workers(self, kills, chance):
+        """Kill workers until so many of them had a task, and let it finish; how many were killed in all."""
+        self.start()
+        assert self.wait(lambda: self.batches("commits")), self.log[-4000:]
+        crashed = killed = 0
+        while crashed < kills and self.process.poll() is None:
+            time.sleep(chance.random() * self.seconds() / 4)
+            workers = self.workers()
+            if workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(chance.choice(workers), signal.SIGKILL)
+                    killed += 1
+            found, begun = self.log.count("ERROR Executor: Exception in task"), self.batches("offsets") + 1
+            if found > crashed:
+                crashed = found
+                # Once in a micro-batch: Spark gives up a task that fails four times. One that waits for work may be killed as often as one likes.
+                self.wait(lambda begun=begun: self.batches("offsets") >= begun)
+        assert crashed >= kills, (killed, self.log[-4000:])
+        self.finish()
+        return killed
+
+
+def above(parent, pid):
+    """The processes above a process."""
+    while pid in parent:
+        pid = parent[pid]
+        yield pid
+
+
+def table_of(rows):
+    keys, seconds, types, numbers = zip(*rows, strict=True)
+    return pa.table([keys, [BASE + dt.timedelta(seconds=second) for second in seconds], types, numbers], schema=SCHEMA)
+
+
+def shown(row):
+    """A match as a value: its key and end, the events of its variables, what was counted and measured."""
+    events = (tuple(event["v"] for event in row.get(name) or ()) for name in ("x", "y", "B"))
+    times = (row[name].replace(tzinfo=None) for name in ("start_time", "end_time"))  # Parquet of Spark's has times without a zone
+    return row["k"], *times, *events, *(row.get(name) for name in ("count", "top", "n"))
+
+
+def sink(folder):
+    """The rows of a file sink: of the files that its log names, for what a killed task has written lies about too."""
+    numbers = {path.name: int(path.name.split(".")[0]) for path in (folder / "_spark_metadata").iterdir() if path.name[0].isdigit()}
+    last = max((number for name, number in numbers.items() if name.endswith(".compact")), default=-1)
+    kept = [name for name, number in numbers.items() if number > last or (number == last and name.endswith(".compact"))]
+    entries = [json.loads(line) for name in kept for line in (folder / "_spark_metadata" / name).read_text().splitlines()[1:]]
+    assert {entry["action"] for entry in entries} == {"add"}
+    paths = [unquote(urlparse(entry["path"]).path) for entry in entries]
+    assert len(set(paths)) == len(paths)
+    return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+if __name__ == "__main__":
+    drive(Path(sys.argv[1]))
