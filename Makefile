@@ -7,6 +7,8 @@
 #   make format  format the sources
 #   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
 #   make test-spark-min  the Spark tests with the oldest supported Spark
+#   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
+#   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
 #   make bench   the benchmarks; their records are in benchmarks/record
 #   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)
 #   make bench-paper  the experiments of the paper "Foundations of Complex Event Processing", and their plots
@@ -27,6 +29,7 @@ BIN      := $(VENV)/bin
 TOOLS    := .venv-tools
 UV       := $(TOOLS)/bin/uv
 MIN_VENV := .venv-spark-min
+SANITIZED := .venv-sanitize
 
 # A user's own uv configuration must not change what we install.
 export UV_NO_CONFIG := 1
@@ -40,7 +43,7 @@ KERNEL_SOURCES := $(wildcard src/cepheid/kernel/[!_]*.py)
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min check lint format types compiled bench bench-peers bench-paper readme \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min sanitize kills check lint format types compiled bench bench-peers bench-paper readme \
         requirements clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -157,6 +160,25 @@ test-spark-min: $(MIN_VENV)/.installed
 	@$(MIN_PYTEST) -m connect || test $$? -eq 5
 	@CEPHEID_CASES=$(CASES) $(MIN_PYTEST) -m "not connect"
 
+kills: setup
+	@$(BIN)/python benchmarks/record_kills.py
+
+# An environment of its own too. GCC: its sanitizers' libraries must be there before Python's own; leaks are not looked for, Python keeps what it likes.
+$(SANITIZED)/.installed: requirements/dev.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
+	@echo "setup: the package, with sanitized kernels"
+	@test -x $(SANITIZED)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(SANITIZED)
+	@$(SYNC) $(SANITIZED)/bin/python requirements/dev.txt
+	@CEPHEID_SANITIZE=1 CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
+		$(UV) pip install --quiet --no-build-isolation --no-deps --reinstall --no-cache . --python $(SANITIZED)/bin/python
+	@touch $@
+
+SANITIZED_TESTS = tests/kernel tests/automata tests/engine tests/properties tests/cases tests/upgrade
+
+sanitize: $(SANITIZED)/.installed
+	@export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc; \
+	$(SANITIZED)/bin/python scripts/sanitized.py && $(SANITIZED)/bin/python benchmarks/record_tests.py --cases $(CASES) --name sanitize $(SANITIZED_TESTS)
+
 # ------------------------------------------------------------------------------------------------------ maintenance
 
 # No header and no index address: the files say nothing about the machine that made them.
@@ -172,4 +194,4 @@ clean:
 	@find src tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV) $(PEERS)/.venv-* $(PEERS)/.data
+	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV) $(SANITIZED) $(PEERS)/.venv-* $(PEERS)/.data

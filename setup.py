@@ -6,6 +6,7 @@ a machine without Cython or a C compiler gets a pure install and a warning.
 Environment:
     CEPHEID_REQUIRE_COMPILED=1  a kernel that does not compile is an error (developers, CI)
     CEPHEID_BUILD_CHECKED=1     also build `cepheid.kernel._checked_*`, the same sources with bounds checks (developers)
+    CEPHEID_SANITIZE=1          build with the compiler's address and undefined-behaviour sanitizers (`make sanitize`; GCC or Clang)
 
 Next to the extensions the build writes `cepheid/kernel/_source_hash.py` with `HASH`, the SHA-256 of the sources that
 were compiled. It is in a wheel exactly if the extensions are, and tells stale extensions from current ones.
@@ -28,6 +29,7 @@ KERNEL_FOLDER = Path("src/cepheid/kernel")
 GENERATED_FOLDER = Path("build/cython")
 REQUIRE_COMPILED = os.environ.get("CEPHEID_REQUIRE_COMPILED") == "1"
 BUILD_CHECKED = os.environ.get("CEPHEID_BUILD_CHECKED") == "1"
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if os.environ.get("CEPHEID_SANITIZE") == "1" else []
 
 # One wheel for all supported versions. The free-threaded build of CPython has no stable interface yet.
 STABLE_INTERFACE = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -67,7 +69,8 @@ def extension(module: str, source: Path) -> Extension:
     return Extension(
         f"cepheid.kernel.{module}",
         [source.as_posix()],
-        extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-g0"],
+        extra_compile_args=["-O1", "-g", *SANITIZERS] if SANITIZERS else [] if sys.platform == "win32" else ["-O3", "-g0"],
+        extra_link_args=SANITIZERS,
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE_INTERFACE else [],
         py_limited_api=STABLE_INTERFACE,
     )

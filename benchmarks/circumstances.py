@@ -23,14 +23,21 @@ def circumstances() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
         "commit": _git("rev-parse", "--short=12", "HEAD"),
-        "changed": bool(_git("status", "--porcelain", "--untracked-files=no", "src", "benchmarks")),
+        "changed": bool(_git("status", "--porcelain", "--untracked-files=no", "src", "benchmarks", "tests", ":!benchmarks/record")),
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *(a for a in sys.argv[1:] if not a.startswith("/"))]),
     }
 
 
-def write(name: str, figures: dict[str, Any]) -> None:
-    """Print the figures with their circumstances and keep them as benchmarks/record/NAME.json."""
-    text = json.dumps({"circumstances": circumstances(), **figures}, indent=1)
+def write(name: str, figures: dict[str, Any], *, before: dict[str, Any] | None = None) -> None:
+    """Print the figures with their circumstances and keep them as benchmarks/record/NAME.json.
+
+    before: the circumstances when the work began. Its commit is what was measured, and a commit since then is a change.
+    """
+    found = circumstances()
+    if before is not None:
+        changed = before["changed"] or found["changed"] or found["commit"] != before["commit"]
+        found |= {"commit": before["commit"], "changed": changed}
+    text = json.dumps({"circumstances": found, **figures}, indent=1)
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     print(text)

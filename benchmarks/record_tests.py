@@ -14,18 +14,22 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import circumstances
 
 
-def counts(report: Path) -> dict[str, int | float]:
-    """How many tests passed, failed and were skipped, and their seconds, from pytest's report."""
+def counts(report: Path) -> dict[str, Any]:
+    """How many tests passed, failed and were skipped, and their seconds, from pytest's report; and which failed."""
     suite = next(ET.parse(report).iter("testsuite"))  # noqa: S314 - pytest has just written it
     number = {name: int(suite.attrib[name]) for name in ("tests", "failures", "errors", "skipped")}
     failed = number["failures"] + number["errors"]
     passed = number["tests"] - failed - number["skipped"]
-    return {"passed": passed, "failed": failed, "skipped": number["skipped"], "seconds": round(float(suite.attrib["time"]))}
+    wrong = [case for case in suite.iter("testcase") if case.find("failure") is not None or case.find("error") is not None]
+    names = [f"{case.attrib['classname']}::{case.attrib['name']}" for case in wrong]
+    seconds = round(float(suite.attrib["time"]))
+    return {"passed": passed, "failed": failed, "skipped": number["skipped"], "seconds": seconds, "failed_tests": names}
 
 
 def main() -> int:
@@ -35,6 +39,7 @@ def main() -> int:
     parser.add_argument("--name", default="tests")
     options, rest = parser.parse_known_args()
     seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
+    before = circumstances.circumstances()
     environment = {**os.environ, "CEPHEID_CASES": str(options.cases), "CEPHEID_SEED": str(seed), "CEPHEID_REQUIRE_COMPILED": "1"}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
@@ -43,7 +48,7 @@ def main() -> int:
         status = subprocess.run(command, env=environment, check=False, cwd=Path(__file__).parent.parent).returncode
         if not report.exists():
             return status
-        circumstances.write(options.name, {"cases": options.cases, "seed": seed, "exit_status": status, **counts(report)})
+        circumstances.write(options.name, {"cases": options.cases, "seed": seed, "exit_status": status, **counts(report)}, before=before)
     return status
 
 
