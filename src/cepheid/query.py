@@ -342,6 +342,7 @@ class Query:
         until: object = None,
         undecided: bool = False,
         since: object = None,
+        max_bytes: int | None = None,
     ) -> Recognition:
         """A function from a Spark DataFrame of events to one of matches, for `DataFrame.transform`.
 
@@ -366,6 +367,7 @@ class Query:
             until=until,
             undecided=undecided,
             since=since,
+            max_bytes=max_bytes,
         )
 
     # ---------------------------------------------------------------------------------------------------------------- showing

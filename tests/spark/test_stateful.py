@@ -368,6 +368,21 @@ def test_more_matches_than_a_visit_can_give_are_an_error(monkeypatch):
     assert "maxFilesPerTrigger" in str(caught.value)
 
 
+def test_more_matches_than_max_bytes_are_an_error_that_names_the_event():
+    query = cepheid.query("SELECT * WHERE A+ ; B PARTITION BY k WITHIN 1 hour")
+    unit, events, _ = unit_of([query], events_of(" ".join(f"A{second}" for second in range(1, 15)) + " B15"))
+    bucket = Bucket(dataclasses.replace(unit, max_bytes=50_000))
+    bucket.step([events], 0)
+    with pytest.raises(LimitError, match=r"more than 50,000 bytes \(max_bytes\): .* which completes 16,383 matches") as caught:
+        bucket.step([], seconds(16))
+    assert "q.on(.., max_bytes=..)" in str(caught.value)
+    assert "sample" not in str(caught.value)
+    assert dataclasses.replace(unit, max_bytes=1 << 30).fingerprint == unit.fingerprint
+    bucket = Bucket(dataclasses.replace(unit, max_bytes=1 << 30))
+    bucket.step([events], 0)
+    assert bucket.step([], seconds(16)).counts["matches"] == 2**14 - 1
+
+
 def test_idle_keys_are_forgotten_and_start_again():
     query = heat()
     many = pa.concat_tables([events_of("A1", key=key) for key in range(1000)])

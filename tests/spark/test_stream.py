@@ -273,6 +273,26 @@ def test_what_may_change_between_restarts(feed):
         feed.run(feed.stream().transform(query.on(lateness="6 seconds", **options)), name)
 
 
+def test_more_matches_than_fit(feed):
+    """The stream fails with a name, its worker lives on, and the same checkpoint goes on where more is allowed."""
+    subsets = cepheid.query("SELECT * WHERE A AS x+ ; B AS y PARTITION BY k WITHIN 1 minute")
+    feed.put([(1, second, "A", second) for second in range(1, 13)] + [(1, 13, "B", 13), (2, 1, "A", 1), (2, 2, "B", 2)])
+    feed.close()
+    few = {"lateness": "1 second", "columns": ["v"]}
+    for _ in range(2):
+        with pytest.raises(LimitError, match=r"more than 20,000 bytes \(max_bytes\).* k = 1, which completes 4,095 matches") as caught:
+            feed.run(feed.stream().transform(subsets.on(max_bytes=20_000, **few)))
+        assert "the stream goes on from the same checkpoint" in str(caught.value)
+    assert feed.spark.range(10).count() == 10
+    feed.run(feed.stream().transform(subsets.on(max_bytes=1 << 26, **few)))
+    assert len({tuple(event["v"] for event in row["x"]) for row in feed.rows() if row["k"] == 1}) == 4095
+    assert len(feed.rows()) == 4096
+    with pytest.raises(InputError, match="max_bytes= is for the matches of a stream's micro-batch"):
+        feed.spark.createDataFrame([], DDL).transform(subsets.on(max_bytes=1))
+    with pytest.raises(InputError, match="max_bytes='1 GB' is not a number of bytes"):
+        subsets.on(max_bytes="1 GB")
+
+
 def test_events_without_a_key_move_the_watermark(feed):
     """Also where the key comes from an equality, and such events can be in no match."""
     feed.put([(1, 100, "A", 1), (1, 105, "B", 2)])

@@ -125,6 +125,21 @@ def test_ties_are_found_across_batches(sizes):
     assert sum(part.num_rows for part in worker.recognize(calm, iter(batches))) == 4
 
 
+def test_matches_come_as_they_are_made():
+    """Of 2**40 matches the first are there at once, and what has been given is not kept."""
+    query = cepheid.query("SELECT * WHERE A+ ; B")
+    events = pa.table({"ts": range(41), "type": ["A"] * 40 + ["B"], "row": range(41)})
+    _, task = task_of(query, events.schema)
+    compiled = query.compiled(query.schema(events.schema))
+    found = worker.recognize(task, iter(prepared(compiled, events).to_batches()))
+    assert next(found).num_rows
+    before = pa.total_allocated_bytes()
+    for _ in range(20):
+        assert next(found).num_rows
+    assert pa.total_allocated_bytes() - before < 32 << 20
+    found.close()
+
+
 def test_no_batches_and_empty_batches_give_nothing():
     query = cepheid.query("SELECT * WHERE A ; B")
     events = pa.table({"ts": pa.array([], pa.int64()), "type": pa.array([], pa.string()), "row": pa.array([], pa.int64())})

@@ -38,8 +38,10 @@ MARK_BYTES, MATCH_BYTES = 18, 24
 COUNTED_MARKS = 1 << 23
 """Events of matches that are made only to count the matches of one event, for a message; more are counted in the match graph, where there is one."""
 
+CHOOSE = "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list"
+
 HELP = (
-    "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list",
+    CHOOSE,
     "q.run(.., sample=n) gives n of each event that completes some, spread over all; q.batches(..) gives all in pieces, in bounded memory",
     "max_bytes=.. allows more",
 )
@@ -49,11 +51,12 @@ HELP = (
 class Allowance:
     """The bytes that the matches of one answer may take (None: as `default_max_bytes` says), and what they have taken.
 
-    counts: whether the chunks themselves are counted; else whoever takes them adds to `used` what he makes of them.
+    counts: whether the chunks themselves are counted; else whoever takes them adds to `used` what he makes of them. help: the ways out.
     """
 
     most: int | None = None
     counts: bool = True
+    help: tuple[str, ...] = HELP
     used: int = 0
     matches: int = 0
 
@@ -92,7 +95,7 @@ class Allowance:
         return LimitError(
             f"the matches take more than {self.most:,} bytes (max_bytes): {self.matches:,} were made, the last of them for the event at position"
             f" {match.end}{time}{keys}, which completes {completed}",
-            help=HELP,
+            help=self.help,
         )
 
 

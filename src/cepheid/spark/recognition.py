@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 
+from cepheid.engine.allowance import check_max_bytes
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.several import Several
@@ -46,6 +47,7 @@ class Options:
     until: object
     undecided: bool
     since: object
+    max_bytes: int | None
 
 
 def on(
@@ -66,6 +68,7 @@ def on(
     until: object = None,
     undecided: bool = False,
     since: object = None,
+    max_bytes: int | None = None,
 ) -> Recognition:
     """A function for `DataFrame.transform` that gives one row per match of the query, from a batch or a streaming DataFrame.
 
@@ -85,6 +88,8 @@ def on(
     are known; "end": nothing will follow. undecided: for a DataFrame: also give the matches that a NOT FOLLOWED BY may still veto after that
     time; the column `undecided` (bool) tells them apart. since: for a stream that goes on where a DataFrame's `until` ended: gives what is
     decided after this time; feed it the events from this time minus the window on.
+    max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may take (default: 256 MiB, or a sixteenth of a
+    worker's memory where that is less); more are a LimitError, after which the stream goes on from its checkpoint with a larger one.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures;
     the same as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values; the
@@ -120,6 +125,7 @@ def on(
         until=until,
         undecided=undecided,
         since=since,
+        max_bytes=check_max_bytes(max_bytes),
     )
     return Recognition(*named(query), options)
 
@@ -174,6 +180,11 @@ class Recognition:
             )
         if self.options.since is not None:
             raise InputError("since= says where a stream goes on, and this DataFrame is none", help="until= says where a DataFrame ends")
+        if self.options.max_bytes is not None:
+            raise InputError(
+                "max_bytes= is for the matches of a stream's micro-batch, and this DataFrame is none",
+                help="leave max_bytes= out: a batch gives its matches as they are made, however many",
+            )
         if self.options.max_ahead is not None:
             raise InputError(
                 "max_ahead= goes by the clock when an event comes in on a stream, and this DataFrame is none",

@@ -166,6 +166,7 @@ class Several:
             late=tuple((name, self.first.payload_column(name)) for name in self.first.attributes) if late else None,
             output=arrow_bytes(output),
             schema=arrow_bytes(spark_types.StructType([field for field in prepared.schema if field.name != BUCKET])),
+            max_bytes=self.first.options.max_bytes,
         )
 
     def _lead(self) -> Plan:

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
-from cepheid.engine.allowance import Allowance, process_memory
+from cepheid.engine.allowance import CHOOSE, Allowance, process_memory
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState
@@ -60,6 +60,13 @@ OUTPUT_LIMIT = 1 << 30
 
 OUTPUT_BYTES, OUTPUT_SHARE = 1 << 28, 16
 """The bytes that they may take where nobody says (max_bytes): so many, and at most one in so many of what a worker's process may use."""
+
+
+OUTPUT_HELP = (
+    CHOOSE,
+    "or read fewer events per micro-batch: an option of the source, such as maxFilesPerTrigger or maxOffsetsPerTrigger",
+    "q.on(.., max_bytes=..) allows more, where the executors have the memory; the stream goes on from the same checkpoint",
+)
 
 
 def stream_max_bytes() -> int:
@@ -204,7 +211,7 @@ class Bucket:
 
         def dated() -> Iterator[tuple[pa.Table, Array]]:
             nonlocal matches
-            for rows, times in self._decided(known, Allowance(self.unit.max_bytes or stream_max_bytes(), counts=False)):
+            for rows, times in self._decided(known, Allowance(self.unit.max_bytes or stream_max_bytes(), counts=False, help=OUTPUT_HELP)):
                 matches += len(times)
                 yield self._dated(rows, times), times
 
