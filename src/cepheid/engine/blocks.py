@@ -39,6 +39,9 @@ NUMBER_LIMIT = 1 << 62
 RING_PLACES = 4
 """Entries that fit in a ring of a new block."""
 
+SQUEEZE_RATIO = 2
+"""Blocks are moved together where so many times what they hold has been given out, and there is no room for another one."""
+
 DIRECTORY = ("head", "tail", "data", "mask")
 """What the directory says of each ring: number of its first entry, of its next one, where its data starts in the block, places - 1."""
 
@@ -178,7 +181,7 @@ class Blocks:
         top = int(self.pool[TOP])
         if top + words <= len(self.words):
             return False
-        if 2 * self.held <= top:
+        if SQUEEZE_RATIO * self.held <= top:
             self._squeeze(words)
             return True
         larger: Array = np.zeros(max(top + words, 2 * len(self.words)), np.int64)
@@ -187,7 +190,7 @@ class Blocks:
         return False
 
     def _squeeze(self, words: int) -> None:
-        """Move the blocks together, which are at most half of what has been given out, and make room for so many words behind them."""
+        """Move the blocks together, and make room for so many words behind them."""
         rows = np.flatnonzero(self.offsets >= 0)
         sizes = self.sizes[rows]
         held = int(sizes.sum())

@@ -265,7 +265,7 @@ def live_cells(evaluation: Evaluation) -> int:
 
     def position(cell: Array) -> Array:
         found = made[offset + (cell & mask)].astype(np.int64)
-        return np.where(found < 0, ~found, found)
+        return np.asarray(np.where(found < 0, ~found, found))
 
     first = first_from(position, head, following, _lows(evaluation, record, *_first_starts(evaluation, record)))
     return int((following - first)[~evaluation.consumed(record)].sum())

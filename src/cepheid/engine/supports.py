@@ -340,6 +340,10 @@ class SupportEvaluation(KernelRun, ABC):
         """Ring `argument` of the partition being read is full."""
         self.blocks.grow(self._row(), self._get("argument"))
 
+    def _mend_pool(self) -> None:
+        """The kernel gives out a block of `argument` words, for which there is no room."""
+        self.blocks.reserve(self._get("argument"))
+
     def _row(self) -> int:
         """The row of the partition being read."""
         return int(self._batch[3][self._get("segment")])
