@@ -6,9 +6,9 @@ after it. Both recognizers read the end of the stream, so that what they remembe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,8 @@ import pytest
 import cepheid
 from cepheid.engine import payload, recognizer, running
 from cepheid.engine.methods import METHODS
+from cepheid.errors import LimitError
+from cepheid.schema import schema_of
 from cepheid.testing import generators
 from cepheid.testing.generators import ABSENT, ENGINE, NESTED, TYPES, WAITING
 
@@ -34,15 +36,17 @@ FRAGMENTS = {
 }
 
 NAMED = (
-    "A ; B ; C WITHIN {}",
-    "A+ ; B ; C WITHIN {}",
-    "A{{12}} WITHIN {}",
-    "A{{4}} ; B PARTITION BY k WITHIN {}",
-    "A : B+ ; C WITHIN {}",
+    "A ; B ; C {}",
+    "A+ ; B ; C {}",
+    "A{{12}} {}",
+    "A{{4}} ; B {} PARTITION BY k",
+    "A : B+ ; C {}",
 )
 """Patterns for every strategy; what one event adds to the store of `A{{12}}` under MAX is hundreds of entries."""
 
-WINDOWS = ("40", "40 EVENTS", "40 WITHIN 50 EVENTS")
+SELECTS = ("*", "ANY *", "STRICT *", "NXT *", "LAST *", "MAX *", "COUNT(*)")
+
+WINDOWS = ("WITHIN 40", "WITHIN 40 EVENTS", "WITHIN 40 WITHIN 50 EVENTS")
 
 PUSH = 40
 """Events of a push: few, so that no buffer of matches becomes large."""
@@ -90,12 +94,11 @@ def check(query: cepheid.Query, events: pa.Table, seed: int) -> None:
         push(run, events.slice(start, min(2 * PUSH, shorter - start)))
         sizes.append(len(run.snapshot()))
     again = query.recognizer(events.schema).restore(run.snapshot())
-    assert len(again.snapshot()) <= sizes[-1] + 64
     for one in (run, again):
         push(one, events.slice(shorter))
     where = f"CEPHEID_SEED={seed} {query.text}"
     assert run.memory_usage() <= FACTOR * again.memory_usage() + SMALL, where
-    assert abs(len(run.snapshot()) - len(again.snapshot())) <= 64, where
+    assert len(run.snapshot()) <= FACTOR * len(again.snapshot()) + SMALL, where
     half = len(sizes) // 2
     assert max(sizes[half:]) <= FACTOR * max(sizes[:half]) + SMALL, where
 
@@ -106,30 +109,27 @@ def test_random_queries(group: str, cases: int, seed: int) -> None:
     for number in range(max(5, cases // 10)):
         rng = random.Random(f"{seed} memory {group} {number}")
         query = limited(generators.random_query(rng, fragment=fragment))
-        check(query, stream(rng, 2_000, dense=rng.choice([0, 500])), seed)
+        with contextlib.suppress(LimitError):  # a tracker of too many states: counted in test_nested.py
+            query.compiled(schema_of(generators.SCHEMA))
+            check(query, stream(rng, 1_600, dense=rng.choice([0, 500])), seed)
 
 
 def limited(text: str) -> cepheid.Query:
     """A query with one match per trigger: how many there are is not what is measured."""
-    query = cepheid.query(text)
-    return query if query.bound(generators.SCHEMA).count else cepheid.query(f"{text} LIMIT 1")
+    return cepheid.query(text if "COUNT(*)" in text else f"{text} LIMIT 1")
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("pattern", NAMED)
-@pytest.mark.parametrize("select", ["*", "ANY *", "STRICT *", "NXT *", "LAST *", "MAX *", "COUNT(*)"])
+@pytest.mark.parametrize("select", SELECTS)
 def test_named_queries(select: str, pattern: str, window: str, seed: int) -> None:
     rng = random.Random(f"{seed} {select} {pattern} {window}")
     query = limited(f"SELECT {select} WHERE {pattern.format(window)}")
-    for dense in (0, 1_000):
-        check(query, stream(rng, 4_000, dense=dense), seed)
+    for dense in (0, 800):
+        check(query, stream(rng, 2_400, dense=dense), seed)
 
 
 def test_every_method_is_measured() -> None:
-    schema = generators.SCHEMA
-    methods = Counter(
-        limited(f"SELECT {select} WHERE {pattern.format(40)}").compiled(cepheid.query("SELECT * WHERE A").schema(schema)).method
-        for select in ("*", "NXT *", "LAST *", "MAX *", "COUNT(*)")
-        for pattern in NAMED
-    )
-    assert set(methods) == set(METHODS)
+    schema = schema_of(generators.SCHEMA)
+    queries = (limited(f"SELECT {select} WHERE {pattern.format(WINDOWS[0])}") for select in SELECTS for pattern in NAMED)
+    assert {query.compiled(schema).method for query in queries} == set(METHODS)
