@@ -382,7 +382,6 @@ class _Rivals:
         count = self.graph.states
         inner = [state for state in range(count) if not self.finals >> state & 1]
         wanted: dict[tuple[int, int, int], set[tuple[int, Relation]]] = {}
-        harmless = [[0, 0] for _ in range(count)]
         try:
             for state in inner:
                 for rival, ahead in itertools.product(inner, (EVEN, AHEAD)):
@@ -390,17 +389,24 @@ class _Rivals:
                     found = None if companion else self._demands(state, rival, ahead)
                     if found is not None:
                         wanted[state, rival, ahead] = found
-                        harmless[state][ahead] |= 1 << rival
         except _TooLongError:
             return [(0, 0)] * count
-        changed = True
-        while changed:
-            changed = False
-            for (state, rival, ahead), found in list(wanted.items()):
-                if any((even & ~harmless[to][EVEN]) | (above & ~harmless[to][AHEAD]) for to, (even, above) in found):
-                    harmless[state][ahead] &= ~(1 << rival)
-                    del wanted[state, rival, ahead]
-                    changed = True
+        gone: list[tuple[int, int, int]] = []
+        wanted_by: dict[tuple[int, int, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for one, found in wanted.items():
+            for to, relation in found:
+                for ahead, rivals in enumerate(relation):
+                    for rival in members(rivals):
+                        wanted_by[to, rival, ahead].append(one)
+                        if (to, rival, ahead) not in wanted:
+                            gone.append(one)
+        while gone:
+            one = gone.pop()
+            if wanted.pop(one, None) is not None:
+                gone += wanted_by[one]
+        harmless = [[0, 0] for _ in range(count)]
+        for state, rival, ahead in wanted:
+            harmless[state][ahead] |= 1 << rival
         return [(even, ahead) for even, ahead in harmless]
 
     def _demands(self, state: int, rival: int, ahead: int) -> set[tuple[int, Relation]] | None:
@@ -468,7 +474,8 @@ def simulation(automaton: Automaton) -> list[int]:
     changed = True
     while changed:
         changed = False
-        for state in range(automaton.states):
+        # PERF: most moves lead to higher numbers, and what is known of their targets is used at once.
+        for state in reversed(range(automaton.states)):
             for other in members(better[state] & ~(1 << state)):
                 if not all(
                     any(_answers(answer, move, better) for answer in automaton.outgoing[other]) for move in automaton.outgoing[state]

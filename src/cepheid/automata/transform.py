@@ -155,6 +155,11 @@ def cubes(moves: Sequence[Transition], automaton: Automaton) -> Iterator[tuple[i
     tests = list(dict.fromkeys((move.requires, move.forbids) for move in moves if move.requires or move.forbids))
     trackers = [tracker for tracker in automaton.trackers if needed & tracker.mask]
     bits = sorted((1 << index for index in members(needed)), key=lambda bit: (not bit & types, bit))
+    if not needed & ~types and not any(forbids or requires & (requires - 1) for requires, forbids in tests):
+        # PERF: types alone, as in most patterns: what is below would find the same.
+        yield from ((bit, types & ~bit) for bit in bits)
+        yield 0, needed
+        return
     todo: list[tuple[int, int, int]] = [(0, 0, 0)]
     while todo:
         depth, requires, forbids = todo.pop()
@@ -176,7 +181,8 @@ def cubes(moves: Sequence[Transition], automaton: Automaton) -> Iterator[tuple[i
 def _open(tests: Iterable[tuple[int, int]], requires: int, forbids: int) -> bool:
     """Whether some test (requires and forbids of a move) neither holds for all nor for none of the letters of the cube."""
     for required, forbidden in tests:
-        if not (required & forbids or forbidden & requires) and (required & ~requires or forbidden & ~forbids):
+        excluded = required & forbids or forbidden & requires
+        if not excluded and (required & ~requires or forbidden & ~forbids):
             return True
     return False
 
