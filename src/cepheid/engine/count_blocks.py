@@ -182,6 +182,14 @@ class CountBlocks:
         rows = self.open_rows
         return int(self._ring_places[rows].sum()) * self.shape.entry + len(rows) * self.shape.ring
 
+    @property
+    def needed(self) -> int:
+        """Bytes that blocks would have whose rings are as large as what is in them."""
+        rows = self.open_rows
+        header = self.header(rows)
+        counts = np.maximum(header[:, TAIL] - header[:, HEAD], min(1, self._places))
+        return 8 * (int(counts.sum()) * self.shape.entry + len(rows) * self.shape.ring)
+
     def _allocate(self, words: int) -> int:
         """Where so many fresh words start; blocks that were left are squeezed out when they are half of all."""
         if self._top + words > len(self.words):

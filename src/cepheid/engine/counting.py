@@ -16,7 +16,7 @@ import numpy as np
 from cepheid.engine.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.evaluation import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.pools import power_of_two
-from cepheid.engine.running import SHRINK_FROM, SHRINK_RATIO, Chunk, KernelRun
+from cepheid.engine.running import Chunk, KernelRun, is_wasteful
 from cepheid.engine.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.language.syntax import Consumption
@@ -181,8 +181,7 @@ class Counting(KernelRun):
     @property
     def wasteful(self) -> bool:
         """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        reserved = self.blocks.words
-        return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
+        return is_wasteful(int(self.blocks.words.nbytes), lambda: self.blocks.needed)
 
     @property
     def matches(self) -> int:

@@ -60,7 +60,7 @@ class Last(SupportEvaluation):
         self._path: Array = np.zeros(2 * self.sizes.scratch, np.int64)
         self._forgotten()
         self._mend["path"] = self._mend_path
-        self._mend["pool"] = lambda: self.blocks.reserve(self._get("argument"))
+        self._mend["pool"] = self._mend_pool
         self._mend["limit"] = self._mend_ring
         self._set("plain", self.blocks.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)

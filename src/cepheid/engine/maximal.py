@@ -232,7 +232,7 @@ class Maximal(SupportEvaluation):
         return {**super().dump(), "configurations": _written(self.table.configurations), "orders": orders}
 
     def _free_nodes(self) -> None:
-        """Free what was made before the oldest live start of each partition, as the kernel does when it needs the room."""
+        """Free what was made before the oldest live start of each partition, as the kernel does at its next event."""
         blocks = self.blocks
         rows = np.flatnonzero(blocks.offsets >= 0)
         offsets, oldest = blocks.offsets[rows], self._oldest(rows, blocks.plain(rows))

@@ -20,7 +20,7 @@ from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.order import earlier
 from cepheid.engine.partitions import events_before
 from cepheid.engine.pools import ragged
-from cepheid.engine.running import Chunk, Feeding, collect
+from cepheid.engine.running import Chunk, Feeding, collect, is_wasteful
 from cepheid.engine.trackers import Trackers
 from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption
@@ -112,6 +112,8 @@ class PerEnd(Feeding):
         spans = span_program(program.automaton)
         self._spans = Evaluation(spans, window=window, count_window=count_window, consume=consume, limit=1, variant=variant)
         self._chosen = Evaluation(program.chosen, limit=limit, variant=variant)
+        self._variant = variant
+        self._longest = self._longest_ever = 1  # events of a window: since the last look at the memory, and since `_chosen` was made
         trackers = program.chosen.trackers[len(program.trackers) + 1 :]
         self._trackers = Trackers(trackers, bits=program.bits + 1, variant=variant) if trackers else None
         self._abilities = _Abilities(program)
@@ -277,6 +279,8 @@ class PerEnd(Feeding):
 
     def _of_windows(self, events: _Events, firsts: Array, stops: Array, segments: Array) -> Iterator[Chunk]:
         lengths = stops - firsts
+        self._longest = max(self._longest, int(lengths.max()))
+        self._longest_ever = max(self._longest_ever, self._longest)
         cuts = np.cumsum(lengths) - lengths
         _, index = ragged(firsts, lengths)
         letters = events.letters[index]
@@ -352,11 +356,19 @@ class PerEnd(Feeding):
 
     def expire(self, time: int) -> Array:
         """Forget the events of partitions in which no match can go on at `time` or later; returns their slots (int64)."""
+        self._renew()
         self.ensure_slots(self._spans.slots)
         slots = self._spans.expire(time)
         self._live -= int(self.records[slots + 1, COUNT].sum())
         self.records[slots + 1, COUNT] = 0
         return slots
+
+    def _renew(self) -> None:
+        """Between two windows the match graph of one holds nothing: a fresh one takes its place where windows have become much shorter."""
+        if is_wasteful(self._chosen.cells.nbytes, lambda: self._chosen.cells.nbytes * self._longest // self._longest_ever):
+            self._chosen = Evaluation(self.program.chosen, limit=self.limit, variant=self._variant)
+            self._longest_ever = 1
+        self._longest = 1
 
     def memory_usage(self) -> int:
         """Bytes of the run state."""

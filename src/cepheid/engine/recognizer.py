@@ -35,6 +35,7 @@ from cepheid.errors import (
     nearest,
     quoted,
 )
+from cepheid.language.syntax import Consumption
 from cepheid.logical.times import MAX_STEPS
 from cepheid.logical.types import canonical, family
 from cepheid.schema import NANOSECONDS
@@ -280,8 +281,10 @@ class Recognizer:
         return self._latest if self._order is None else self._order.watermark
 
     def _expire(self) -> None:
-        """Give back the memory of partitions in which nothing is open any more."""
-        if (self.compiled.window is None and not self.compiled.absences) or self._latest == NEVER:
+        """Give back what no match needs any more."""
+        compiled = self.compiled
+        endless = compiled.window is None and compiled.count_window is None and compiled.consume is Consumption.NONE
+        if (endless and not compiled.absences) or self._latest == NEVER:
             return
         self._state.expire(self._latest)
         self._state.compact(self._latest, at_once=True)
@@ -296,6 +299,8 @@ class Recognizer:
         """
         with self._use.alone():
             self._check_intact()
+            if self._latest != NEVER:
+                self._state.compact(self._latest, at_once=True)
             return self._packed()
 
     def _packed(self) -> bytes:

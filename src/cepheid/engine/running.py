@@ -35,10 +35,10 @@ BUDGET = 1 << 22
 """What a kernel may do before it returns to Python, where Ctrl-C is answered: steps of some nanoseconds each, a few 10 ms in all."""
 
 SHRINK_FROM = 1 << 20
-"""Bytes of the match graphs below which their memory is kept for later."""
+"""Bytes of an evaluation's store below which its memory is kept for later."""
 
 SHRINK_RATIO = 4
-"""Memory is given back once more than this many times what is in use is reserved."""
+"""Memory is given back once more than this many times what the live state needs is reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,11 @@ class Chunk:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         counts = None if self.counts is None else self.counts[numbers]
         return Chunk(offsets, self.positions[marks], self.labels[marks], self.segments[numbers], counts)
+
+
+def is_wasteful(reserved: int, needed: Callable[[], int]) -> bool:
+    """Whether so many reserved bytes are too many for a state that needs so many in a fresh evaluation; `needed` is asked only where it matters."""
+    return reserved > SHRINK_FROM and reserved > SHRINK_RATIO * needed()
 
 
 def collect(chunks: Sequence[Chunk]) -> Chunk:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.order import earlier
-from cepheid.engine.pools import Pool, ragged
+from cepheid.engine.pools import Pool, first_from, ragged
 from cepheid.errors import SnapshotError
 
 if TYPE_CHECKING:
@@ -254,6 +254,37 @@ def dump(evaluation: Evaluation) -> dict[str, Any]:
         "cells": np.ascontiguousarray(cells.T, "<i4"),
         "labels": labels.astype("<u2"),
     }
+
+
+def live_cells(evaluation: Evaluation) -> int:
+    """How many cells of all partitions are not before the least start that an open match may have. O(partitions x log cells)."""
+    column = evaluation.column
+    record = evaluation.records[evaluation.records[:, column["cells_mask"]] >= 0]
+    offset, mask, head, following = (record[:, column[name]] for name in ("cells_offset", "cells_mask", "head", "next"))
+    made = evaluation.cells.arrays[0][::4]
+
+    def position(cell: Array) -> Array:
+        found = made[offset + (cell & mask)].astype(np.int64)
+        return np.asarray(np.where(found < 0, ~found, found))
+
+    first = first_from(position, head, following, _lows(evaluation, record, *_first_starts(evaluation, record)))
+    return int((following - first)[~evaluation.consumed(record)].sum())
+
+
+def _first_starts(evaluation: Evaluation, record: Array) -> tuple[Array, Array]:
+    """(owner, relative position) of the oldest start of each partition that a match may still begin with."""
+    column = evaluation.column
+    record, owner = record[(timed := record[:, column["starts_mask"]] >= 0)], np.flatnonzero(timed)
+    offset, mask, head, tail = (record[:, column[f"starts_{name}"]] for name in ("offset", "mask", "head", "tail"))
+    positions, times = evaluation.starts.arrays
+    if evaluation.window is not None:
+        oldest = earlier(record[:, column["last_time"]], evaluation.window)
+        head = first_from(lambda start: times[offset + (start & mask)], head, tail, oldest)
+    if evaluation.count_window is not None:
+        oldest = record[:, column["position"]] - evaluation.count_window + 1
+        head = first_from(lambda start: positions[offset + (start & mask)], head, tail, oldest)
+    open_ = head < tail
+    return owner[open_], positions[(offset + (head & mask))[open_]].astype(np.int64)
 
 
 def _macro_bytes(macros: list[int]) -> bytes:

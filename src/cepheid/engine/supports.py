@@ -27,7 +27,7 @@ from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
 from cepheid.engine.labelling import Labelling, SupportChunk
 from cepheid.engine.letters import LetterCodes
 from cepheid.engine.pools import ragged
-from cepheid.engine.running import ALL, SHRINK_FROM, SHRINK_RATIO, KernelRun
+from cepheid.engine.running import ALL, KernelRun, is_wasteful
 from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption
 
@@ -210,8 +210,12 @@ class SupportEvaluation(KernelRun, ABC):
     @property
     def wasteful(self) -> bool:
         """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        reserved = self.blocks.words
-        return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
+
+        def needed() -> int:
+            rows = self.blocks.used
+            return self.blocks.needed(rows, self._oldest(rows, self.blocks.plain(rows)))
+
+        return is_wasteful(int(self.blocks.words.nbytes), needed)
 
     @property
     def slots(self) -> int:
@@ -335,6 +339,10 @@ class SupportEvaluation(KernelRun, ABC):
     def _mend_ring(self) -> None:
         """Ring `argument` of the partition being read is full."""
         self.blocks.grow(self._row(), self._get("argument"))
+
+    def _mend_pool(self) -> None:
+        """The kernel gives out a block of `argument` words, for which there is no room."""
+        self.blocks.reserve(self._get("argument"))
 
     def _row(self) -> int:
         """The row of the partition being read."""

@@ -661,11 +661,11 @@ def run(
                 head = nx = 1
                 words[w] = words[w + 1] = 1
             first = nx
-            if mask + 1 - (nx - head) < 64:
-                head = nx
-                if rh != rt:
-                    head = words[ro + (rh & rm) * stride + 2]
-                words[w] = head
+            # PERF: one load, of a row that has just been read; where the ring is too small for an event, the dead are gone already.
+            head = nx
+            if rh != rt:
+                head = words[ro + (rh & rm) * stride + 2]
+            words[w] = head
             room = head + mask + 1
             # ------------------------------------------------------------------------------------------------ groups
             nn = 0
