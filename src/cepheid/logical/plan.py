@@ -230,7 +230,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Pattern):
-    """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. Scopes see its prefixes (semantics.md, section 2)."""
+    """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. Scopes see its prefixes (semantics.md, section 2).
+
+    A sequence that is an item here is a pattern of its own: those that are the same sequence were joined in the syntax tree.
+    """
 
     items: tuple[Pattern, ...]
     links: tuple[Link, ...]
