@@ -221,7 +221,7 @@ def _variables(node: Node) -> Iterator[str]:
         yield from _variables(child)
 
 
-def _flat(pattern: Or | And | All) -> None:
+def _join_operands(pattern: Or | And | All) -> None:
     """Operands with the same operator become their operands; those of an ALL stay in parentheses that say what a condition speaks of."""
     flat: list[Pattern] = []
     for operand in pattern.operands:
@@ -235,7 +235,10 @@ class Or(Pattern):
     """`p OR q OR ..`, two or more operands; flat."""
 
     operands: tuple[Pattern, ...]
-    __post_init__ = _flat
+
+    def __post_init__(self) -> None:
+        """Take the operands of inner ones for these."""
+        _join_operands(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +246,10 @@ class And(Pattern):
     """`p AND q AND ..`: the same complex event matches all; flat."""
 
     operands: tuple[Pattern, ...]
-    __post_init__ = _flat
+
+    def __post_init__(self) -> None:
+        """Take the operands of inner ones for these."""
+        _join_operands(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +257,10 @@ class All(Pattern):
     """`p ALL q ALL ..`: all happen, in any order; flat."""
 
     operands: tuple[Pattern, ...]
-    __post_init__ = _flat
+
+    def __post_init__(self) -> None:
+        """Take the operands of inner ones for these."""
+        _join_operands(self)
 
 
 @dataclass(frozen=True, slots=True)
