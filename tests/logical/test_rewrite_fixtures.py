@@ -11,7 +11,7 @@ import pytest
 
 from cepheid.errors import LimitError
 from cepheid.language import parse
-from cepheid.logical import describe, equivalent, normal_form, take_apart, tree
+from cepheid.logical import describe, equivalent, normal_form, take_apart
 from cepheid.logical.bind import bind
 from cepheid.logical.rewrite import RULES, rewrite, rewrite_steps
 from cepheid.logical.safe_form import safe_form

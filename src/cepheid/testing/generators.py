@@ -302,10 +302,15 @@ class QueryGenerator:
         return self.sequence(depth, outer, links=("NOT", "NOT", ";"))
 
     def optional(self, depth: int, outer: frozenset[str]) -> Piece:
-        """A chain with one optional item."""
-        must, may, link = self.pattern(depth, outer), self.pattern(depth, outer), self._link((";", ":"))
-        first, second = (must.item, may.item + "?") if self.random.random() < 0.5 else (may.item + "?", must.item)
-        return dataclasses.replace(_together(f"{first} {link} {second}", [must, may]), binds=must.binds, loose=True)
+        """A chain of which all items may be optional but one: often that and one more, else up to six, most of them events."""
+        count = self.random.choice((2, 2, 3, 4, 6))
+        place = self.random.randrange(count)
+        pieces = [self.pattern(depth if number == place or count == 2 else 0, outer) for number in range(count)]
+        absent = [number != place and (count == 2 or self.random.random() < 0.8) for number in range(count)]
+        items = [piece.item + "?" * free for piece, free in zip(pieces, absent, strict=True)]
+        text = items[0] + "".join(f" {self._link((';', ':'))} {item}" for item in items[1:])
+        binds = NONE.union(*(piece.binds for piece, free in zip(pieces, absent, strict=True) if not free))
+        return dataclasses.replace(_together(text, pieces), binds=binds, loose=True)
 
     def either(self, depth: int, outer: frozenset[str]) -> Piece:
         """OR."""
