@@ -167,13 +167,15 @@ class Sequence(Pattern):
             return
         items: list[Pattern] = []
         links: list[Link] = []
+        before: set[str] = set()
         for link, item in zip((None, *self.links), self.items, strict=True):
             links += () if link is None else (link,)
-            if isinstance(item, Sequence) and (link is None or (_associates(link, item) and not _is_scope(item, items))):
+            if isinstance(item, Sequence) and (link is None or (_associates(link, item) and not _is_scope(item, before))):
                 items += item.items
                 links += item.links
             else:
                 items.append(item)
+            before.update(_variables(item))
         object.__setattr__(self, "items", tuple(items))
         object.__setattr__(self, "links", tuple(links))
 
@@ -183,11 +185,10 @@ def _associates(link: Link, inner: Sequence) -> bool:
     return not any(other.operator == "THEN" for other in (link, *inner.links))
 
 
-def _is_scope(group: Pattern, before: list[Pattern]) -> bool:
-    """Whether a condition in a group looks for a variable outside its FILTER, and finds it in the group, but also in the patterns before."""
-    asked = frozenset(_reaching(group))
-    asked = asked and asked.intersection(_variables(group))
-    return any(not asked.isdisjoint(_variables(pattern)) for pattern in before if asked)
+def _is_scope(group: Pattern, before: set[str]) -> bool:
+    """Whether a condition in a group looks for a variable outside its FILTER, and finds it in the group, but also before it."""
+    asked = before.intersection(_reaching(group))
+    return bool(asked) and not asked.isdisjoint(_variables(group))
 
 
 def _reaching(node: Node) -> Iterator[str]:
@@ -223,10 +224,14 @@ def _variables(node: Node) -> Iterator[str]:
 
 def _join_operands(pattern: Or | And | All) -> None:
     """Operands with the same operator become their operands; those of an ALL stay in parentheses that say what a condition speaks of."""
+    if not any(isinstance(operand, type(pattern)) for operand in pattern.operands):
+        return
     flat: list[Pattern] = []
+    before: set[str] = set()
     for operand in pattern.operands:
-        same = isinstance(operand, type(pattern)) and not (isinstance(operand, All) and flat and _is_scope(operand, flat))
+        same = isinstance(operand, type(pattern)) and not (isinstance(operand, All) and _is_scope(operand, before))
         flat += operand.operands if same else (operand,)  # type: ignore[attr-defined]  # of the same type
+        before.update(_variables(operand))
     object.__setattr__(pattern, "operands", tuple(flat))
 
 
