@@ -97,14 +97,27 @@ def unpack(
         raise _damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
     if data[_HEADER.size : at] not in (fingerprint, older):
-        raise other or SnapshotError(
-            "the snapshot was made by another query, or over another schema, or with other options",
-            help=(
-                "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
-                "or start again without it",
-            ),
-        )
+        raise other or of_another_query()
     return _sections(data[at:-4] if version == 1 else _decompressed(data[at:-4]), count, narrow=version == VERSION)
+
+
+def of_another_query(*, rebuilt: bool = False) -> SnapshotError:
+    """The error for a snapshot with another fingerprint; rebuilt: see `Compiled.rebuilt`."""
+    return SnapshotError(
+        "the snapshot was made by another query, or over another schema, or with other options",
+        help=(
+            *((REBUILT,) if rebuilt else ()),
+            "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
+            "or start again without it",
+        ),
+    )
+
+
+REBUILT = (
+    "if only Cepheid is another version: the automata of optional items and of counts changed with this one; start anew:"
+    " until= and since= hand over without a gap (docs/streaming.md)"
+)
+"""What helps where the query may be the same, and its automaton is not."""
 
 
 def _decompressed(data: bytes) -> bytes:

@@ -99,10 +99,7 @@ class PatternBuilder:
         return self._linked(syntax.Link("THEN"), other)
 
     def _linked(self, link: syntax.Link, other: PatternLike) -> PatternBuilder:
-        last = _pattern(other)
-        if isinstance(self.node, syntax.Sequence):
-            return PatternBuilder(syntax.Sequence((*self.node.items, last), (*self.node.links, link)))
-        return PatternBuilder(syntax.Sequence((self.node, last), (link,)))
+        return PatternBuilder(syntax.Sequence((self.node, _pattern(other)), (link,)))
 
     def __or__(self, other: PatternLike) -> PatternBuilder:
         """`p OR other`."""

@@ -395,6 +395,7 @@ class Bucket:
         other = SnapshotError(
             "the checkpoint was made by another query, or over columns of other types, or with another order=",
             help=(
+                *((state.REBUILT,) if any(compiled.rebuilt for compiled in self.unit.compiled) else ()),
                 "start it with a new checkpointLocation: until= and since= hand over without a gap (docs/streaming.md)",
                 "or go back to the queries that wrote it, with their names, arguments and order",
             ),
