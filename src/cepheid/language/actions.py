@@ -88,6 +88,7 @@ class QueryActions:
     condition_start = query_start
     window_start = query_start
     target_start = query_start
+    duration_start = query_start
 
     def query(self, children: list[Any]) -> syntax.Query:
         given: dict[str, Any] = {}
@@ -166,6 +167,10 @@ class QueryActions:
             )
         return Piece(value, span_of(written))
 
+    def count_parameter(self, children: list[Any]) -> Piece:
+        node = syntax.Parameter(name_of(children[0][1:]), span=whole(children))
+        return Piece(node, node.span)
+
 
 class DurationActions:
     """The rules of durations, intervals and windows."""
@@ -180,7 +185,7 @@ class DurationActions:
         return syntax.EventCount(children[0].value, span=whole(children))
 
     def ends(self, children: list[Any]) -> Piece:
-        lower, upper = nodes(children, syntax.Duration)
+        lower, upper = nodes(children, syntax.Node)
         return Piece((lower, False, upper, False), whole(children))
 
     def bounds(self, children: list[Any]) -> Piece:
@@ -188,7 +193,7 @@ class DurationActions:
         if len(bounds) == 1 and bounds[0].value[0] == "=":
             both = bounds[0].value[1]
             return Piece((both, False, both, False), whole(children))
-        sides: dict[str, tuple[syntax.Duration, bool]] = {}
+        sides: dict[str, tuple[syntax.Duration | syntax.Parameter, bool]] = {}
         for bound in bounds:
             operator, duration = bound.value
             side = operator[0]
@@ -356,6 +361,11 @@ class ExpressionActions:
     def in_list(self, children: list[Any]) -> syntax.In:
         operand, *options = nodes(children, syntax.Expression)
         return syntax.In(operand, tuple(options), has(children, "NOT"), span=whole(children))
+
+    def in_parameter(self, children: list[Any]) -> syntax.In:
+        written = children[-1]
+        options = syntax.Parameter(name_of(written[1:]), span=span_of(written))
+        return syntax.In(children[0], options, has(children, "NOT"), span=whole(children))
 
     def between(self, children: list[Any]) -> syntax.Between:
         operand, low, high = nodes(children, syntax.Expression)

@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.logical.folding import INT64_MAX, INT64_MIN
@@ -127,22 +128,44 @@ def _duration(nanoseconds: int, span: Span) -> Literal:
 
 def parameter(name: str, value: object, span: Span) -> Literal:
     """The value of a parameter: bool, int, float, Decimal, str, datetime, date, timedelta or None; NumPy and Arrow scalars as these."""
-    value = _plain(value)
+    value = plain(value)
     for kinds, make in _PARAMETERS:
         if isinstance(value, kinds):
             literal: Literal = make(name, value, span)
             return dataclasses.replace(literal, parameter=name)
     raise Mismatch(
         f"parameter `:{name}` has a value of type {type(value).__name__}",
-        "a parameter is a bool, int, float, Decimal, str, datetime, date, timedelta or None",
+        "a parameter is a bool, int, float, Decimal, str, datetime, date, timedelta or None"
+        + (f"; a list stands behind IN without parentheses: IN :{name}" if isinstance(value, list | tuple) else ""),
     )
 
 
-def _plain(value: Any) -> object:
-    """The Python value of an Arrow or NumPy scalar."""
+def plain(value: Any) -> object:
+    """The Python value of an Arrow or NumPy scalar; raises Mismatch for a time that no Python value holds exactly."""
+    if isinstance(value, np.timedelta64) and not np.isnat(value):
+        value = pa.scalar(value)
     if isinstance(value, pa.Scalar):
-        return value.as_py()
+        try:
+            return value.as_py()
+        except (ValueError, OverflowError):
+            raise Mismatch(f"{value} ({value.type}) is no value of Python's", "give it in microseconds") from None
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
+
+
+def kept(value: Any) -> object:
+    """The value of a parameter as a query keeps it: collections and one-dimensional arrays are copied to lists, a set in a fixed order."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=lambda item: (type(item).__name__, repr(item)))
+    if isinstance(value, list | tuple | range):
+        return list(value)
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return value.to_pylist()
+    return value.tolist() if getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist") else value
+
+
+def nanoseconds(value: dt.timedelta) -> int:
+    """The length of a timedelta, exactly, also of the kind that pandas has, which counts nanoseconds."""
+    return value // dt.timedelta(microseconds=1) * 1_000 + int(getattr(value, "nanoseconds", 0))
 
 
 def _floating(_: str, value: float, span: Span) -> Literal:
@@ -180,6 +203,6 @@ _PARAMETERS: tuple[tuple[type | tuple[type, ...], Any], ...] = (
     (str, _text),
     (dt.datetime, _datetime),
     (dt.date, lambda _, value, span: Literal(value, DATE, span=span)),
-    (dt.timedelta, lambda _, value, span: _duration(value // dt.timedelta(microseconds=1) * 1_000, span)),
+    (dt.timedelta, lambda _, value, span: _duration(nanoseconds(value), span)),
 )
 """In this order: a bool is an int, a datetime is a date."""
