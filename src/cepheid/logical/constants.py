@@ -135,8 +135,7 @@ def parameter(name: str, value: object, span: Span) -> Literal:
             return dataclasses.replace(literal, parameter=name)
     raise Mismatch(
         f"parameter `:{name}` has a value of type {type(value).__name__}",
-        "a parameter is a bool, int, float, Decimal, str, datetime, date, timedelta or None"
-        + (f"; a list stands behind IN without parentheses: IN :{name}" if isinstance(value, list | tuple) else ""),
+        "a parameter is a bool, int, float, Decimal, str, datetime, date, timedelta or None",
     )
 
 

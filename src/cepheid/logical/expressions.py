@@ -94,7 +94,11 @@ class ExpressionBinder:
         """`:name`."""
         if self.context.is_open(node):
             return Literal(None, NULL, span=node.span, parameter=node.name)
-        return constants.parameter(node.name, parameters.value_of(self.context, node), node.span)
+        value = parameters.value_of(self.context, node)
+        if isinstance(value, list | tuple):
+            help_ = f"a list stands behind IN, without parentheses: x.a IN {parameters.written(node)}"
+            raise Mismatch(f"`:{node.name}` is {parameters.shown(value)}, and stands for one value", help_)
+        return constants.parameter(node.name, value, node.span)
 
     # ---------------------------------------------------------------------------------------------------------------------- leaves
 

@@ -92,7 +92,7 @@ def duration_from(given: object) -> syntax.Duration | None:
         case dt.timedelta() as length:
             microseconds = Decimal(constants.nanoseconds(length)).scaleb(-3)
             return _in_largest_unit(microseconds)
-        case int() | float() | Decimal() as number if math.isfinite(number):
+        case int() | float() | Decimal() as number if isinstance(number, int) or math.isfinite(number):
             return syntax.Duration(_exact(number), None)
         case str() as text:
             try:
@@ -111,8 +111,8 @@ def _in_largest_unit(microseconds: Decimal) -> syntax.Duration:
 
 
 def _exact(number: float | Decimal) -> Decimal:
-    exact = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
-    # As many digits as its text has, which is not made for this: it may be very long.
+    exact = Decimal(repr(float(number))) if isinstance(number, float) else Decimal(number)
+    # Not counted in its text, which may be very long.
     digits, exponent = len(exact.as_tuple().digits), exact.as_tuple().exponent
     assert isinstance(exponent, int)
     if max(digits + max(exponent, 0), -exponent) > MAX_DIGITS:
@@ -148,7 +148,7 @@ def options(context: Context, node: syntax.Parameter) -> tuple[Literal, ...]:
         raise context.error(
             f"{_named(node)} is {shown(given)}, and stands for a list",
             node.span,
-            f"give a list: args={{'{node.name}': [..]}}, or write IN ({_written(node)}) for one value",
+            f"give a list: args={{'{node.name}': [..]}}, or write IN ({written(node)}) for one value",
         )
     if not given:
         raise context.error(
@@ -159,7 +159,7 @@ def options(context: Context, node: syntax.Parameter) -> tuple[Literal, ...]:
     if len(given) > MAX_LIST:
         raise _limit(
             context,
-            f"{_named(node)} is a list of {len(given):,} values; the limit is {MAX_LIST:,} (MAX_LIST)",
+            f"{_named(node)} is {shown(given)}; the limit is {MAX_LIST:,} (MAX_LIST)",
             node.span,
             "move the list into the data: an attribute of the events that says whether they are in it",
         )
@@ -190,7 +190,7 @@ def shown(given: object) -> str:
     if given is None:
         return "NULL"
     if isinstance(given, list | tuple):
-        return f"a list of {len(given):,} values"
+        return f"a list of {len(given):,} {'value' if len(given) == 1 else 'values'}"
     if isinstance(given, int) and abs(given) >= 10**LONGEST_SHOWN:
         # Python refuses to print integers of thousands of digits.
         return f"a number of more than {LONGEST_SHOWN} digits"
@@ -198,7 +198,8 @@ def shown(given: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}.."
 
 
-def _written(node: syntax.Parameter) -> str:
+def written(node: syntax.Parameter) -> str:
+    """A parameter as a query has it."""
     return f":{write_name(node.name)}"
 
 
