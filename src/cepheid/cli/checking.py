@@ -27,8 +27,7 @@ def findings(query: cepheid.Query, schema: EventSchema | None) -> tuple[list[str
     notes = []
     if unknown:
         names = quoted(":" + name for name in unknown)
-        help_ = "\n".join(f"help: --param {name}=.." for name in unknown)
-        notes.append(f"note: no value for {names}: what it decides is not checked\n{help_}")
+        notes.append(f"note: parameters without a value: {names}; what they decide is not checked\nhelp: give them by --param NAME=VALUE")
     try:
         if unknown:
             compile_plan(plan)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,7 @@ LONGEST_SHOWN = 40
 
 
 def parameters(node: syntax.Node) -> Iterator[syntax.Parameter]:
-    """The parameters in a part of the tree, in the order written."""
+    """The parameters in a part of the tree, as often as they stand there."""
     if isinstance(node, syntax.Parameter):
         yield node
     for child in node.children():
@@ -92,8 +91,9 @@ def duration_from(given: object) -> syntax.Duration | None:
         case dt.timedelta() as length:
             microseconds = Decimal(constants.nanoseconds(length)).scaleb(-3)
             return _in_largest_unit(microseconds)
-        case int() | float() | Decimal() as number if isinstance(number, int) or math.isfinite(number):
-            return syntax.Duration(_exact(number), None)
+        case int() | float() | Decimal() as number:
+            exact = Decimal(repr(float(number))) if isinstance(number, float) else Decimal(number)
+            return syntax.Duration(_checked(exact), None) if exact.is_finite() else None
         case str() as text:
             try:
                 found = parse_duration(text)
@@ -110,8 +110,7 @@ def _in_largest_unit(microseconds: Decimal) -> syntax.Duration:
     return syntax.Duration(microseconds * 1_000 / unit.value, unit)
 
 
-def _exact(number: float | Decimal) -> Decimal:
-    exact = Decimal(repr(float(number))) if isinstance(number, float) else Decimal(number)
+def _checked(exact: Decimal) -> Decimal:
     # Not counted in its text, which may be very long.
     digits, exponent = len(exact.as_tuple().digits), exact.as_tuple().exponent
     assert isinstance(exponent, int)

@@ -178,7 +178,7 @@ class StructureBinder:
             return plan.Within(pattern, times.interval(self.context, window, what="a time window"), span=node.span)
         count = parameters.count(self.context, window.count)
         if count is None:
-            return pattern
+            count = times.MAX_STEPS
         if count < 1:
             help_ = "WITHIN 1 EVENTS is the least: one position"
             said = parameters.said(self.context, window.count)

@@ -71,10 +71,15 @@ def absence(context: Context, duration: syntax.Duration | syntax.Parameter) -> i
 
 
 def interval(context: Context, written: syntax.Interval, *, what: str) -> Interval:
-    """A gap or time window as a closed interval of whole steps; raises BindError (see `steps`) and for an interval that holds nothing."""
+    """A gap or time window as a closed interval of whole steps; raises BindError (see `steps`) and for an interval that holds nothing.
+
+    A bound that is an open parameter bounds as little as a bound can.
+    """
     lower, upper = (None if bound is None else steps(context, bound, what=what) for bound in (written.lower, written.upper))
     least = 0 if lower is None else math.floor(lower) + 1 if written.lower_strict else math.ceil(lower)
     most = None if upper is None else math.ceil(upper) - 1 if written.upper_strict else math.floor(upper)
+    if most is None and written.upper is not None:
+        most = MAX_STEPS
     if most is not None and most < least:
         raise context.error(*_empty(context, written.span, lower, upper), *parameters.said(context, written.lower, written.upper))
     return Interval(least, most)
