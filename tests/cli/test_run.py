@@ -437,6 +437,7 @@ def test_parameters_are_typed(given: str, value: object) -> None:
         ("v=7", [7]),
         ("v=('a, b', 'it''s', c d)", ["a, b", "it's", "c d"]),
         ("v=(a),(b)", ["(a)", "(b)"]),
+        ("v=it's, that's", ["it's", "that's"]),
         ("v=DATE '2026-01-31',NULL,-1.5", [dt.date(2026, 1, 31), None, -1.5]),
         ("v=''", [""]),
         ("v=a,", ["a", ""]),

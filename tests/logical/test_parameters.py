@@ -215,6 +215,10 @@ def test_places(written, constant, args):
     [
         *(("A ; B WITHIN :w", {"w": value}, BindError, ":w") for value in (True, None, "x", "", ":w", "[<= 5s]", "5 EVENTS", b"5s", [1])),
         *(("A ; B WITHIN :w", {"w": value}, BindError, ":w") for value in (float("nan"), float("inf"), Decimal("nan"), object(), "-5s", 5)),
+        ("A FILTER A.v IN :ks", {"ks": range(10**12)}, LimitError, ":ks"),
+        ("A FILTER A.v = :k", {"k": np.timedelta64(5, "ns")}, BindError, "A.v = :k"),
+        ("A FILTER A.v IN :ks", {"ks": np.array([5], "timedelta64[ns]")}, BindError, "A.v IN :ks"),
+        ("A FILTER A.v IN :ks", {"ks": pa.array([dt.datetime(2026, 1, 1, tzinfo=dt.UTC)])}, BindError, "A.v IN :ks"),
         *(("A ; B WITHIN :w", {"w": value}, LimitError, ":w") for value in (10**5000, 1e300, 1e-300, Decimal("1e1000000"), "9" * 50 + "s")),
         ("A ; B WITHIN :w", {"w": "99999999999w"}, LimitError, ":w"),
         ("A ; B WITHIN :w", {"w": np.timedelta64("NaT")}, BindError, ":w"),
@@ -342,3 +346,22 @@ def test_the_type_of_time_is_guessed_from_the_values():
     assert "s string" in listed["schema"]
     assert listed["text"].splitlines()[1:] == [":ks = a list of 2 values"]
     assert "no value for parameter `:w`" in str(cepheid.query("SELECT * WHERE A ; B WITHIN :w").explain())
+
+
+def test_values_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    schema = TABLES[US].set(1, pa.field("ts", pa.timestamp("ns")))
+    window = cepheid.query("SELECT * WHERE A ; B WITHIN :w", args={"w": pandas.Timedelta(1_001, "ns")})
+    assert window.bound(window.schema(schema)).pattern.interval.upper == 1_001
+    assert same("A FILTER A.v IN :ks", "A FILTER A.v IN (1, 2)", ks=pandas.Series([1, 2]))
+    assert same(
+        "A FILTER A.ts > :t",
+        "A FILTER A.ts > TIMESTAMP '2026-01-01 00:00:00.000000001'",
+        t=pandas.Timestamp("2026-01-01") + pandas.Timedelta(1, "ns"),
+    )
+    assert same("A FILTER A.ts = :t", "A FILTER A.ts = NULL", t=pandas.NaT)
+    assert same(
+        "A FILTER A.ts IN :ts",
+        "A FILTER A.ts IN (TIMESTAMP '2026-01-01', NULL)",
+        ts=pandas.Series(pandas.to_datetime(["2026-01-01", None])),
+    )

@@ -480,7 +480,9 @@ PARAMETRISED = (
 
 def test_parameters_stand_wherever_a_constant_does(spark, events):
     text, args = PARAMETRISED
-    constant = "SELECT * WHERE A AS a ; B{1,2} AS b FILTER a[v IN (0.5e0, 2.5e0)] AND b.v NOT IN (7.5, NULL) PARTITION BY k WITHIN 3s LIMIT 4"
+    constant = (
+        "SELECT * WHERE A AS a ; B{1,2} AS b FILTER a[v IN (0.5e0, 2.5e0)] AND b.v NOT IN (7.5, NULL) PARTITION BY k WITHIN 3s LIMIT 4"
+    )
     expected = rows(events.transform(cepheid.query(constant).on(order=["id"])))
     query = cepheid.query(text, args=args)
     assert rows(events.transform(query.on(order=["id"]))) == expected

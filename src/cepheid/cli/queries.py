@@ -92,8 +92,8 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in _PART.findall(f",{text}")] if text else []
 
 
-_PART = re.compile(r",((?:'(?:[^']|'')*+'|[^,])*+)")
-"""A comma and what follows it; a comma in single quotes separates nothing."""
+_PART = re.compile(r",(\s*'(?:[^']|'')*+'\s*(?=,|\Z)|[^,]*+)")
+"""A comma and the value behind it; in a text in single quotes a comma separates nothing."""
 
 
 def _value(given: str, text: str) -> object:

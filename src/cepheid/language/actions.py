@@ -78,6 +78,11 @@ def name_of(written: str) -> str:
     return unquote(written) if written.startswith("`") else str(written)
 
 
+def parameter_of(written: Any) -> syntax.Parameter:
+    """`:name` as a node."""
+    return syntax.Parameter(name_of(written[1:]), span=span_of(written))
+
+
 class QueryActions:
     """The rules of the queries."""
 
@@ -168,8 +173,7 @@ class QueryActions:
         return Piece(value, span_of(written))
 
     def count_parameter(self, children: list[Any]) -> Piece:
-        node = syntax.Parameter(name_of(children[0][1:]), span=whole(children))
-        return Piece(node, node.span)
+        return Piece(parameter_of(children[0]), whole(children))
 
 
 class DurationActions:
@@ -363,9 +367,7 @@ class ExpressionActions:
         return syntax.In(operand, tuple(options), has(children, "NOT"), span=whole(children))
 
     def in_parameter(self, children: list[Any]) -> syntax.In:
-        written = children[-1]
-        options = syntax.Parameter(name_of(written[1:]), span=span_of(written))
-        return syntax.In(children[0], options, has(children, "NOT"), span=whole(children))
+        return syntax.In(children[0], parameter_of(children[-1]), has(children, "NOT"), span=whole(children))
 
     def between(self, children: list[Any]) -> syntax.Between:
         operand, low, high = nodes(children, syntax.Expression)
@@ -401,7 +403,7 @@ class ExpressionActions:
         return syntax.Instant(children[0].upper(), unquote(children[1]), span=whole(children))
 
     def parameter(self, children: list[Any]) -> syntax.Parameter:
-        return syntax.Parameter(name_of(children[0][1:]), span=whole(children))
+        return parameter_of(children[0])
 
     def word(self, children: list[Any]) -> syntax.Word:
         return syntax.Word(children[0].value, span=whole(children))

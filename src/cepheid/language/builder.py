@@ -136,8 +136,7 @@ class PatternBuilder:
             adjacent: back to back, `p:+`.
             gap: bounds of the time between two iterations, as in `followed_by`.
         """
-        least, most = (None if given is None else _count(given, repeated=True) for given in (minimum, maximum))
-        assert least is not None
+        least, most = _count(minimum, repeated=True), None if maximum is None else _count(maximum, repeated=True)
         braces = least != 1 or most is not None
         return PatternBuilder(syntax.Iterate(self.node, adjacent, _interval(gap), least, most, braces))
 

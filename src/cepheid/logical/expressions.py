@@ -95,8 +95,8 @@ class ExpressionBinder:
         if self.context.is_open(node):
             return Literal(None, NULL, span=node.span, parameter=node.name)
         value = parameters.value_of(self.context, node)
-        if isinstance(value, list | tuple):
-            help_ = f"a list stands behind IN, without parentheses: x.a IN {parameters.written(node)}"
+        if isinstance(value, list | tuple | range):
+            help_ = f"a list stands behind IN, without parentheses: x.a IN {parameters.text_of(node)}"
             raise Mismatch(f"`:{node.name}` is {parameters.shown(value)}, and stands for one value", help_)
         return constants.parameter(node.name, value, node.span)
 

@@ -16,7 +16,7 @@ from cepheid.errors import LimitError, QuerySyntaxError
 from cepheid.language import syntax
 from cepheid.language.limits import MAX_COUNT, MAX_DIGITS, MAX_LIST
 from cepheid.language.parser import parse_duration
-from cepheid.language.syntax import Unit
+from cepheid.language.values import duration_of
 from cepheid.language.words import write_name
 from cepheid.logical import constants
 from cepheid.logical.context import suggestion
@@ -89,8 +89,7 @@ def duration_from(given: object) -> syntax.Duration | None:
         case bool():
             return None
         case dt.timedelta() as length:
-            microseconds = Decimal(constants.nanoseconds(length)).scaleb(-3)
-            return _in_largest_unit(microseconds)
+            return duration_of(length)
         case int() | float() | Decimal() as number:
             exact = Decimal(repr(float(number))) if isinstance(number, float) else Decimal(number)
             return syntax.Duration(_checked(exact), None) if exact.is_finite() else None
@@ -101,13 +100,6 @@ def duration_from(given: object) -> syntax.Duration | None:
                 return None
             return found if isinstance(found, syntax.Duration) else None
     return None
-
-
-def _in_largest_unit(microseconds: Decimal) -> syntax.Duration:
-    """A duration in the largest unit that it is a whole number of, or in microseconds."""
-    units = sorted(Unit, key=lambda unit: -unit.value)
-    unit = next((unit for unit in units if microseconds and microseconds * 1_000 % unit.value == 0), Unit.US if microseconds else Unit.S)
-    return syntax.Duration(microseconds * 1_000 / unit.value, unit)
 
 
 def _checked(exact: Decimal) -> Decimal:
@@ -143,11 +135,11 @@ def count(context: Context, written: int | syntax.Parameter) -> int | None:
 def options(context: Context, node: syntax.Parameter) -> tuple[Literal, ...]:
     """The values of the list that a parameter behind IN stands for; raises Mismatch for one that is no value."""
     given = value_of(context, node)
-    if not isinstance(given, list | tuple):
+    if not isinstance(given, list | tuple | range):
         raise context.error(
             f"{_named(node)} is {shown(given)}, and stands for a list",
             node.span,
-            f"give a list: args={{'{node.name}': [..]}}, or write IN ({written(node)}) for one value",
+            f"give a list: args={{'{node.name}': [..]}}, or write IN ({text_of(node)}) for one value",
         )
     if not given:
         raise context.error(
@@ -188,16 +180,16 @@ def shown(given: object) -> str:
     """A value in a message: short, whatever it is."""
     if given is None:
         return "NULL"
-    if isinstance(given, list | tuple):
+    if isinstance(given, list | tuple | range):
         return f"a list of {len(given):,} {'value' if len(given) == 1 else 'values'}"
     if isinstance(given, int) and abs(given) >= 10**LONGEST_SHOWN:
         # Python refuses to print integers of thousands of digits.
         return f"a number of more than {LONGEST_SHOWN} digits"
-    text = str(given) if isinstance(given, Decimal | dt.date | dt.timedelta) else repr(given)
+    text = " ".join((str(given) if isinstance(given, Decimal | dt.date | dt.timedelta) else repr(given)).split())
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}.."
 
 
-def written(node: syntax.Parameter) -> str:
+def text_of(node: syntax.Parameter) -> str:
     """A parameter as a query has it."""
     return f":{write_name(node.name)}"
 
