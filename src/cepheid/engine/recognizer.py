@@ -418,11 +418,11 @@ def nanoseconds_of(given: object, *, option: str = "lateness") -> int:
     if isinstance(given, dt.timedelta):
         return (given // dt.timedelta(microseconds=1)) * NANOSECONDS["us"]
     if isinstance(given, str):
-        from cepheid.language.parser import parse_window
-        from cepheid.language.syntax import Interval
+        from cepheid.language.parser import parse_duration
+        from cepheid.language.syntax import Duration
 
         with contextlib.suppress(QuerySyntaxError):
-            window = parse_window(given)
-            if isinstance(window, Interval) and window.upper is not None and window.upper.unit is not None and window.lower is None:
-                return int(window.upper.value * window.upper.unit.value)
+            duration = parse_duration(given)
+            if isinstance(duration, Duration) and duration.unit is not None:
+                return int(duration.value * duration.unit.value)
     raise InputError(f"{option}={given!r} is not a duration", help='write it like "10 minutes" or "10s", or as a timedelta')

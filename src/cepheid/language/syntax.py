@@ -100,19 +100,19 @@ class Duration(Node):
 
 @dataclass(frozen=True, slots=True)
 class Interval(Node):
-    """`[<= 5s]`, `[1s, 3s]`, `[> 1s, <= 3s]`, `[= 2s]`: a set of durations; None is unbounded (below: 0)."""
+    """`[<= 5s]`, `[1s, 3s]`, `[> 1s, <= :most]`, `[= 2s]`: a set of durations; None is unbounded (below: 0)."""
 
-    lower: Duration | None
+    lower: Duration | Parameter | None
     lower_strict: bool
-    upper: Duration | None
+    upper: Duration | Parameter | None
     upper_strict: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EventCount(Node):
-    """`100 EVENTS` as a window."""
+    """`100 EVENTS` or `:n EVENTS` as a window."""
 
-    count: int
+    count: int | Parameter
 
 
 # ----------------------------------------------------------------------------------------------------------------------- patterns
@@ -278,8 +278,8 @@ class Iterate(Pattern):
     pattern: Pattern
     adjacent: bool = False
     gap: Interval | None = None
-    minimum: int = 1
-    maximum: int | None = None
+    minimum: int | Parameter = 1
+    maximum: int | Parameter | None = None
     braces: bool = False
 
 
@@ -336,7 +336,7 @@ class Absence(Pattern):
 
     pattern: Pattern
     negated: Pattern
-    duration: Duration
+    duration: Duration | Parameter
 
 
 # -------------------------------------------------------------------------------------------------------------------- expressions
@@ -385,7 +385,7 @@ class DurationValue(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Expression):
-    """`:limit`."""
+    """`:limit`: a value, and also where a duration, a count or the list behind IN stands."""
 
     name: str
 
@@ -467,10 +467,10 @@ class IsNull(Expression):
 
 @dataclass(frozen=True, slots=True)
 class In(Expression):
-    """`e [NOT] IN (a, b)`."""
+    """`e [NOT] IN (a, b)`; with `options` a parameter, `e [NOT] IN :list`."""
 
     operand: Expression
-    options: tuple[Expression, ...]
+    options: tuple[Expression, ...] | Parameter
     negated: bool
 
 
@@ -550,5 +550,5 @@ class Query(Node):
     partition_within: Interval | EventCount | None = None
     consume: Consumption = Consumption.NONE
     model: TimeModel | None = None
-    limit: int | None = None
+    limit: int | Parameter | None = None
     definitions: tuple[Definition, ...] = ()
