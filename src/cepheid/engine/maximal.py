@@ -286,7 +286,10 @@ class Maximal(SupportEvaluation):
         )
         if not right:
             raise ValueError("nodes of a snapshot")
-        self._check_groups(entries[GROUPS][:, 0], words[:, GROUP_COUNT], rings, entries[NODES])
+        block, roots = self._check_groups(entries[GROUPS][:, 0], words[:, GROUP_COUNT], rings)
+        oldest = position.copy()
+        oldest[owner[ROWS][::-1]] = starts[::-1, 0]
+        _check_sets(block, roots, rings[:, NODES], entries[NODES], oldest)
 
     def _right_nodes(self, nodes: Array, owner: Array, rings: Array, position: Array) -> bool:
         """Whether every link leads to an earlier node: then whatever the kernel follows comes to an end."""
@@ -302,12 +305,12 @@ class Maximal(SupportEvaluation):
             and ((nodes[:, 3] >= 0) & (nodes[:, 3] < last)).all()
         )
 
-    def _check_groups(self, words: Array, counts: Array, rings: Array, nodes_of: Array) -> None:
+    def _check_groups(self, words: Array, counts: Array, rings: Array) -> tuple[Array, Array]:
         """ValueError unless each block's words are as many groups of different known configurations as it counts, whose nodes and rows exist.
 
-        Vectorized: the first group of all blocks, then the second, ..
+        Returns the block and the set of starts of each live one. Vectorized: the first group of all blocks, then the second, ..
         """
-        sets: list[tuple[Array, Array]] = []
+        sets = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
         ends = np.cumsum(rings[:, GROUPS, 1])
         place, met = ends - rings[:, GROUPS, 1], np.zeros(0, np.int64)
         known, block = len(self.table.configurations), np.flatnonzero(counts > 0)
@@ -333,15 +336,14 @@ class Maximal(SupportEvaluation):
             block = block[counts[block] > 0]
         if (place != ends).any() or len(np.unique(met)) != len(met):
             raise ValueError("groups of a snapshot")
-        if sets:
-            owner, links = (np.concatenate(part) for part in zip(*sets, strict=True))
-            _check_sets(owner, links, rings[:, NODES], nodes_of)
+        owners, roots = (np.concatenate(part) for part in zip(*sets, strict=True))
+        return owners, roots
 
 
-def _check_sets(owner: Array, links: Array, rings: Array, nodes: Array) -> None:
+def _check_sets(owner: Array, links: Array, rings: Array, nodes: Array, oldest: Array) -> None:
     """ValueError unless these nodes, of the blocks `owner`, are tries of starts: then merging them visits each start once.
 
-    Vectorized: the roots, then what is below them, ..; a fork's bit is less than that above it, so there are at most MOST_BIT steps.
+    oldest: of each block, the oldest live start: what is older is never followed. Vectorized: the roots, then what is below them, ..; a fork's bit is less than that above it, so there are at most MOST_BIT steps.
     """
     counts = rings[:, 1] - rings[:, 0]
     first = np.cumsum(counts) - counts - rings[:, 0]
@@ -349,17 +351,18 @@ def _check_sets(owner: Array, links: Array, rings: Array, nodes: Array) -> None:
     while len(links):
         found = nodes[first[owner] + links]
         bit = found[:, 1]
-        if not ((bit >= -1) & (bit < above)).all():
+        if not ((bit >= -1) & (bit < above) & (found[:, 0] >= oldest[owner])).all():
             raise ValueError("starts of a snapshot")
         fork = bit >= 0
         owner, found, bit = owner[fork], found[fork], bit[fork]
         low, high = found[:, 2], found[:, 3]
-        kept = low >= rings[owner, 0]  # the others are dead
         if not (high >= rings[owner, 0]).all():
             raise ValueError("starts of a snapshot")
-        newest, newest_low = nodes[first[owner] + high, 0], nodes[first[owner[kept]] + low[kept], 0]
-        apart = (newest[kept] ^ newest_low) >> bit[kept]
-        if not ((newest == found[:, 0]) & (newest >> bit & 1 == 1)).all() or not (apart == 1).all():
+        newest = nodes[first[owner] + high, 0]
+        newest_low = nodes[first[owner] + np.maximum(low, rings[owner, 0]), 0]
+        kept = (low >= rings[owner, 0]) & (newest_low >= oldest[owner])
+        apart = (newest ^ newest_low) >> bit == 1
+        if not ((newest == found[:, 0]) & (newest >> bit & 1 == 1) & (apart | ~kept)).all():
             raise ValueError("starts of a snapshot")
         owner, above, links = np.append(owner, owner[kept]), np.append(bit, bit[kept]), np.append(high, low[kept])
 
