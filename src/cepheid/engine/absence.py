@@ -329,10 +329,10 @@ class AbsenceState:
             sections[f"absence{number}"] = np.stack([completed.owners, completed.positions, completed.times]).astype("<i8").tobytes()
         return sections
 
-    def load(self, sections: Mapping[str, bytes], stored: Stored) -> Stored:
+    def load(self, sections: Mapping[str, bytes], stored: Stored, *, latest: int) -> Stored:
         """Go on, fresh, from what `dump` gave, over partitions that are loaded; returns them with the events of each that have been released.
 
-        Raises SnapshotError or ValueError where that does not fit.
+        latest: the greatest time so far. Raises SnapshotError or ValueError where that does not fit.
         """
         letters, times, slots, shown = _columns(sections["held"], 4)
         events = state.table_of(sections["held_events"])
@@ -340,8 +340,8 @@ class AbsenceState:
         held = Held(letters.view(np.uint64), times, slots.astype(np.int32), shown.astype(np.bool_), events)
         wanted, bits = self._empty.events.schema, len(self._compiled.program.predicates)
         right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
-        right = right and not (held.letters >> np.uint64(bits)).any() and not (np.diff(times) < 0).any()
-        if not right:
+        right = right and not (held.letters >> np.uint64(bits)).any() and not (times[1:] < times[:-1]).any()
+        if not right or (times > latest).any():
             raise ValueError("its events that wait do not fit together")
         # Else they would not go together with others.
         held = dataclasses.replace(held, events=pa.Table.from_arrays(events.columns, schema=wanted))

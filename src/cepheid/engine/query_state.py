@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.absence import AbsenceState
+from cepheid.engine.absence import ALWAYS, AbsenceState
 from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
@@ -164,7 +164,7 @@ class QueryState:
             return Found(self, None)
         shown: dict[str, Any] = {"layout": self.layout, "measures": self.measures, "interleaved": self.interleaved}
         copy = QueryState(self.compiled, self.partitions, **shown, **self.options)
-        copy.load(*self.dump(), self.partitions.stored)
+        copy.load(*self.dump(), self.partitions.stored, latest=ALWAYS)
         assert copy.absences is not None
         return Found(copy, self._released(copy.absences, None))
 
@@ -298,10 +298,10 @@ class QueryState:
         absences = {} if self.absences is None else self.absences.dump()
         return {**self.evaluation.dump(), **absences, "payload_places": places.astype("<i8")}, payload.events
 
-    def load(self, sections: Mapping[str, Any], events: pa.Table, stored: Stored) -> None:
+    def load(self, sections: Mapping[str, Any], events: pa.Table, stored: Stored, *, latest: int) -> None:
         """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit.
 
-        stored: what the load of the partitions gave.
+        stored: what the load of the partitions gave. latest: the greatest time so far.
         """
         slots, positions, places, times = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
         schema = self.payload.events.schema
@@ -311,7 +311,7 @@ class QueryState:
         if ((places < 0) | (places >= NUMBER_LIMIT)).any():
             raise ValueError("its events stand nowhere")
         if self.absences is not None:
-            stored = self.absences.load(sections, stored)
+            stored = self.absences.load(sections, stored, latest=latest)
         self.evaluation.load(sections, stored)
         events = pa.Table.from_arrays(events.columns, schema=schema) if schema.names else events
         self.payload.append(events, stored.those(slots, positions).astype(np.int32), positions, places, times)

@@ -347,13 +347,14 @@ class Recognizer:
             self._written.seen[:] = self._events
         if self.compiled.written:
             self._written.null_keys = null_keys
-        self._state.load(sections, state.table_of(sections["payload"]), stored)
+        self._state.load(sections, state.table_of(sections["payload"]), stored, latest=self._latest)
         if self._order is not None:
             self._order.watermark = state.time_in(numbers, "watermark")
             self._order.pending, self._order.late = (state.table_of(sections[name]) for name in ("pending", "late"))
             if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
                 raise ValueError("its held events do not fit")
             self._order.times = self._times(self._order.pending)
+            self._order.check(self._latest)
 
     def _load_keys(self, partitions: Partitions, keys: bytes, numbers: bytes) -> Stored:
         seen = np.frombuffer(numbers, "<i8").reshape(2, -1).astype(np.int64)

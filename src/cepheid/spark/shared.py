@@ -53,8 +53,8 @@ def dump(states: Sequence[QueryState]) -> dict[str, Any]:
     return sections
 
 
-def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stored) -> None:
-    """Let fresh states go on from what `dump` gave; stored: what the load of their partitions gave. Raises what nonsense in it raises."""
+def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stored, *, latest: int) -> None:
+    """Let fresh states go on from what `dump` gave; stored, latest: as for `QueryState.load`. Raises what nonsense in it raises."""
     own: list[dict[str, Any]] = [{} for _ in states]
     owners = {str(number): sections_of for number, sections_of in enumerate(own)}
     for name, content in sections.items():
@@ -66,20 +66,21 @@ def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stor
     for group, numbers in enumerate(_groups(states)):
         if EVENTS in own[numbers[0]]:
             for number in numbers:
-                states[number].load(own[number], table_of(own[number][EVENTS]), stored)
+                states[number].load(own[number], table_of(own[number][EVENTS]), stored, latest=latest)
             continue
         events, places = table_of(sections[f"events {group}"]), _places(sections[f"places {group}"])
         if len(events) != (places.shape[1] if events.column_names else 0):
             raise ValueError("its events do not fit together")
         for number in numbers:
             if ROWS not in own[number]:
-                states[number].load(own[number] | {PLACES: sections[f"places {group}"]}, events, stored)
+                states[number].load(own[number] | {PLACES: sections[f"places {group}"]}, events, stored, latest=latest)
                 continue
             rows = np.frombuffer(own[number][ROWS], "<i4")
             # Each at most once: what is taken again and again would take more memory than the bytes speak of.
             if ((rows < 0) | (rows >= places.shape[1])).any() or len(np.unique(rows)) != len(rows):
                 raise ValueError("its events are not those of its query")
-            states[number].load(own[number] | {PLACES: np.ascontiguousarray(places[:, rows])}, events.take(pa.array(rows)), stored)
+            mine = own[number] | {PLACES: np.ascontiguousarray(places[:, rows])}
+            states[number].load(mine, events.take(pa.array(rows)), stored, latest=latest)
 
 
 def _groups(states: Sequence[QueryState]) -> list[list[int]]:

@@ -363,8 +363,9 @@ class Bucket:
             self.order.watermark = state.time_in(numbers, "watermark")
             self.order.pending = self._conformed(state.table_of(sections["pending"]))
             self.order.times = steps(self.order.pending[TIME])
+            self.order.check(self.latest)
             self._check_pending()
-            shared.load(self.states, sections, stored)
+            shared.load(self.states, sections, stored, latest=self.latest)
         self._check_buckets(buckets)
         return self
 
