@@ -93,7 +93,28 @@ NUMBERS = {
     "macros": "u1",
 }
 NAMED, TABLES = ("recognizer", "bucket"), ("keys", "written", "payload", "pending", "late", "held_events", "events")
-EXTREMES = (-1, 0, 1, 2, 61, 62, 63, 64, 4095, 15_000_000, 2**30, 2**31 - 1, 2**31, 2**32, 2**53, 2**62 - 1, 2**62, 2**63 - 1, -(2**31), -(2**63))
+EXTREMES = (
+    -1,
+    0,
+    1,
+    2,
+    61,
+    62,
+    63,
+    64,
+    4095,
+    15_000_000,
+    2**30,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**53,
+    2**62 - 1,
+    2**62,
+    2**63 - 1,
+    -(2**31),
+    -(2**63),
+)
 
 
 def base_name(name):
@@ -116,7 +137,16 @@ def forged_numbers(chance, content, kind):
         for _ in range(chance.choice([1, 1, 2, 4])):
             place = chance.randrange(len(numbers))
             old = int(numbers[place])
-            options = [old + 1, old - 1, old + chance.randint(-9, 9), -old, ~old, chance.choice(EXTREMES), int(chance.choice(numbers)), old * 2]
+            options = [
+                old + 1,
+                old - 1,
+                old + chance.randint(-9, 9),
+                -old,
+                ~old,
+                chance.choice(EXTREMES),
+                int(chance.choice(numbers)),
+                old * 2,
+            ]
             numbers[place] = wrapped(chance.choice(options), numbers.dtype)
     elif how < 0.8:
         numbers = np.delete(numbers, slice(start, start + width))
@@ -270,7 +300,9 @@ class Case:
 
 
 def random_rows(chance, count=70):
-    rows = [[chance.choice("AABBCCD"), second, chance.choice([1, 2, 3]), second, chance.choice(["p", "q", None])] for second in range(count)]
+    rows = [
+        [chance.choice("AABBCCD"), second, chance.choice([1, 2, 3]), second, chance.choice(["p", "q", None])] for second in range(count)
+    ]
     return sorted(rows, key=lambda row: row[1] + chance.random() * 3)
 
 
@@ -282,7 +314,12 @@ def embedded(chance, variant):
         rows = random_rows(chance)
         if late is None:
             rows.sort(key=lambda row: row[1])
-        options = {"lateness": late, "order": ["v"] if late else (), "null_keys": chance.choice(["drop", "group"]), "max_bytes": MATCH_BYTES}
+        options = {
+            "lateness": late,
+            "order": ["v"] if late else (),
+            "null_keys": chance.choice(["drop", "group"]),
+            "max_bytes": MATCH_BYTES,
+        }
         before, after = (upgrade_cases.table_of({"schema": upgrade_cases.SCHEMA}, part) for part in (rows[:45], rows[45:]))
         run = query.recognizer(schema, **options)
         run.push(before)
@@ -398,7 +435,8 @@ def _tried(case, data, where):
     except SnapshotError as error:
         outcome = f"while it ran: SnapshotError: {error.fact}" if accepted else "refused"
     except CepheidError as error:
-        assert accepted, f"{where}: {type(error).__name__} at load: {error}"
+        if not accepted:
+            raise AssertionError(f"{where}: {type(error).__name__} at load: {error}") from error
         outcome = f"while it ran: {type(error).__name__}: {re.sub('[0-9,]+', 'N', error.fact)[:60]}"
     except Exception as error:
         raise AssertionError(f"{where}: {type(error).__name__} {'while it ran' if accepted else 'at load'}: {error}") from error
@@ -420,10 +458,11 @@ def main():
 
     def say(where):
         at[0] = where
-        print(where, file=sys.stderr, flush=True)
+        sys.stderr.write(f"{where}\n")
+        sys.stderr.flush()
 
     outcomes = run(kind, seed, int(first), int(count), variant=variant[0] if variant else None, say=say)
-    print(json.dumps(outcomes))
+    sys.stdout.write(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

@@ -359,7 +359,8 @@ class AbsenceState:
         self._completed = completed
         self._held = deque([held] if len(held) else [])
         self._before = seen - waiting
-        self._released = state.integer(*struct.unpack("<q", sections["released"]), "released")
+        (released,) = struct.unpack("<q", sections["released"])
+        self._released = state.integer(released, "released")
         return dataclasses.replace(stored, seen=self._before[stored.slots])
 
 

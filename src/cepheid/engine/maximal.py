@@ -343,7 +343,8 @@ class Maximal(SupportEvaluation):
 def _check_sets(owner: Array, links: Array, rings: Array, nodes: Array, oldest: Array) -> None:
     """ValueError unless these nodes, of the blocks `owner`, are tries of starts: then merging them visits each start once.
 
-    oldest: of each block, the oldest live start: what is older is never followed. Vectorized: the roots, then what is below them, ..; a fork's bit is less than that above it, so there are at most MOST_BIT steps.
+    oldest: of each block, the oldest live start: what is older is never followed. Vectorized: the roots, then what is below them, ..; a fork's
+    bit is less than that above it, so there are at most MOST_BIT steps.
     """
     counts = rings[:, 1] - rings[:, 0]
     first = np.cumsum(counts) - counts - rings[:, 0]

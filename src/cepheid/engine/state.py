@@ -119,8 +119,11 @@ def unpack(
 def _decompressed(data: bytes) -> bytes:
     try:
         (size,) = _LENGTH.unpack_from(data)
-        if size > MOST_COMPRESSED * len(data):  # nor is memory taken for them
-            raise ValueError(f"{len(data)} bytes cannot be {size} compressed ones")
+    except struct.error:
+        raise _damaged("a section is cut off") from None
+    if size > MOST_COMPRESSED * len(data):  # no memory is taken for what cannot be
+        raise _damaged(f"{len(data)} bytes cannot be {size} compressed ones")
+    try:
         content: bytes = pa.Codec(CODEC).decompress(data[_LENGTH.size :], size, asbytes=True)
     except (struct.error, ValueError, OverflowError, MemoryError, OSError, pa.ArrowException) as error:
         raise _damaged(str(error)) from None
@@ -440,7 +443,7 @@ _KINDS = {
 
 
 def macro_states(packed: bytes, width: int, *, states: int) -> list[int]:
-    """Macro states as bit masks, from masks of so many bytes each; raises ValueError for one that is empty or has another bit than those of states."""
+    """Macro states as bit masks, from masks of so many bytes each; raises ValueError for one that is empty, or has bits beyond those of states."""
     if width == 0 or len(packed) % width:
         raise ValueError("macro states of a snapshot")
     macros = [int.from_bytes(packed[at : at + width], "little") for at in range(0, len(packed), width)]

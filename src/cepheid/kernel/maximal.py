@@ -124,7 +124,8 @@ def merge(
     """The union of two disjoint sets of starts a, b (ra = 0), or the runs ra of a and rb of b as one; -1 without room, -2 if they are no such sets.
 
     work[0] is the next node's id, room the first that does not fit; then 64 frames of 8: bit, newest, high sides of a, b, ra, rb, low result, state.
-    Dead parts that are met are left out; what is dead though it should not be is never followed, for a damaged state could lead round. Visits what both sets have in common and one way down.
+    Dead parts that are met are left out. What is dead and ought to be alive is not followed: in a damaged state it could lead round. Visits what
+    both sets have in common and one way down.
     """
     nx: cython.longlong = work[0]
     runs: cython.int = ra != 0
