@@ -25,6 +25,8 @@ class Pairs:
 
     bits: int = 2
     initial: int = 1
+    states: int = 3
+    labels: int = 2
     fingerprint: bytes = PRINT
 
     def successors(self, macro, letter):

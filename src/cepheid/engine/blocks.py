@@ -19,6 +19,8 @@ from cepheid.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cepheid.engine.partitions import Stored
+
 Array = np.ndarray[Any, Any]
 
 BLOCK_LIMIT = 1 << 28
@@ -342,11 +344,18 @@ class Blocks:
         parts = {"rows": rows, "words": words, "rings": rings, "entries": np.concatenate([np.zeros(0, np.int64), *entries])}
         return {name: part.astype("<i8").tobytes() for name, part in parts.items()}
 
-    def load(self, sections: Mapping[str, bytes], *, check: Callable[[Array, list[Array]], None] | None = None) -> None:
+    def load(
+        self,
+        sections: Mapping[str, bytes],
+        *,
+        check: Callable[[Array, list[Array]], None] | None = None,
+        stored: Stored | None = None,
+    ) -> None:
         """The rows of `dump`, into blocks without any; raises ValueError or KeyError if the sections do not fit together.
 
         Rows with nothing in their rings get no block before `open`.
-        check: given the plain words of the rows and the entries of each ring, may raise ValueError as well.
+        check: given the plain words of the rows and the entries of each ring, may raise ValueError as well. stored: the partitions of the
+        snapshot, which must be those of the rows (a row is a slot + 1); None: the rows stay as they are.
         """
         layout = self.layout
         rows, words, rings, entries = (np.frombuffer(sections[name], "<i8") for name in ("rows", "words", "rings", "entries"))
@@ -358,7 +367,7 @@ class Blocks:
         )
         # Counts that are right add up to what is there; sums in Python, where they cannot overflow.
         totals = [sum(column.tolist()) * ring.width for column, ring in zip(counts.T, layout.rings, strict=True)]
-        right = right and bool((words[:, 0] < NUMBER_LIMIT).all())
+        right = right and bool(((words[:, 0] >= 0) & (words[:, 0] < NUMBER_LIMIT)).all())
         if not right or sum(totals) != len(entries):
             raise ValueError("blocks of a snapshot")
         split = np.split(entries, np.cumsum(totals)[:-1].astype(np.int64)) if totals else []
@@ -368,6 +377,8 @@ class Blocks:
                 _check_dates(parts[number][:, 0], counts[:, number], words[:, 0])
         if check is not None:
             check(words, parts)
+        if stored is not None:
+            rows = stored.every(rows - 1, words[:, 0]) + 1
         self.ensure(int(rows.max(initial=-1)) + 1)
         self._restore(rows, words, rings, parts)
 

@@ -117,6 +117,11 @@ class CountBlocks:
         blocks[:, LIVE] = blocks[:, PLAIN] = 1
         blocks[:, MASK] = self._places - 1
 
+    def keep(self, rows: Array, words: Array) -> None:
+        """Take back the blocks of these rows, which go on from these words: int64, (n, KEPT)."""
+        self.empty(rows)
+        self._kept[rows] = words
+
     def empty(self, rows: Array) -> None:
         """Take back the blocks of these rows but for the kept words, from which they go on."""
         rows = rows[self.offsets[rows] >= 0]

@@ -21,6 +21,8 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cepheid.engine.partitions import Stored
+
 Array = np.ndarray[Any, Any]
 
 SPAN_LIMIT = 1 << 30
@@ -193,9 +195,12 @@ class Evaluation(KernelRun):
         """The live state of all partitions as named sections, see `state.dump`."""
         return state.dump(self)
 
-    def load(self, sections: Mapping[str, Any]) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
-        state.load(self, sections)
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
+        """
+        state.load(self, sections, stored)
 
     @property
     def wasteful(self) -> bool:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cepheid.engine.named_types import NamedTypes
+    from cepheid.engine.partitions import Stored
     from cepheid.engine.planner import Compiled
     from cepheid.engine.query_state import Found
 
@@ -342,28 +343,31 @@ class Recognizer:
 
     def _load(self, sections: dict[str, Any]) -> None:
         """Take over the sections of a snapshot; raises whatever nonsense in them raises."""
-        numbers = json.loads(sections["recognizer"])
-        self._latest, self._events, null_keys = (int(numbers[name]) for name in ("latest", "events", "null_keys"))
-        self._load_keys(self._partitions, sections["keys"], sections["seen"])
+        numbers = state.numbers_of(sections["recognizer"])
+        self._latest = state.time_in(numbers, "latest")
+        self._events, null_keys = (state.number_in(numbers, name) for name in ("events", "null_keys"))
+        stored = self._load_keys(self._partitions, sections["keys"], sections["seen"])
         if self._has_both_keys:
             self._load_keys(self._written, sections["written"], sections["written_seen"])
         elif self.compiled.derived:
             self._written.seen[:] = self._events
         if self.compiled.written:
             self._written.null_keys = null_keys
-        self._state.load(sections, state.table_of(sections["payload"]))
+        self._state.load(sections, state.table_of(sections["payload"]), stored, latest=self._latest)
         if self._order is not None:
-            self._order.watermark = int(numbers["watermark"])
+            self._order.watermark = state.time_in(numbers, "watermark")
             self._order.pending, self._order.late = (state.table_of(sections[name]) for name in ("pending", "late"))
             if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
                 raise ValueError("its held events do not fit")
             self._order.times = self._times(self._order.pending)
+            self._order.check(self._latest)
 
-    def _load_keys(self, partitions: Partitions, keys: bytes, numbers: bytes) -> None:
+    def _load_keys(self, partitions: Partitions, keys: bytes, numbers: bytes) -> Stored:
         seen = np.frombuffer(numbers, "<i8").reshape(2, -1).astype(np.int64)
-        partitions.load(state.table_of(keys), seen)
+        stored = partitions.load(state.table_of(keys), seen)
         if sum(seen[1].tolist()) > self._events:
             raise ValueError("its sections do not fit together")
+        return stored
 
     @property
     def _has_both_keys(self) -> bool:

@@ -20,6 +20,8 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cepheid.engine.partitions import Stored
+
 Array = np.ndarray[Any, Any]
 
 ALL = 1 << 62
@@ -132,8 +134,8 @@ class Running(Protocol):
     def dump(self) -> Mapping[str, Any]:
         """The live state as named sections: bytes, or arrays of integers."""
 
-    def load(self, sections: Mapping[str, Any]) -> None:
-        """Go on, fresh, from what `dump` gave."""
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; stored: the partitions of a snapshot that it came in, None: the slots stay as they are."""
 
     @property
     def wasteful(self) -> bool:
@@ -216,9 +218,9 @@ class Around(Feeding):
         """The live state as named sections: bytes, or arrays of integers."""
         return self.evaluation.dump()
 
-    def load(self, sections: Mapping[str, Any]) -> None:
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        self.evaluation.load(sections)
+        self.evaluation.load(sections, stored)
 
     @property
     def wasteful(self) -> bool:
