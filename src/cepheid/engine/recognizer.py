@@ -53,6 +53,9 @@ Array = np.ndarray[Any, Any]
 IDLE_CHECK = 64
 """Pushes between two looks for partitions whose memory can be given back."""
 
+EVENTS_PER_LOOK = 16
+"""Keys and kept events that are looked at for one new event, where windows are of events."""
+
 
 class Recognizer:
     """The run state of one query over one stream.
@@ -114,7 +117,7 @@ class Recognizer:
         self._intact = True
         self._latest = NEVER
         self._events = 0
-        self._pushes = 0
+        self._pushes = self._looked = 0
 
     @property
     def null_keys(self) -> int:
@@ -283,10 +286,15 @@ class Recognizer:
 
     def _expire(self) -> None:
         """Give back what no match needs any more."""
-        compiled = self.compiled
-        endless = compiled.window is None and compiled.count_window is None and compiled.consume is Consumption.NONE
-        if (endless and not compiled.absences) or self._latest == NEVER:
+        if self._latest == NEVER:
             return
+        compiled = self.compiled
+        if compiled.window is None and not compiled.absences:
+            # Not time but events make something superfluous, and there have to be some for what a look costs.
+            endless = compiled.count_window is None and compiled.consume is Consumption.NONE
+            if endless or EVENTS_PER_LOOK * (self._events - self._looked) < self._partitions.slots + len(self._state.payload.slots):
+                return
+            self._looked = self._events
         self._state.expire(self._latest)
         self._state.compact(self._latest, at_once=True)
 
