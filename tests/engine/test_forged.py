@@ -126,6 +126,16 @@ def test_numbers_out_of_range_are_named(name, value, message):
     assert "start again without it" in str(error.value)
 
 
+def test_numbers_at_the_ends_of_their_ranges_may_go_beyond_them():
+    make, sections, fingerprint = snapshot_of("SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 1")
+    data = state.pack(sections | {"released": struct.pack("<q", (1 << 62) - 1)}, fingerprint=fingerprint)
+    run = make(snapshot=data)
+    run.push(EVENTS.slice(4))
+    run.advance_time(100)
+    with pytest.raises(SnapshotError, match="the snapshot is damaged"):
+        run.undecided()
+
+
 def test_missing_doubled_and_nested_sections_are_named():
     make, sections, fingerprint = snapshot_of("SELECT * WHERE A AS x ; B AS y WITHIN 5 events")
     without = {name: content for name, content in sections.items() if name != "seen"}
