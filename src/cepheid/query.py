@@ -28,6 +28,7 @@ from cepheid.kernel import VARIANTS, available
 from cepheid.language import parse, read_query, syntax, to_text
 from cepheid.language.limits import MAX_COUNT
 from cepheid.logical.bind import bind, check_parameters
+from cepheid.logical.constants import kept
 from cepheid.schema import DEFAULT_TIME, EventSchema, schema_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ REMEMBERED = 16
 def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object] | None = None) -> Query:
     """A query from its text, from a file (`Path`), from a syntax tree or from a builder.
 
-    args: the values of the parameters `:name`. Raises QuerySyntaxError for what is not a query, LimitError past the limits of the language,
+    args: the values of the parameters `:name`: a value, a duration (a timedelta, a text such as "5s", or a number where times are numbers), a
+    count, or the list behind IN, as the query needs it. Raises QuerySyntaxError for what is not a query, LimitError past the limits of the language,
     BindError for args that name no parameter of it, InputError for a source or args of another kind.
     """
     if isinstance(source, Path):
@@ -96,7 +98,7 @@ class Query:
         """The values of the parameters."""
         return self._args
 
-    def with_args(self, **args: object) -> Query:
+    def with_args(self, /, **args: object) -> Query:
         """The same query with these parameters set (the others keep their values). Raises BindError for names that it does not have."""
         return Query(self._tree, self._text, {**self._args, **args})
 
@@ -130,10 +132,10 @@ class Query:
             return event_schema(schema, self._tree, type=type, time=time)
         return schema_of(schema_in(schema), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
 
-    def bound(self, schema: EventSchema) -> QueryPlan:
-        """The logical plan over a schema; raises BindError with the place in the text."""
+    def bound(self, schema: EventSchema, *, partial: bool = False) -> QueryPlan:
+        """The logical plan over a schema; raises BindError with the place in the text. partial: as for `bind`."""
         try:
-            return bind(self._tree, schema, args=self._args, text=self._text)
+            return bind(self._tree, schema, args=self._args, text=self._text, partial=partial)
         except CepheidError as error:
             raise error.located(self._text) from None
 
@@ -430,7 +432,7 @@ def _checked_args(args: object) -> dict[str, object]:
     for name in found:
         if not isinstance(name, str):
             raise InputError(f"args has the name {name!r}, which is not text", help="write args={'limit': 40}")
-    return found
+    return {name: kept(value) for name, value in found.items()}
 
 
 def _check_names(**names: object) -> None:

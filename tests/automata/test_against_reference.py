@@ -39,12 +39,22 @@ def random_pattern(rng: random.Random, depth: int) -> Pattern:
             Sequence(tuple(parts[:2]), links[:1]),
             Or(tuple(parts[:2])),
             Iterate(parts[0], adjacent=rng.random() < 0.3),
+            Iterate(parts[0], rng.random() < 0.3, None, *rng.choice([(1, 2), (2, 2), (2, None), (1, 3), (1, 1)])),
+            with_options(parts, links, rng),
             And(tuple(parts[:2])),
             Project(shown, parts[0]),
             Named(parts[0], rng.choice("xyz")),
             Select(Strategy.STRICT, parts[0]),
         ]
     )
+
+
+def with_options(parts: list[Pattern], links: tuple[Link, Link], rng: random.Random) -> Pattern:
+    """A sequence of five, of which up to four are optional."""
+    items = [*parts, Event("A"), parts[0]]
+    there = rng.randrange(len(items))
+    free = [plan.Optional(item) if place != there and rng.random() < 0.7 else item for place, item in enumerate(items)]
+    return Sequence(tuple(free), (*links, Link(rng.choice(";;:")), Link(rng.choice(";:"))))
 
 
 def by_running(automaton: Automaton, types: str) -> list[Found]:

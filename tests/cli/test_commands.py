@@ -118,6 +118,21 @@ def test_check_with_events_knows_names_and_types() -> None:
     assert "unknown attribute `v`" in call("check", "q.ceql", "none.csv").stderr
 
 
+def test_check_needs_no_values() -> None:
+    text = "SELECT * WHERE A{:n} AS x ; B AS y FILTER x.k IN :ks AND y[v > :low] WITHIN :w LIMIT :most"
+    result = call("check", "--strict", "-e", text)
+    assert (result.exit_code, result.stdout) == (0, "the query: ok\n")
+    assert result.stderr == (
+        "note: parameters without a value: `:n`, `:ks`, `:low`, `:w`, `:most`; what they decide is not checked\n"
+        "help: give them by --param NAME=VALUE\n"
+    )
+    assert call("check", "-e", text, "-p", "n=2", "-p", "ks=1", "-p", "low=0", "-p", "w=5s", "-p", "most=1").stderr == ""
+    wrong = call("check", "-e", text, "-p", "n=0")
+    assert (wrong.exit_code, wrong.stdout) == (1, "")
+    assert "`:n` is 0" in wrong.stderr
+    assert "unknown variable `z`" in call("check", "-e", text.replace("y[v", "z[v")).stderr
+
+
 def test_check_notes_what_no_engine_does() -> None:
     result = call("check", "-e", "SELECT * WHERE A AS x ;[<= 2s] B AS y WITHIN 5s")
     assert (result.exit_code, result.stdout) == (0, "the query: ok\n")

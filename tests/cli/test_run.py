@@ -429,6 +429,40 @@ def test_parameters_are_typed(given: str, value: object) -> None:
     assert (name, found, type(found).__name__.replace("Decimal", "float")) == ("v", value, type(value).__name__)
 
 
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ("v=1,2, 3", [1, 2, 3]),
+        ("v=(1, 2)", [1, 2]),
+        ("v=7", [7]),
+        ("v=('a, b', 'it''s', c d)", ["a, b", "it's", "c d"]),
+        ("v=(a),(b)", ["(a)", "(b)"]),
+        ("v=it's, that's", ["it's", "that's"]),
+        ("v=DATE '2026-01-31',NULL,-1.5", [dt.date(2026, 1, 31), None, -1.5]),
+        ("v=''", [""]),
+        ("v=a,", ["a", ""]),
+        ("v=", []),
+        ("v=()", []),
+    ],
+)
+def test_lists_behind_in(given: str, value: list[object]) -> None:
+    from cepheid.cli.queries import parameter
+
+    assert parameter(given, listed={"v"}) == ("v", value)
+
+
+def test_parameters_wherever_a_constant_stands() -> None:
+    query = FIRE.replace("1 minute", ":w") + " LIMIT :n"
+    assert len(rows("-e", query, "readings.csv", "-p", "w=50s", "-p", "n=1")) == 1
+    assert len(rows("-e", query, "readings.csv", "-p", "w=49 seconds", "-p", "n=1")) == 0
+    named = "SELECT * WHERE ANY AS a FILTER a[type IN :kinds AND value IN :values]"
+    assert len(rows("-e", named, "readings.csv", "-p", "kinds=Temperature,Humidity", "-p", "values=(45, 20)")) == 2
+    assert "`:w` is 'soon', which is no duration" in mistake("run", "-e", query, "readings.csv", "-p", "w=soon", "-p", "n=1")
+    assert "is an empty list" in mistake("run", "-e", named, "readings.csv", "-p", "kinds=", "-p", "values=1")
+    assert "--param kinds=1,2,3" in mistake("run", "-e", named, "readings.csv", "-p", "kinds=a", "-p", "kinds=b")
+    assert "no whole number of microseconds" in mistake("run", "-e", query, "readings.csv", "-p", "w=0.5us", "-p", "n=1")
+
+
 def test_parameters_that_are_none() -> None:
     assert mistake("run", "-e", FIRE, "readings.csv", "-p", "limit") == (
         "error: --param limit is not a name and a value\nhelp: write --param limit=40\n"

@@ -26,6 +26,14 @@ class Sequence:
     def fingerprint(self):
         return repr(self).encode()
 
+    @property
+    def states(self):
+        return len(self.parts) + 1
+
+    @property
+    def labels(self):
+        return len(self.parts)
+
     def successors(self, macro, letter):
         last = len(self.parts)
         states = [s for s in range(last) if macro >> s & 1]

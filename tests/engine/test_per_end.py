@@ -204,6 +204,23 @@ def test_only_events_of_open_windows_are_kept() -> None:
     assert fed(run, [1, 2, 4], slots=np.array([3], np.int32)) == [[0, 1, 2]]
 
 
+def test_the_memory_of_a_long_window_is_given_back() -> None:
+    run = per_end(window=10, limit=1)
+    slots = np.array([0], np.int32)
+    fed(run, [1, 2] * 20_000 + [4], times=[0] * 40_001, slots=slots)
+    long = run.memory_usage()
+    for start in range(1, 3):
+        fed(run, [1, 2, 4], times=[100 * start] * 3, slots=slots)
+        run.expire(100 * start + 1)
+    assert run.wasteful
+    assert run.memory_usage() < long / 2
+    again = per_end(window=10, limit=1)
+    again.load(run.dump())
+    assert not again.wasteful
+    assert again.memory_usage() < long / 10
+    assert fed(again, [4], times=[201], slots=slots) == fed(run, [4], times=[201], slots=slots) != []
+
+
 def test_many_partitions_are_collected() -> None:
     run = per_end(count_window=5)
     slots = np.arange(2_000, dtype=np.int32)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import cepheid
 from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation
 from cepheid.errors import CepheidError, SnapshotError
@@ -24,6 +25,8 @@ class Pairs:
 
     bits: int = 2
     initial: int = 1
+    states: int = 3
+    labels: int = 2
     fingerprint: bytes = PRINT
 
     def successors(self, macro, letter):
@@ -173,6 +176,19 @@ def test_what_is_wrong_is_said(data, message):
     assert error.value.help
     assert isinstance(error.value, CepheidError)
     assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("query", "changed"), [("A ; B ; C", False), ("A ; B+", False), ("A ; B? ; C", True), ("A : (B ; C?)", True), ("A ; B{2,3}", True)]
+)
+def test_state_of_a_query_whose_automaton_changed_with_the_version_is_refused_with_a_way_out(query, changed):
+    schema = pa.schema([("type", pa.string()), ("ts", pa.int64())])
+    run = cepheid.query(f"SELECT * WHERE {query}").recognizer(schema)
+    older = cepheid.query("SELECT * WHERE A").recognizer(schema).snapshot()
+    with pytest.raises(SnapshotError, match="made by another query") as error:
+        run.restore(older)
+    assert any("changed with this one" in text and "since=" in text for text in error.value.help) is changed
+    assert len(run.push(pa.table({"type": ["A", "B", "B", "C"], "ts": [1, 2, 3, 4]}, schema=schema))) > 0
 
 
 @pytest.mark.parametrize("name", list(snapshot()))

@@ -34,6 +34,14 @@ class Toy:
     initial: int = 1
 
     @property
+    def states(self):
+        return 1 + max(max(source, target) for source, _, _, target in self.transitions)
+
+    @property
+    def labels(self):
+        return 1 + max((label for _, _, label, _ in self.transitions if label is not None), default=0)
+
+    @property
     def fingerprint(self):
         return repr((self.transitions, sorted(self.finals))).encode()
 

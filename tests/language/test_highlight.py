@@ -40,5 +40,12 @@ def test_kinds():
     assert kinds["-- it"] is Comment.Single
 
 
+def test_parameters_wherever_they_stand():
+    query = "SELECT * WHERE A{:n,:m} ;[<= :g] B :{:n} WITHIN :w UNLESS C WITHIN :e EVENTS FILTER x.k IN :ks LIMIT :`a b`"
+    kinds = [(text, kind) for kind, text in CeqlLexer().get_tokens(query) if text.startswith(":")]
+    assert [text for text, kind in kinds if kind is Name.Variable.Global] == [":n", ":m", ":g", ":n", ":w", ":e", ":ks", ":`a b`"]
+    assert [text for text, kind in kinds if kind is Operator] == [":"]
+
+
 def test_pygments_finds_it():
     assert isinstance(get_lexer_by_name("ceql"), CeqlLexer)

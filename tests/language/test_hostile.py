@@ -286,3 +286,10 @@ def test_a_usual_query_parses_quickly():
     for _ in range(20):
         parse(QUERY)
     assert (time.process_time() - begin) / 20 < 0.05, "ten times what it takes on an idle machine"
+
+
+def test_groups_with_conditions_are_joined_in_linear_time():
+    text = " ; ".join(f"(A AS x{number} ; (B FILTER x{number}.v = 1))" for number in range(900))
+    begin = time.process_time()
+    assert len(parse_pattern(text).items) == 1800
+    assert time.process_time() - begin < 3

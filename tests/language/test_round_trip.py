@@ -64,13 +64,16 @@ words = [
 ]
 names = st.one_of(st.sampled_from(words), st.sampled_from(words).map(str.lower), texts.filter(bool))
 functions = st.sampled_from(["abs", "max", "count", "prev", "last", "any", "strict", "true", "in", "date", "Länge"])
-counts = st.integers(0, 2**63 - 1)
+placeholders = st.builds(syntax.Parameter, names)
+counts = st.integers(0, 2**63 - 1) | placeholders
 numbers = st.one_of(
     st.integers(0, 10**20).map(str),
     st.decimals(0, 1000, places=3).map(str),
     st.floats(0, allow_infinity=False, allow_nan=False).map(lambda value: f"{value!r}" if "e" in repr(value) else f"{value!r}e0"),
 )
-durations = st.builds(syntax.Duration, st.decimals(-(10**6), 10**6, places=4), st.one_of(st.none(), st.sampled_from(syntax.Unit)))
+durations = placeholders | st.builds(
+    syntax.Duration, st.decimals(-(10**6), 10**6, places=4), st.one_of(st.none(), st.sampled_from(syntax.Unit))
+)
 
 
 @st.composite
@@ -114,7 +117,7 @@ expressions = st.recursive(
         st.builds(syntax.Arithmetic, st.sampled_from("+-*/%"), inner, inner),
         st.builds(syntax.Compare, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), inner, inner),
         st.builds(syntax.IsNull, inner, st.booleans()),
-        st.builds(syntax.In, inner, st.lists(inner, min_size=1, max_size=3).map(tuple), st.booleans()),
+        st.builds(syntax.In, inner, placeholders | st.lists(inner, min_size=1, max_size=3).map(tuple), st.booleans()),
         st.builds(syntax.Between, inner, inner, inner, st.booleans()),
         st.builds(syntax.Like, inner, texts, st.booleans()),
         st.builds(syntax.Not, inner),
@@ -285,7 +288,15 @@ def test_spans_lie_inside_each_other(query):
     ("written", "canonical"),
     [
         ("((A))", "A"),
-        ("((A ; B) : C)", "(A ; B) : C"),
+        ("((A ; B) : C)", "A ; B : C"),
+        ("A ; ((B : (C? ; A)))", "A ; B : C? ; A"),
+        ("A ; (B ; NOT (C ; A) ; C) ; ((A))+", "A ; B ; NOT (C ; A) ; C ; A+"),
+        ("(A ; (B ; C?) AS x) : B", "A ; (B ; C?) AS x : B"),
+        ("(A ; B) THEN (B ; C)", "A ; B THEN (B ; C)"),
+        ("A ; (B THEN C)", "A ; (B THEN C)"),
+        ("A OR (B OR (C AND (A AND (B ALL (C ALL A)))))", "A OR B OR C AND A AND B ALL C ALL A"),
+        ("A AS x ; (A AS x ; (B FILTER x.v = 1))", "A AS x ; (A AS x ; (B FILTER x.v = 1))"),
+        ("A AS x ; (A AS y ; (B FILTER x.v = 1 AND y.v = 1))", "A AS x ; A AS y ; (B FILTER x.v = 1 AND y.v = 1)"),
         ("A AS x+", "(A AS x)+"),
         ("(A FILTER x.a == 1) UNLESS (B OR C)", "A FILTER x.a = 1 UNLESS B OR C"),
         ("A;B:C then D", "A ; B : C THEN D"),
@@ -300,6 +311,9 @@ def test_spans_lie_inside_each_other(query):
         ("A FILTER `true`.b AND `date`.c", "A FILTER `true`.b AND date.c"),
         ("A FILTER PREV(x).a.b < x.$TIME", "A FILTER prev(x).a.b < x.$time"),
         ("A FILTER x.a > :`my limit`", "A FILTER x.a > :`my limit`"),
+        ("A{ :n , :n } WITHIN[<=:w]WITHIN :n events", "A{:n} WITHIN :w WITHIN :n EVENTS"),
+        ("A+[:`g`,:g]", "A+[= :g]"),
+        ("A FILTER x.a in:ks OR x.a not in :ks", "A FILTER x.a IN :ks OR x.a NOT IN :ks"),
     ],
 )
 def test_canonical_text(written, canonical):
@@ -349,13 +363,15 @@ BUILT = [
     (A.followed_by(B, gap=dt.timedelta(milliseconds=1500)), "A ;[<= 1500ms] B"),
     (A.followed_by(B, gap="1s, 3s"), "A ;[1s, 3s] B"),
     (A.followed_by(B, gap="5s"), "A ;[<= 5s] B"),
-    (A.followed_by("B ; C"), "A ; (B ; C)"),
+    (A.followed_by("B ; C"), "A ; B ; C"),
+    (A.directly_followed_by(B.followed_by(C.optional())).directly_followed_by(A), "A : B ; C? : A"),
+    (A.then(B.followed_by(C)), "A THEN (B ; C)"),
     (A.followed_by(B).followed_by(C), "A ; B ; C"),
     (A.followed_by(C, without=B), "A ; NOT B ; C"),
     (A.followed_by(C, without="B FILTER B[v > 1]"), "A ; NOT (B FILTER B[v > 1]) ; C"),
     (A.directly_followed_by(B, gap="= 2s").then(C), "A :[= 2s] B THEN C"),
     (A | B | C, "A OR B OR C"),
-    (A | (B | C), "A OR (B OR C)"),
+    (A | (B | C), "A OR B OR C"),
     (A & B, "A AND B"),
     (A.all_with(B).all_with(C), "A ALL B ALL C"),
     ((A & B) | C.all_with(A), "A AND B OR C ALL A"),

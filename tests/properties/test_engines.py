@@ -12,7 +12,7 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from cepheid.engine import batches, evaluation, labelling, maximal, payload, running, supports
+from cepheid.engine import batches, blocks, evaluation, labelling, maximal, payload, running, supports
 from cepheid.engine.evaluation import Sizes
 from cepheid.engine.maximal import MaximalSizes
 from cepheid.engine.supports import SupportSizes
@@ -95,6 +95,28 @@ def test_however_small_the_chunks_are(fragment: str, cases: int, seed: int, monk
         assert rows_of(case.query.run(case.events, engine=engine)) == rows, str(case)
         for way in ("pushed", "batched", "restored"):
             assert WAYS[way](case, engine) == rows, f"{way}\n{case}"
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_however_often_memory_is_given_back(fragment: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state moves after each push, blocks move together whenever one of them needs room: the same matches in the same order."""
+    drawn_here = draw(FRAGMENTS[fragment], count=cases // 2, seed=seed)
+    wanted = [rows_of(case.query.run(case.events)) for case in drawn_here]
+    given_back(monkeypatch)
+    for case, rows in zip(drawn_here, wanted, strict=True):
+        for way in ("pushed", "restored"):
+            assert WAYS[way](case, VARIANTS[case.number % len(VARIANTS)]) == rows, f"{way}\n{case}"
+
+
+def given_back(patch: pytest.MonkeyPatch) -> None:
+    """All memory is given back that can be, after each push, and rings begin with one place."""
+    patch.setattr("cepheid.engine.recognizer.IDLE_CHECK", 1)
+    patch.setattr(running, "SHRINK_FROM", 0)
+    patch.setattr(running, "SHRINK_RATIO", 0)
+    patch.setattr(blocks, "SQUEEZE_RATIO", 0)
+    patch.setattr(payload, "LEAST_COMPACTION", 1)
+    patch.setattr(supports, "SupportSizes", lambda: SupportSizes(places=1))
+    patch.setattr(maximal, "MaximalSizes", lambda: MaximalSizes(places=1))
 
 
 def test_columns_with_dictionaries(cases: int, seed: int) -> None:

@@ -472,6 +472,29 @@ def test_any_query_takes_parameters_and_options(spark, events):
     assert any("k=None" in row for row in rows(result))
 
 
+PARAMETRISED = (
+    "SELECT * WHERE A AS a ; B{:n,:m} AS b FILTER a[v IN :vs] AND b.v NOT IN :none PARTITION BY k WITHIN :w LIMIT :most",
+    {"n": 1, "m": 2, "vs": [0.5, 2.5], "none": [decimal.Decimal("7.5"), None], "w": dt.timedelta(seconds=3), "most": 4},
+)
+
+
+def test_parameters_stand_wherever_a_constant_does(spark, events):
+    text, args = PARAMETRISED
+    constant = (
+        "SELECT * WHERE A AS a ; B{1,2} AS b FILTER a[v IN (0.5e0, 2.5e0)] AND b.v NOT IN (7.5, NULL) PARTITION BY k WITHIN 3s LIMIT 4"
+    )
+    expected = rows(events.transform(cepheid.query(constant).on(order=["id"])))
+    query = cepheid.query(text, args=args)
+    assert rows(events.transform(query.on(order=["id"]))) == expected
+    register(spark, "parametrised", query, schema=events, order=["id"])
+    assert rows(spark.sql("SELECT * FROM parametrised(TABLE(events) PARTITION BY k ORDER BY (ts, id))")) == expected
+    for window in ("INTERVAL '3' SECOND", "'3 seconds'"):
+        given = f"named_struct('n', 1, 'm', 2Y, 'vs', array(0.5D, 2.5D), 'none', array(7.5, NULL), 'w', {window}, 'most', 4L)"
+        call = f"cepheid_match(TABLE(events) PARTITION BY k ORDER BY (ts, id), '{text}', args => {given}, order => 'id')"
+        assert rows(spark.sql(f"SELECT * FROM {call}")) == expected
+    assert expected
+
+
 @pytest.mark.parametrize(("until", "said"), [("end", "'end'"), (MIDDLE, "TIMESTAMP '2026-01-01 01:03:20+01:00'")])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_any_query_is_told_up_to_when_the_events_are_complete(spark, events, until, said, zone):
@@ -554,6 +577,11 @@ def test_a_table_in_pieces_is_no_partition(spark, events):
     [
         ("'SELECT * WHERE A ;; B'", cepheid.QuerySyntaxError, "expected a pattern"),
         ("'SELECT * WHERE A AS a FILTER a[w > 3]'", cepheid.BindError, "unknown attribute `w`"),
+        ("'SELECT * WHERE A ; B WITHIN :w', args => named_struct('w', TRUE)", cepheid.BindError, "`:w` is True, which is no duration"),
+        ("'SELECT * WHERE A ; B WITHIN :w', args => named_struct('w', 5)", cepheid.BindError, "a duration without a unit"),
+        ("'SELECT * WHERE A ; B WITHIN :w'", cepheid.BindError, "no value for parameter `:w`"),
+        ("'SELECT * WHERE A LIMIT :n', args => named_struct('n', 2.0)", cepheid.BindError, "`:n` is 2.0, which is no whole number"),
+        ("'SELECT * WHERE A FILTER A.v IN :ks', args => named_struct('ks', 1)", cepheid.BindError, "`:ks` is 1, and stands for a list"),
         ("'SELECT * WHERE A AS a', ordr => 'id'", cepheid.InputError, "cepheid_match has no argument `ordr`"),
         ("'SELECT * WHERE A AS a', order => 'idd'", cepheid.SchemaError, "no column `idd`, which order= names"),
         ("'SELECT * WHERE A AS a', null_keys => 'x'", cepheid.InputError, "null_keys='x' is not known"),

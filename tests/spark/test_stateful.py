@@ -498,6 +498,18 @@ def test_damaged_state_is_refused(damage, alone):
         Bucket(unit).load(state.pack(sections | damage(sections), fingerprint=unit.fingerprint, compress=True))
 
 
+def test_a_checkpoint_of_a_query_whose_automaton_changed_with_the_version_is_refused_with_a_way_out():
+    """Of a query with an optional item: at the start of the stream, and where a bucket has a state."""
+    older = Bucket(unit_of([heat()], events_of("A1 B2"))[0])
+    for text, changed in (("A AS x ; C? : B AS y", True), ("A{2,3} AS x ; B AS y", True), ("A AS x : B AS y", False)):
+        now, _, _ = unit_of([cepheid.query(f"SELECT * WHERE {text} PARTITION BY k WITHIN 10 seconds")], events_of("A1 B2"))
+        for read, data in ((Bucket(now).load, older.dump()), (Bucket(now).check_seal, older.seal())):
+            with pytest.raises(SnapshotError, match="another query") as error:
+                read(data)
+            assert any("changed with this one" in line for line in error.value.help) is changed
+            assert any("since=" in line for line in error.value.help)
+
+
 def test_the_seal_of_other_queries_is_refused():
     """Also where no bucket that has a state is visited."""
     unit, _, _ = unit_of([heat()], events_of("A1 B2"))

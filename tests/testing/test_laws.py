@@ -92,7 +92,9 @@ LAWS = {
 
 def parts(rng):
     generator = QueryGenerator(rng, WIDE)
-    texts = {name: generator.pattern(rng.choice([0, 1, 1, 1, 2]), frozenset()).text for name in "pqr"}
+    pieces = {name: generator.pattern(rng.choice([0, 1, 1, 1, 2]), frozenset()) for name in "pqr"}
+    # A law speaks of whole patterns: a sequence with optional items at its ends is one under an operator, not in parentheses alone.
+    texts = {name: f"({piece.text}){{1}}" if piece.loose else piece.text for name, piece in pieces.items()}
     return texts | {"named": rng.choice(["A AS x ; B AS y", "A+ AS x ; B AS y", "(A AS x) ; (B AS x)+ ; ANY AS y"])}
 
 

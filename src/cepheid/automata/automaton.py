@@ -127,6 +127,11 @@ class Automaton:
         """The different marks, in an order that depends on the variables alone."""
         return tuple(sorted({t.mark for t in self.transitions if t.mark is not None}, key=sorted))
 
+    @cached_property
+    def type_bits(self) -> int:
+        """The letter bits that test the event's type: an event has one of them at most."""
+        return sum(1 << index for index, predicate in enumerate(self.predicates) if predicate.type is not None)
+
     @property
     def inner(self) -> frozenset[int]:
         """The states in which a match has begun and can go on."""

@@ -1,8 +1,9 @@
 """One construction per operator: a pattern in LP-normal form becomes a complex event automaton.
 
 Source: foundations-cel, Theorem 3 and appendix B.3 (type, FILTER, OR, `;`, `+`); timed-cel, section 4 (AS on any pattern, AND, `:`,
-PROJECT). Each construction is linear in its operands, but AND, which is a product, and NXT, LAST and MAX, which are in `strategies`. There are
-no empty moves: what ends in `p` and goes on with `q` copies the transitions into the finals of `p`.
+PROJECT). Each construction is linear in its operands (counts: in as many copies), but AND, which is a product, and NXT, LAST and MAX, which are
+in `strategies`. There are no empty moves: what ends in `p` and goes on with `q` copies the transitions into the finals of `p`, and what passes
+an optional item by copies the transitions that begin the items behind it: no more states, and k^2 / 2 more transitions for k of them in a row.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cepheid.logical.plan import localize
 from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cepheid.logical.plan import Expression, Pattern
     from cepheid.schema import EventSchema
@@ -101,7 +102,7 @@ class Constructor:
 def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     """The complex event automaton of a pattern, trimmed; its matches are those of the pattern.
 
-    pattern: in LP-normal form and without sugar (`logical.rewrite`). Linear in the pattern but for AND (a product). Raises
+    pattern: in LP-normal form (`logical.rewrite`). States are linear in the pattern, with its counts, but for AND (a product). Raises
     NotSupportedError with the operator's place outside the fragment, LimitError past `MAX_STATES` and `MAX_PREDICATES`.
     """
     constructor = Constructor(schema)
@@ -221,29 +222,97 @@ def _or(constructor: Constructor, pattern: plan.Or) -> Fragment:
 
 
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
-    """`p ; q` and `p : q`: the initial state of q is where one waits after p; it has a waiting loop for `;` and none for `:`."""
-    left = constructor.build(pattern.items[0])
-    for link, item in zip(pattern.links, pattern.items[1:], strict=True):
-        if link.operator == "THEN":
-            raise unsupported(pattern, what="THEN")
-        if link.without is not None:
-            raise unsupported(link.without, what="NOT between two items of a sequence")
-        if link.gap is not None:
-            raise unsupported(item, what="a time gap")
-        right = constructor.build(item)
-        moves = [*left.moves, *right.moves, *left.ending_in(right.initial)]
-        if link.operator == ";":
-            moves.append(Transition(right.initial, right.initial))
-        left = Fragment(left.initial, right.finals, tuple(moves))
-    return left
+    """`p ; q` and `p : q`, with optional items."""
+    parts = []
+    for link, item in zip((None, *pattern.links), pattern.items, strict=True):
+        if link is not None:
+            _check_link(link, item, pattern)
+        parts.append(constructor.build(item))
+    optional = [isinstance(item, plan.Optional) for item in pattern.items]
+    ends = [place for place in range(len(parts)) if all(optional[place + 1 :])]
+    return _chain(parts, [link.operator == ";" for link in pattern.links], optional, ends)
+
+
+def _check_link(link: plan.Link, item: plan.Pattern, pattern: plan.Sequence) -> None:
+    if link.operator == "THEN":
+        raise unsupported(pattern, what="THEN")
+    if link.without is not None:
+        raise unsupported(link.without, what="NOT between two items of a sequence")
+    if link.gap is not None:
+        raise unsupported(item, what="a time gap")
+
+
+def _chain(parts: Sequence[Fragment], loose: Sequence[bool], optional: Sequence[bool], ends: Iterable[int]) -> Fragment:
+    """Parts one after the other: the initial state of a part is where one waits before it; it has a waiting loop behind `;` and none behind `:`.
+
+    loose: per link whether it is `;`. optional: per part whether it may be passed by. ends: the parts with which a match may end.
+    """
+    sources: list[list[int]] = [[] for _ in parts]
+    for place, part in enumerate(parts):
+        for behind in _begun(place, loose, optional):
+            sources[behind].append(part.initial)
+    moves = [Transition(part.initial, part.initial) for part, link in zip(parts[1:], loose, strict=True) if link]
+    for place, part in enumerate(parts):
+        own = [*part.moves, *(dataclasses.replace(move, source=source) for source in sources[place] for move in part.first)]
+        targets = [parts[behind].initial for behind in _entered(place, loose, optional)]
+        moves += own
+        moves += [dataclasses.replace(move, target=target) for target in targets for move in own if move.target in part.finals]
+    return Fragment(parts[0].initial, frozenset().union(*(parts[place].finals for place in ends)), tuple(moves))
+
+
+def _begun(place: int, loose: Sequence[bool], optional: Sequence[bool]) -> range:
+    """The parts behind a part that may begin in the state before it, if those between are absent.
+
+    Behind `:` no further than to the next `;`, for the state has no waiting loop; there `_entered` leads on.
+    """
+    waits = place == 0 or loose[place - 1]
+    last = place
+    while last < len(loose) and optional[last] and (waits or not loose[last]):
+        last += 1
+    return range(place + 1, last + 1)
+
+
+def _entered(place: int, loose: Sequence[bool], optional: Sequence[bool]) -> list[int]:
+    """The parts before which one rests after a part: the next one, and behind `:` also the first one that a `;` leads to past absent parts."""
+    if place == len(loose):
+        return []
+    last = place
+    while last < len(loose) and not loose[last] and optional[last + 1]:
+        last += 1
+    return [place + 1, last + 1] if place < last < len(loose) and loose[last] else [place + 1]
+
+
+def _optional(constructor: Constructor, pattern: plan.Optional) -> Fragment:
+    """What is there when it is there; the sequence around it passes it by."""
+    return constructor.build(pattern.pattern)
 
 
 def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
-    """`p+` and `p:+`: after an iteration one rests in a state that begins the next one."""
+    """`p+` and `p:+`, and counted: a chain of so many copies, any of which from the least count on may end the match."""
     if pattern.gap is not None:
         raise unsupported(pattern, what="a time gap in an iteration")
-    if pattern.minimum != 1 or pattern.maximum is not None:
-        raise unsupported(pattern, what="a counted iteration")
+    copies, before = [], constructor.states
+    longest = pattern.minimum if pattern.maximum is None else pattern.maximum
+    for count in range(1, longest + 1):
+        last = pattern.maximum is None and count == longest
+        copies.append(_plus(constructor, pattern) if last else constructor.build(pattern.pattern))
+        if count == 1:
+            _check_copies(longest, constructor.states - before, before, pattern)
+    return _chain(copies, [not pattern.adjacent] * (longest - 1), [False] * longest, range(pattern.minimum - 1, longest))
+
+
+def _check_copies(count: int, states: int, before: int, pattern: plan.Iterate) -> None:
+    """Raises LimitError where so many copies with so many states each, and those before, are too many."""
+    if before + count * states > MAX_STATES:
+        raise LimitError(
+            f"repeated {count} times the pattern needs {before + count * states} automaton states, and the limit is {MAX_STATES} (MAX_STATES)",
+            span=pattern.span,
+            help=("lower the counts, or split the query", "cepheid.automata.construct.MAX_STATES is the limit"),
+        )
+
+
+def _plus(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
+    """`p+` and `p:+`: after an iteration one rests in a state that begins the next one."""
     body = constructor.build(pattern.pattern)
     rest = constructor.state()
     moves = [*body.moves, *body.ending_in(rest)]
@@ -350,6 +419,7 @@ CONSTRUCTIONS: dict[type[Pattern], Callable[[Constructor, Pattern], Fragment]] =
     plan.Or: _or,  # type: ignore[dict-item]
     plan.And: _and,  # type: ignore[dict-item]
     plan.Sequence: _sequence,  # type: ignore[dict-item]
+    plan.Optional: _optional,  # type: ignore[dict-item]
     plan.Iterate: _iterate,  # type: ignore[dict-item]
     plan.Select: _select,  # type: ignore[dict-item]
 }

@@ -53,6 +53,16 @@ class Program:
         return sum(tracker.width for tracker in self.trackers)
 
     @property
+    def states(self) -> int:
+        """How many states the automaton has: bits of a macro state."""
+        return self.automaton.states
+
+    @property
+    def labels(self) -> int:
+        """How many label numbers there are."""
+        return len(self.label_sets)
+
+    @property
     def bits(self) -> int:
         """How many bits a letter has, predicates and trackers."""
         return len(self.automaton.predicates) + self.tracker_bits

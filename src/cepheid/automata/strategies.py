@@ -27,7 +27,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cepheid.automata.automaton import Automaton, Mark, Tracker, Transition, order
-from cepheid.automata.transform import cubes, hide, members, trim, type_bits, united
+from cepheid.automata.transform import cubes, hide, members, trim, united
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 
@@ -102,7 +102,7 @@ class _Construction:
         self.rivals = _Rivals(automaton, strategy)
         self.bit = bit
         self.span = span
-        self.types = type_bits(automaton)
+        self.types = automaton.type_bits
         self.relations: dict[Relation, int] = {}  # of the tracker
         self.tracker_edges: list[Edges] = []
         self.first: list[Edges] = []  # the ways out of the initial state, by the state of the tracker
@@ -163,10 +163,11 @@ class _Construction:
 
     def _leave(self, edges: Edges, moves: Iterable[Transition], relation: Relation, cube: Cube) -> None:
         """The ways of a candidate with these moves on the letters of a cube."""
+        reached = self.rivals.reached(relation, cube[0])
         for move in moves:
             if not move.enabled(cube[0]):
                 continue
-            after = self.rivals.step(relation, cube[0], taken=bool(move.mark))
+            after = self.rivals.after(reached, taken=bool(move.mark))
             if move.target in self.source.finals:
                 if not after[1] & self.rivals.finals:
                     edges[move.mark, FINAL].append(cube)
@@ -265,10 +266,18 @@ class _Rivals:
         moves.add(Transition(automaton.initial, automaton.initial))
         self.graph = dataclasses.replace(automaton, transitions=order(moves))
         self.strategy = strategy
+        self._rule = RULES[strategy]
         self.finals = sum(1 << state for state in automaton.finals)
         self.better = simulation(self.graph)
         self.outdone = _outdone(self.better)
         self._reached: dict[tuple[int, int], Relation] = {}
+        self._kept: dict[tuple[int, Relation], Relation] = {}
+        self._types = automaton.type_bits
+        self._waiting = sum(1 << move.source for move in self.graph.transitions if move.waits)
+        self._awake: dict[int, int] = defaultdict(int)  # by the type of an event, 0 for any: the states that it may move
+        for move in self.graph.transitions:
+            if not move.waits:
+                self._awake[move.requires & self._types] |= 1 << move.source
         self._effort = 0
         self.companions = self._all_companions()
         self.harmless = self._all_harmless()
@@ -279,14 +288,24 @@ class _Rivals:
 
     def step(self, relation: Relation, letter: int, *, taken: bool) -> Relation:
         """The relation after an event, with final states; taken: whether C marks the event visibly."""
-        rule = RULES[self.strategy] if taken else _unmarked
-        even, ahead = rule(self._reach(relation[0], letter), self._reach(relation[1], letter))
+        return self.after(self.reached(relation, letter), taken=taken)
+
+    def reached(self, relation: Relation, letter: int) -> tuple[Relation, Relation]:
+        """What the rivals reach that are even, and those that are ahead."""
+        return self._reach(relation[0], letter), self._reach(relation[1], letter)
+
+    def after(self, reached: tuple[Relation, Relation], *, taken: bool) -> Relation:
+        """The relation after an event with which the rivals have reached this."""
+        even, ahead = (self._rule if taken else _unmarked)(*reached)
         return even & ~ahead, ahead
 
     def _reach(self, states: int, letter: int) -> Relation:
         """The states reached by visible marks, and without."""
-        marked = unmarked = 0
-        for state in members(states):
+        if not states:
+            return 0, 0
+        # PERF: most states only wait, and are not looked at one by one.
+        marked, unmarked = 0, states & self._waiting & ~(self._awake[letter & self._types] | self._awake[0])
+        for state in members(states & ~unmarked):
             found = self._reached.get((state, letter))
             if found is None:
                 targets = [0, 0]
@@ -300,14 +319,17 @@ class _Rivals:
 
     def kept(self, state: int, relation: Relation) -> Relation:
         """The relation of a candidate in `state` without rivals that have ended, that are harmless to it, or that others outdo."""
-        even_harmless, ahead_harmless = self.harmless[state]
-        even = (relation[0] & ~self.finals & ~even_harmless) | self.companions[state]
-        ahead = self._essential(relation[1] & ~self.finals & ~ahead_harmless)
-        even = self._essential(sum(1 << each for each in members(even) if not self.better[each] & ahead))
-        return even, ahead
+        found = self._kept.get((state, relation))
+        if found is None:
+            even_harmless, ahead_harmless = self.harmless[state]
+            even = (relation[0] & ~self.finals & ~even_harmless) | self.companions[state]
+            ahead = self._essential(relation[1] & ~self.finals & ~ahead_harmless)
+            even = self._essential(_without(even, self.better, ahead))
+            found = self._kept[state, relation] = even, ahead
+        return found
 
     def _essential(self, states: int) -> int:
-        return sum(1 << state for state in members(states) if not self.outdone[state] & states)
+        return _without(states, self.outdone, states)
 
     def beaten(self, state: int, relation: Relation) -> bool:
         """Whether a rival that is ahead can follow wherever a candidate in this state goes."""
@@ -360,7 +382,6 @@ class _Rivals:
         count = self.graph.states
         inner = [state for state in range(count) if not self.finals >> state & 1]
         wanted: dict[tuple[int, int, int], set[tuple[int, Relation]]] = {}
-        harmless = [[0, 0] for _ in range(count)]
         try:
             for state in inner:
                 for rival, ahead in itertools.product(inner, (EVEN, AHEAD)):
@@ -368,17 +389,24 @@ class _Rivals:
                     found = None if companion else self._demands(state, rival, ahead)
                     if found is not None:
                         wanted[state, rival, ahead] = found
-                        harmless[state][ahead] |= 1 << rival
         except _TooLongError:
             return [(0, 0)] * count
-        changed = True
-        while changed:
-            changed = False
-            for (state, rival, ahead), found in list(wanted.items()):
-                if any((even & ~harmless[to][EVEN]) | (above & ~harmless[to][AHEAD]) for to, (even, above) in found):
-                    harmless[state][ahead] &= ~(1 << rival)
-                    del wanted[state, rival, ahead]
-                    changed = True
+        gone: list[tuple[int, int, int]] = []
+        wanted_by: dict[tuple[int, int, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for one, found in wanted.items():
+            for to, relation in found:
+                for ahead, rivals in enumerate(relation):
+                    for rival in members(rivals):
+                        wanted_by[to, rival, ahead].append(one)
+                        if (to, rival, ahead) not in wanted:
+                            gone.append(one)
+        while gone:
+            one = gone.pop()
+            if wanted.pop(one, None) is not None:
+                gone += wanted_by[one]
+        harmless = [[0, 0] for _ in range(count)]
+        for state, rival, ahead in wanted:
+            harmless[state][ahead] |= 1 << rival
         return [(even, ahead) for even, ahead in harmless]
 
     def _demands(self, state: int, rival: int, ahead: int) -> set[tuple[int, Relation]] | None:
@@ -411,10 +439,22 @@ class _Rivals:
 
     def _not_outdone(self, states: int, others: int) -> int:
         """The states, but final ones, that none of the others outdoes."""
-        return sum(1 << state for state in members(states & ~self.finals) if not self.better[state] & others)
+        return _without(states & ~self.finals, self.better, others)
 
 
 EVEN, AHEAD = 0, 1
+
+
+def _without(states: int, others_of: list[int], others: int) -> int:
+    """The states without those that have one of the others among their own."""
+    # PERF: without a generator, and the members of large sets are few in all.
+    rest = states
+    while rest:
+        low = rest & -rest
+        if others_of[low.bit_length() - 1] & others:
+            states ^= low
+        rest ^= low
+    return states
 
 
 class _TooLongError(Exception):
@@ -434,7 +474,8 @@ def simulation(automaton: Automaton) -> list[int]:
     changed = True
     while changed:
         changed = False
-        for state in range(automaton.states):
+        # PERF: most moves lead to higher numbers, and what is known of their targets is used at once.
+        for state in reversed(range(automaton.states)):
             for other in members(better[state] & ~(1 << state)):
                 if not all(
                     any(_answers(answer, move, better) for answer in automaton.outgoing[other]) for move in automaton.outgoing[state]
@@ -466,14 +507,34 @@ def _signature(edges: Edges, classes: Mapping[int, int], types: int) -> frozense
 
 
 def _classes(classes: Mapping[int, int], edges: Mapping[int, Edges], types: int) -> dict[int, int]:
-    """The coarsest refinement found in which states of one class have the same ways out (Moore's algorithm)."""
+    """The coarsest refinement found in which states of one class have the same ways out.
+
+    Moore's algorithm; after its first round only states are looked at that lead to one whose class has changed.
+    """
     current = dict(classes)
-    while True:
-        seen: dict[object, int] = {}
-        finer = {
-            number: seen.setdefault((group, _signature(edges[number], current, types) if number in edges else None), len(seen))
-            for number, group in current.items()
-        }
-        if len(set(finer.values())) == len(set(current.values())):
-            return finer
-        current = finer
+    sources: dict[int, set[int]] = defaultdict(set)
+    for number, ways in edges.items():
+        for _, target in ways:
+            sources[target].add(number)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for number, group in current.items():
+        groups[group].append(number)
+    following = max(groups) + 1
+    signatures: dict[int, frozenset[object]] = {}
+    todo = set(edges)
+    while todo:
+        signatures |= {number: _signature(edges[number], current, types) for number in todo}
+        moved: list[int] = []
+        for group in {current[number] for number in todo}:
+            parts: dict[object, list[int]] = defaultdict(list)
+            for number in groups[group]:
+                parts[signatures.get(number)].append(number)
+            # The largest part stays the class, the others become new ones.
+            groups[group], *others = sorted(parts.values(), key=len, reverse=True)
+            for part in others:
+                groups[following] = part
+                current |= dict.fromkeys(part, following)
+                following += 1
+                moved += part
+        todo = set().union(*(sources[number] for number in moved))
+    return current

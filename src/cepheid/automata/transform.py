@@ -148,38 +148,41 @@ def cubes(moves: Sequence[Transition], automaton: Automaton) -> Iterator[tuple[i
     An event has one type, so a cube that requires a type forbids every other type; trackers have no states but theirs. Exponential in the
     number of bits that the moves look at, if they all do.
     """
-    types = type_bits(automaton)
+    types = automaton.type_bits
     needed = 0
     for move in moves:
         needed |= move.requires | move.forbids
+    tests = list(dict.fromkeys((move.requires, move.forbids) for move in moves if move.requires or move.forbids))
     trackers = [tracker for tracker in automaton.trackers if needed & tracker.mask]
     bits = sorted((1 << index for index in members(needed)), key=lambda bit: (not bit & types, bit))
+    if not needed & ~types and not any(forbids or requires & (requires - 1) for requires, forbids in tests):
+        # PERF: types alone, as in most patterns: what is below would find the same.
+        yield from ((bit, types & ~bit) for bit in bits)
+        yield 0, needed
+        return
     todo: list[tuple[int, int, int]] = [(0, 0, 0)]
     while todo:
         depth, requires, forbids = todo.pop()
-        if not all(tracker.possible(requires, forbids) for tracker in trackers):
+        if trackers and not all(tracker.possible(requires, forbids) for tracker in trackers):
             continue
-        if depth == len(bits) or not _open(moves, requires, forbids):
+        if depth == len(bits) or not _open(tests, requires, forbids):
+            yield requires, forbids
+            continue
+        while depth < len(bits) and bits[depth] & (requires | forbids):
+            depth += 1
+        if depth == len(bits):
             yield requires, forbids
             continue
         bit = bits[depth]
-        if bit & (requires | forbids):
-            todo.append((depth + 1, requires, forbids))
-            continue
         todo.append((depth + 1, requires, forbids | bit))
         todo.append((depth + 1, requires | bit, forbids | (types & ~bit if bit & types else 0)))
 
 
-def type_bits(automaton: Automaton) -> int:
-    """The letter bits that test the event's type: an event has one of them at most."""
-    return sum(1 << index for index, predicate in enumerate(automaton.predicates) if predicate.type is not None)
-
-
-def _open(moves: Sequence[Transition], requires: int, forbids: int) -> bool:
-    """Whether some move is neither enabled for all nor disabled for all letters of the cube."""
-    for move in moves:
-        excluded = move.requires & forbids or move.forbids & requires
-        if not excluded and (move.requires & ~requires or move.forbids & ~forbids):
+def _open(tests: Iterable[tuple[int, int]], requires: int, forbids: int) -> bool:
+    """Whether some test (requires and forbids of a move) neither holds for all nor for none of the letters of the cube."""
+    for required, forbidden in tests:
+        excluded = required & forbids or forbidden & requires
+        if not excluded and (required & ~requires or forbidden & ~forbids):
             return True
     return False
 

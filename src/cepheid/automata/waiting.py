@@ -9,8 +9,12 @@ So a partial match rests in a waiting state, never leaves it, and an event that 
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cepheid.automata.transform import members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +61,7 @@ class WaitingAutomaton:
     def of(cls, automaton: Automaton) -> WaitingAutomaton | None:
         """The waiting automaton of an automaton, None where it is not of this fragment.
 
-        O(states^2 x moves^2) per round of the simulation, at most one round per state; past SIMULATION_STATES nothing is merged.
+        O(states^2 x moves) per round of the simulation, at most one round per state; past SIMULATION_STATES nothing is merged.
         """
         plain = all(t.waits if t.mark is None else bool(t.mark) for t in automaton.transitions)
         if not plain or not automaton.waiting:
@@ -85,23 +89,41 @@ class WaitingAutomaton:
 
 
 def _simulation(moves: Mapping[int, Iterable[WaitingMove]]) -> dict[int, set[int]]:
-    """For each source the sources that can answer each of its moves by one that needs no more and leads to one at least as good."""
+    """For each source the sources that can answer each of its moves by one that needs no more and leads to one at least as good.
+
+    Sets of states are bit masks here; a state's place in them is its place in `moves`.
+    """
     if len(moves) > SIMULATION_STATES:
         return {state: {state} for state in moves}
-    initial = next(iter(moves))
-    better = {state: {initial} if state == initial else set(moves) - {initial} for state in moves}
+    place = {state: index for index, state in enumerate(moves)}
+    final = 1 << len(place)
+    asked = dict.fromkeys((move.requires, move.forbids) for own in moves.values() for move in own)
+    answering = {key: [other for other in asked if not (other[0] & ~key[0] or other[1] & ~key[1])] for key in asked}
+    targets: list[dict[tuple[int, int], int]] = [{} for _ in place]
+    for state, own in moves.items():
+        for move in own:
+            found = targets[place[state]]
+            key = (move.requires, move.forbids)
+            found[key] = found.get(key, 0) | (final if move.final else 1 << place[move.target])
+    better = [1 if not index else final - 2 for index in range(len(place))]
+
+    def answers(state: int, other: int) -> bool:
+        for key, entered in targets[state].items():
+            reached = functools.reduce(operator.or_, (targets[other].get(answer, 0) for answer in answering[key]), 0)
+            if not all(reached & (final if 1 << target == final else better[target]) for target in members(entered)):
+                return False
+        return True
+
     changed = True
     while changed:
         changed = False
-        for state, candidates in better.items():
-            lost = {
-                other
-                for other in candidates
-                if other != state and not all(any(_answers(answer, move, better) for answer in moves[other]) for move in moves[state])
-            }
-            candidates.difference_update(lost)
+        # Matches go mostly from lower to higher states: so what a state asks of its targets is known before.
+        for state in reversed(range(len(place))):
+            lost = sum(1 << other for other in members(better[state]) if other != state and not answers(state, other))
+            better[state] &= ~lost
             changed = changed or bool(lost)
-    return better
+    states = list(place)
+    return {states[index]: {states[other] for other in members(mask)} for index, mask in enumerate(better)}
 
 
 def _answers(answer: WaitingMove, move: WaitingMove, better: Mapping[int, set[int]]) -> bool:

@@ -35,7 +35,10 @@ Expression = Annotated[bool, typer.Option("--expression", "-e", help="QUERY is t
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
-        "--param", "-p", metavar="NAME=VALUE", help="The value of a parameter :NAME, written as in the language, or text. Repeatable."
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
+        help="The value of a parameter :NAME, written as in the language, or text; for IN :NAME a list, 1,2,3. Repeatable.",
     ),
 ]
 Type = Annotated[

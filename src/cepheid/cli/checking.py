@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from cepheid.cli.failures import message
 from cepheid.engine.guessing import likely_schema
-from cepheid.errors import LimitError, NotSupportedError
+from cepheid.engine.planner import compile_plan
+from cepheid.errors import LimitError, NotSupportedError, quoted
+from cepheid.logical.parameters import parameters
 
 if TYPE_CHECKING:
     import cepheid
@@ -17,12 +19,20 @@ def findings(query: cepheid.Query, schema: EventSchema | None) -> tuple[list[str
     """The warnings about a query and the notes, as printable texts.
 
     schema: of the events; without it the query is bound to attributes with the types that it seems to want, so that names, scopes, windows
-    and strategies are checked, and types as far as the query tells them. Raises BindError.
+    and strategies are checked, and types as far as the query tells them. Parameters need no values: a note says which have none, and what these
+    decide is not checked. Raises BindError.
     """
-    plan = query.bound(likely_schema(query) if schema is None else schema)
+    unknown = dict.fromkeys(node.name for node in parameters(query.tree) if node.name not in query.args)
+    plan = query.bound(likely_schema(query) if schema is None else schema, partial=True)
     notes = []
+    if unknown:
+        names = quoted(":" + name for name in unknown)
+        notes.append(f"note: parameters without a value: {names}; what they decide is not checked\nhelp: give them by --param NAME=VALUE")
     try:
-        query.compiled(plan.schema)
+        if unknown:
+            compile_plan(plan)
+        else:
+            query.compiled(plan.schema)
     except (NotSupportedError, LimitError) as error:
         notes.append(message(error).replace("error:", "note:", 1))
     return list(plan.lints), notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import cepheid
 from cepheid.errors import CepheidError, InputError, QuerySyntaxError
-from cepheid.language import parse_condition, read_query, syntax
+from cepheid.language import parse_condition, read_query, syntax, to_text
+from cepheid.language.diagnose import open_brackets
+from cepheid.logical.parameters import lists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 STANDARD_INPUT = "-"
 
@@ -21,15 +24,20 @@ STANDARD_INPUT = "-"
 def load(source: str, *, expression: bool, parameters: Iterable[str]) -> cepheid.Query:
     """The query of a command.
 
-    source: a file's name, "-" for the standard input, or with `expression` the text itself. parameters: as `parameter` reads them.
+    source: a file's name, "-" for the standard input, or with `expression` the text itself. parameters: as `parameter` reads them; those that stand
+    for the list of an IN are lists.
     Raises InputError for a file that cannot be read and a parameter that is given twice, and the errors of the language.
     """
+    text = source if expression else text_of(source)
+    listed = frozenset(lists(cepheid.query(text).tree))
     args: dict[str, object] = {}
-    for name, value in map(parameter, parameters):
+    for given in parameters:
+        name, value = parameter(given, listed=listed)
         if name in args:
-            raise InputError(f"--param {name} is given twice", help="give each parameter one value")
+            commas = f"a list has commas: --param {name}=1,2,3" if name in listed else "give each parameter one value"
+            raise InputError(f"--param {name} is given twice", help=commas)
         args[name] = value
-    return cepheid.query(source if expression else text_of(source), args=args)
+    return cepheid.query(text, args=args)
 
 
 def text_of(source: str) -> str:
@@ -61,26 +69,45 @@ def looks_like_query(source: str) -> bool:
     return first.upper() in ("SELECT", "EVENT") and bool(rest)
 
 
-def parameter(given: str) -> tuple[str, object]:
+def parameter(given: str, *, listed: Container[str] = ()) -> tuple[str, object]:
     """`limit=40` as a name and a typed value.
 
     The value is what the language makes of it: a number, TRUE, FALSE, NULL, DATE '..', TIMESTAMP '..', a duration such as 5s, a text in
-    single quotes; everything else is text as it stands. Raises InputError without a name.
+    single quotes; everything else is text as it stands. listed: the parameters whose values are lists of these, with commas between them, and
+    in parentheses or not. Raises InputError without a name.
     """
     name, equals, text = given.partition("=")
     name = name.strip().removeprefix(":")
     if not equals or not name:
         raise InputError(f"--param {given} is not a name and a value", help="write --param limit=40")
+    if name in listed:
+        return name, [_value(given, part) for part in _parts(text.strip())]
+    return name, _value(given, text)
+
+
+def _parts(text: str) -> list[str]:
+    """The values of a list, as they are written."""
+    if text.startswith("(") and text.endswith(")") and open_brackets(text, len(text) - 1) == [0]:
+        text = text[1:-1].strip()
+    return [part.strip() for part in _PART.findall(f",{text}")] if text else []
+
+
+_PART = re.compile(r",(\s*'(?:[^']|'')*+'\s*(?=,|\Z)|[^,]*+)")
+"""A comma and the value behind it; in a text in single quotes a comma separates nothing."""
+
+
+def _value(given: str, text: str) -> object:
+    """The value that is written in the text of a --param."""
     try:
         value = python_value(parse_condition(text))
     except QuerySyntaxError:
-        return name, text
+        return text
     except OverflowError:
         raise InputError(f"--param {given} is longer than a duration can be", help=f"the longest is {dt.timedelta.max.days}d") from None
     except ValueError as error:
         reason = error.fact if isinstance(error, CepheidError) else error
         raise InputError(f"--param {given} has no value: {reason}", help="write a text in single quotes, if it is one") from None
-    return name, text if value is Ellipsis else value
+    return text if value is Ellipsis else value
 
 
 def python_value(node: syntax.Expression) -> object:
@@ -97,5 +124,8 @@ def python_value(node: syntax.Expression) -> object:
         case syntax.Instant(value=value):
             return dt.datetime.fromisoformat(value.strip())
         case syntax.DurationValue(duration=syntax.Duration(value=value, unit=unit)) if unit is not None:
-            return dt.timedelta(microseconds=float(value * unit.value / 1_000))
+            microseconds = value * unit.value / 1_000
+            if microseconds % 1:
+                raise ValueError(f"{to_text(node)} is no whole number of microseconds")
+            return dt.timedelta(microseconds=int(microseconds))
     return Ellipsis

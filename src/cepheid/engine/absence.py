@@ -10,6 +10,7 @@ What p does is not changed by it: consumption, strategies and LIMIT see all matc
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections import deque
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cepheid.automata import Program
-    from cepheid.engine.partitions import Partitions
+    from cepheid.engine.partitions import Partitions, Stored
     from cepheid.engine.planner import Compiled
     from cepheid.engine.running import Chunk, Running
 
@@ -328,30 +329,39 @@ class AbsenceState:
             sections[f"absence{number}"] = np.stack([completed.owners, completed.positions, completed.times]).astype("<i8").tobytes()
         return sections
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
-        """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit."""
+    def load(self, sections: Mapping[str, bytes], stored: Stored, *, latest: int) -> Stored:
+        """Go on, fresh, from what `dump` gave, over partitions that are loaded; returns them with the events of each that have been released.
+
+        latest: the greatest time so far. Raises SnapshotError or ValueError where that does not fit.
+        """
         letters, times, slots, shown = _columns(sections["held"], 4)
         events = state.table_of(sections["held_events"])
+        slots = stored.slots[stored.rows(slots)]
         held = Held(letters.view(np.uint64), times, slots.astype(np.int32), shown.astype(np.bool_), events)
         wanted, bits = self._empty.events.schema, len(self._compiled.program.predicates)
         right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
-        right = right and not (held.letters >> np.uint64(bits)).any() and not (np.diff(times) < 0).any()
-        completed = [Ends(*_columns(sections[f"absence{number}"], 3)) for number in range(len(self.absences))]
-        right = right and not any((ends.positions < 0).any() for ends in completed)
-        live = self.partitions.live
-        if not right or not all(np.isin(part, live).all() for part in (slots, *(ends.owners for ends in completed))):
+        right = right and not (held.letters >> np.uint64(bits)).any() and not (times[1:] < times[:-1]).any()
+        if not right or (times > latest).any():
             raise ValueError("its events that wait do not fit together")
+        # Else they would not go together with others.
+        held = dataclasses.replace(held, events=pa.Table.from_arrays(events.columns, schema=wanted))
+        completed = []
+        for number in range(len(self.absences)):
+            owners, positions, moments = _columns(sections[f"absence{number}"], 3)
+            completed.append(Ends(stored.those(owners, positions), positions, moments))
         seen = self.partitions.seen[: self.partitions.slots]
         waiting = np.bincount(slots, minlength=len(seen))
         if (waiting > seen).any():
             raise ValueError("more events wait than have come")
         for number, run in enumerate(self._runs):
             prefix = f"absence{number}/"
-            run.load({name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)})
+            run.load({name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)}, stored)
         self._completed = completed
         self._held = deque([held] if len(held) else [])
         self._before = seen - waiting
-        (self._released,) = struct.unpack("<q", sections["released"])
+        (released,) = struct.unpack("<q", sections["released"])
+        self._released = state.integer(released, "released")
+        return dataclasses.replace(stored, seen=self._before[stored.slots])
 
 
 def _ends(found: Chunk, positions: Array, times: Array, arrived: Arrived) -> Ends:

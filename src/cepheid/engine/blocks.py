@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.pools import power_of_two, ragged
+from cepheid.engine.pools import first_from, power_of_two, ragged
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +40,9 @@ NUMBER_LIMIT = 1 << 62
 
 RING_PLACES = 4
 """Entries that fit in a ring of a new block."""
+
+SQUEEZE_RATIO = 2
+"""Blocks are moved together where so many times what they hold has been given out, and there is no room for another one."""
 
 DIRECTORY = ("head", "tail", "data", "mask")
 """What the directory says of each ring: number of its first entry, of its next one, where its data starts in the block, places - 1."""
@@ -173,13 +178,30 @@ class Blocks:
         """Words that rows hold."""
         return int(self.sizes.sum())
 
-    def reserve(self, words: int) -> None:
-        """Make room for so many words behind those in use; amortized linear."""
+    def reserve(self, words: int) -> bool:
+        """Make room for so many words behind those in use; returns whether blocks have moved, and none is free any more. Amortized linear."""
         top = int(self.pool[TOP])
-        if top + words > len(self.words):
-            larger: Array = np.zeros(max(top + words, 2 * len(self.words)), np.int64)
-            larger[:top] = self.words[:top]
-            self.words = larger
+        if top + words <= len(self.words):
+            return False
+        if SQUEEZE_RATIO * self.held <= top:
+            self._squeeze(words)
+            return True
+        larger: Array = np.zeros(max(top + words, 2 * len(self.words)), np.int64)
+        larger[:top] = self.words[:top]
+        self.words = larger
+        return False
+
+    def _squeeze(self, words: int) -> None:
+        """Move the blocks together, and make room for so many words behind them."""
+        rows = np.flatnonzero(self.offsets >= 0)
+        sizes = self.sizes[rows]
+        held = int(sizes.sum())
+        squeezed: Array = np.zeros(held + words, np.int64)
+        squeezed[:held] = self.words[ragged(self.offsets[rows], sizes)[1]]
+        self.words = squeezed
+        self.offsets[rows] = np.cumsum(sizes) - sizes
+        self.pool[:] = -1
+        self.pool[TOP] = held
 
     def _allocate(self, size: int, count: int) -> Array:
         """Where `count` blocks of `size` words (the size of a class) start: freed ones first."""
@@ -189,9 +211,10 @@ class Blocks:
         while free >= 0 and len(reused) < count:
             reused.append(free)
             free = int(self.words[free])
-        self.pool[number] = free
         fresh = count - len(reused)
-        self.reserve(fresh * size)
+        if self.reserve(fresh * size):
+            return self._allocate(size, count)
+        self.pool[number] = free
         first = int(self.pool[TOP])
         self.pool[TOP] += fresh * size
         return np.concatenate([np.array(reused, np.int64), first + size * np.arange(fresh, dtype=np.int64)])
@@ -237,6 +260,7 @@ class Blocks:
             _copy_ring(old, before[number], block, after[number], int(self.widths[number]))
         if len(block) != size:
             self._free(size, self.offsets[row : row + 1].copy())
+            self.offsets[row], self.sizes[row] = -1, 0
             self.offsets[row] = offset = int(self._allocate(len(block), 1)[0])
             self.sizes[row] = len(block)
         self.words[offset : offset + len(block)] = block
@@ -280,6 +304,19 @@ class Blocks:
         words[held] = self.words[self.offsets[rows[held]][:, None] + np.arange(self.layout.directory)]
         return words
 
+    def needed(self, rows: Array, oldest: Array) -> int:
+        """Bytes that the blocks of these rows would have after `dump` and `load`. O(rows x rings x log entries)."""
+        held = np.flatnonzero(self.offsets[rows] >= 0)
+        offsets, oldest = self.offsets[rows[held]], oldest[held]
+        counts: Array = np.zeros((len(held), len(self.layout.rings)), np.int64)
+        for number, ring in enumerate(self.layout.rings):
+            head, tail, data, mask = self.words[(offsets + self.layout.ring(number))[:, None] + np.arange(len(DIRECTORY))].T
+            if ring.dated:
+                head = first_from(_position(self.words, offsets + data, mask, ring.width), head, tail, oldest)
+            counts[:, number] = tail - head
+        counts = counts[counts.any(axis=1)]
+        return 8 * (len(counts) * self.layout.data + int((self._capacities(counts) * self.widths).sum()))
+
     def dump(self, rows: Array, words: Array, oldest: Array) -> dict[str, bytes]:
         """These rows as named sections, little-endian int64: rows, words (their plain words), rings (head and tail of each), and the entries.
 
@@ -307,11 +344,18 @@ class Blocks:
         parts = {"rows": rows, "words": words, "rings": rings, "entries": np.concatenate([np.zeros(0, np.int64), *entries])}
         return {name: part.astype("<i8").tobytes() for name, part in parts.items()}
 
-    def load(self, sections: Mapping[str, bytes], *, check: Callable[[Array, list[Array]], None] | None = None) -> None:
+    def load(
+        self,
+        sections: Mapping[str, bytes],
+        *,
+        check: Callable[[Array, list[Array]], None] | None = None,
+        stored: Stored | None = None,
+    ) -> None:
         """The rows of `dump`, into blocks without any; raises ValueError or KeyError if the sections do not fit together.
 
         Rows with nothing in their rings get no block before `open`.
-        check: given the plain words of the rows and the entries of each ring, may raise ValueError as well.
+        check: given the plain words of the rows and the entries of each ring, may raise ValueError as well. stored: the partitions of the
+        snapshot, which must be those of the rows (a row is a slot + 1); None: the rows stay as they are.
         """
         layout = self.layout
         rows, words, rings, entries = (np.frombuffer(sections[name], "<i8") for name in ("rows", "words", "rings", "entries"))
@@ -323,7 +367,7 @@ class Blocks:
         )
         # Counts that are right add up to what is there; sums in Python, where they cannot overflow.
         totals = [sum(column.tolist()) * ring.width for column, ring in zip(counts.T, layout.rings, strict=True)]
-        right = right and bool((words[:, 0] < NUMBER_LIMIT).all())
+        right = right and bool(((words[:, 0] >= 0) & (words[:, 0] < NUMBER_LIMIT)).all())
         if not right or sum(totals) != len(entries):
             raise ValueError("blocks of a snapshot")
         split = np.split(entries, np.cumsum(totals)[:-1].astype(np.int64)) if totals else []
@@ -333,8 +377,16 @@ class Blocks:
                 _check_dates(parts[number][:, 0], counts[:, number], words[:, 0])
         if check is not None:
             check(words, parts)
+        if stored is not None:
+            rows = stored.every(rows - 1, words[:, 0]) + 1
         self.ensure(int(rows.max(initial=-1)) + 1)
         self._restore(rows, words, rings, parts)
+
+    def _capacities(self, counts: Array) -> Array:
+        """Places of restored rings, given their entries."""
+        # PERF: half the places of a new ring are left for what comes, or most rings would grow at their next entry.
+        capacities: Array = np.int64(1) << np.ceil(np.log2(np.maximum(counts + self._places // 2, self._places))).astype(np.int64)
+        return capacities
 
     def _restore(self, rows: Array, words: Array, rings: Array, parts: Sequence[Array]) -> None:
         self.empty(rows)
@@ -343,8 +395,7 @@ class Blocks:
         held = counts.any(axis=1)
         rows, words, rings, counts = rows[held], words[held], rings[held], counts[held]
         layout = self.layout
-        # PERF: half the places of a new ring are left for what comes, or most rings would grow at their next entry.
-        capacities = np.int64(1) << np.ceil(np.log2(np.maximum(counts + self._places // 2, self._places))).astype(np.int64)
+        capacities = self._capacities(counts)
         spans = capacities * self.widths
         data = layout.data + np.cumsum(spans, axis=1) - spans
         totals, place = np.unique(layout.data + spans.sum(axis=1), return_inverse=True)
@@ -352,7 +403,7 @@ class Blocks:
         for size in np.unique(sizes).tolist():
             mine = np.flatnonzero(sizes == size)
             self.offsets[rows[mine]] = self._allocate(size, len(mine))
-        self.sizes[rows] = sizes
+            self.sizes[rows[mine]] = size
         offsets = self.offsets[rows]
         self.words[offsets[:, None] + np.arange(layout.directory)] = words
         for number, ring in enumerate(layout.rings):
@@ -362,6 +413,11 @@ class Blocks:
             owner, index = ragged(rings[:, number, 0], counts[:, number])
             places = offsets[owner] + data[owner, number] + (index & capacities[owner, number] - 1) * ring.width
             self.words[places[:, None] + np.arange(ring.width)] = parts[number]
+
+
+def _position(words: Array, data: Array, mask: Array, width: int) -> Callable[[Array], Array]:
+    """The positions of one entry of each ring, given their numbers."""
+    return lambda number: words[data + (number & mask) * width]
 
 
 def _copy_ring(old: Array, before: Array, new: Array, after: Array, width: int) -> None:

@@ -117,6 +117,11 @@ class CountBlocks:
         blocks[:, LIVE] = blocks[:, PLAIN] = 1
         blocks[:, MASK] = self._places - 1
 
+    def keep(self, rows: Array, words: Array) -> None:
+        """Take back the blocks of these rows, which go on from these words: int64, (n, KEPT)."""
+        self.empty(rows)
+        self._kept[rows] = words
+
     def empty(self, rows: Array) -> None:
         """Take back the blocks of these rows but for the kept words, from which they go on."""
         rows = rows[self.offsets[rows] >= 0]
@@ -181,6 +186,14 @@ class CountBlocks:
         """Words that rows hold."""
         rows = self.open_rows
         return int(self._ring_places[rows].sum()) * self.shape.entry + len(rows) * self.shape.ring
+
+    @property
+    def needed(self) -> int:
+        """Bytes that blocks would have whose rings are as large as what is in them."""
+        rows = self.open_rows
+        header = self.header(rows)
+        counts = np.maximum(header[:, TAIL] - header[:, HEAD], min(1, self._places))
+        return 8 * (int(counts.sum()) * self.shape.entry + len(rows) * self.shape.ring)
 
     def _allocate(self, words: int) -> int:
         """Where so many fresh words start; blocks that were left are squeezed out when they are half of all."""

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.evaluation import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.pools import power_of_two
-from cepheid.engine.running import SHRINK_FROM, SHRINK_RATIO, Chunk, KernelRun
+from cepheid.engine.running import Chunk, KernelRun, is_wasteful
+from cepheid.engine.state import integer, macro_states
 from cepheid.engine.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
 
@@ -181,8 +185,7 @@ class Counting(KernelRun):
     @property
     def wasteful(self) -> bool:
         """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        reserved = self.blocks.words
-        return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
+        return is_wasteful(int(self.blocks.words.nbytes), lambda: self.blocks.needed)
 
     @property
     def matches(self) -> int:
@@ -244,18 +247,21 @@ class Counting(KernelRun):
             "counts": numbers[:, used].astype("<u8").tobytes(),
         }
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
 
-        Costs what reading the stored events did.
+        stored: as for `Evaluation.load`. Costs what reading the stored events did.
         """
         try:
-            self.events, triggers, skipped, epoch = np.frombuffer(sections["counters"], "<i8").tolist()
+            counters = np.frombuffer(sections["counters"], "<i8").tolist()
+            self.events, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
             slots = np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64)
             _check_slots(slots)
+            if stored is not None:
+                slots[:, 0] = stored.every(slots[:, 0], slots[:, 1])
             self._set("epoch", epoch)
             self._restore(slots, sections)
-        except (KeyError, ValueError, struct.error) as error:
+        except (KeyError, TypeError, ValueError, struct.error) as error:
             if isinstance(error, LimitError):
                 raise
             raise SnapshotError(
@@ -267,15 +273,16 @@ class Counting(KernelRun):
     def _restore(self, slots: Array, sections: Mapping[str, bytes]) -> None:
         rows = slots[:, 0] + 1
         self.blocks.ensure(int(rows.max(initial=0)) + 1)
-        self.blocks.open(rows)
-        self.blocks.set_words(rows, LOW, slots[:, 2])
-        self.blocks.set_words(rows, EPOCH, self._get("epoch"))
+        self.blocks.keep(rows, np.column_stack([slots[:, 1:3], np.full(len(rows), self._get("epoch"))]))
+        # The others have nothing open: they need no block before their next event.
+        held = slots[:, 3] > 0
+        self.blocks.open(rows[held])
         if self.bounded:
             self._restore_events(slots, sections)
         else:
             self._restore_rows(slots, sections)
-        # Not before: replaying the events of a partition moves its position.
-        self.blocks.set_words(rows, POSITION, slots[:, 1])
+        # Replaying the events of a partition moves its position.
+        self.blocks.set_words(rows[held], POSITION, slots[held, 1])
 
     def _restore_events(self, slots: Array, sections: Mapping[str, bytes]) -> None:
         positions, times = (np.frombuffer(sections[name], "<i8").astype(np.int64) for name in ("positions", "times"))
@@ -300,12 +307,13 @@ class Counting(KernelRun):
 
     def _restore_rows(self, slots: Array, sections: Mapping[str, bytes]) -> None:
         width, size = struct.unpack_from("<II", sections["macros"])
-        packed = sections["macros"][8:]
-        if not width or len(packed) % width or not 0 < size <= COUNT_LIMBS:
-            raise ValueError("macro states of a snapshot")
-        macros = [int.from_bytes(packed[at : at + width], "little") for at in range(0, len(packed), width)]
+        if not 0 < size <= COUNT_LIMBS or (slots[:, 3] > 1).any():
+            raise ValueError("rows of a snapshot")
+        macros = macro_states(sections["macros"][8:], width, states=self.program.states)
         rows = slots[slots[:, 3] == 1, 0] + 1
         numbers = np.frombuffer(sections["counts"], "<u8").reshape(len(rows), len(macros), size).view(np.int64)
+        size = 1 + int(np.flatnonzero(numbers.any(axis=(0, 1))).max(initial=0))  # what the numbers need
+        numbers = numbers[:, :, :size]
         columns = self.table.adopt(macros)
         if len(set(columns.tolist())) != len(macros):
             raise ValueError("macro states of a snapshot")
@@ -471,6 +479,6 @@ class Counting(KernelRun):
 def _check_slots(slots: Array) -> None:
     """ValueError unless the partitions of a snapshot can be."""
     slot, position, low, stored = slots.T
-    right = len(np.unique(slot)) == len(slot) and bool(((slot >= -1) & (low >= 0) & (low <= position) & (stored >= 0)).all())
-    if not right:
+    right = bool(((slot >= -1) & (low >= 0) & (low <= position) & (position < NUMBER_LIMIT) & (stored >= 0)).all())
+    if not right or len(np.unique(slot)) != len(slot):
         raise ValueError("partitions of a snapshot")

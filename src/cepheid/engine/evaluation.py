@@ -13,13 +13,15 @@ import numpy as np
 
 from cepheid.engine import state
 from cepheid.engine.pools import POOL_NUMBERS, Pool, power_of_two, ragged
-from cepheid.engine.running import ALL, SHRINK_FROM, SHRINK_RATIO, Chunk, KernelRun
+from cepheid.engine.running import ALL, Chunk, KernelRun, is_wasteful
 from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
 
@@ -193,14 +195,18 @@ class Evaluation(KernelRun):
         """The live state of all partitions as named sections, see `state.dump`."""
         return state.dump(self)
 
-    def load(self, sections: Mapping[str, Any]) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
-        state.load(self, sections)
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
+        """
+        state.load(self, sections, stored)
 
     @property
     def wasteful(self) -> bool:
         """Whether the match graphs' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        return self.cells.nbytes > SHRINK_FROM and SHRINK_RATIO * self.held_cells < self.cells.places
+        per_place = self.cells.nbytes // self.cells.places
+        return is_wasteful(self.cells.nbytes, lambda: per_place * state.live_cells(self))
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
@@ -219,11 +225,6 @@ class Evaluation(KernelRun):
         outputs = (self._out_offsets, self._out_positions, self._out_labels, self._out_segments)
         arrays = sum(int(array.nbytes) for array in (*own, *outputs))
         return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
-
-    @property
-    def held_cells(self) -> int:
-        """Places of the cells' pool that partitions hold."""
-        return int((self.records[:, self.column["cells_mask"]] + 1).sum())
 
     @property
     def matches(self) -> int:

@@ -15,8 +15,10 @@ from cepheid.engine.guessing import likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption
+from cepheid.language.words import write_name
 from cepheid.logical.absence import take_out
 from cepheid.logical.describe import describe, describe_expression
+from cepheid.logical.parameters import parameters, shown
 from cepheid.logical.rewrite import rewrite_steps
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ def explain(query: Query, stage: str | None, schema: EventSchema | None) -> Expl
 
 
 def _sections(query: Query, schema: EventSchema | None) -> Iterator[tuple[str, str]]:
-    yield "text", query.text.strip()
+    values = [f":{write_name(name)} = {shown(value)}" for name, value in query.args.items()]
+    yield "text", "\n".join([query.text.strip(), *values])
     yield "tree", tree_text(query.tree)
     guessed = schema is None
     try:
@@ -82,7 +85,9 @@ def _sections(query: Query, schema: EventSchema | None) -> Iterator[tuple[str, s
     except (BindError, SchemaError) as error:
         if not guessed:
             raise
-        yield "schema", f"not known; for the other stages give schema=, the Arrow schema of the events\n({error.fact})"
+        missing = dict.fromkeys(node.name for node in parameters(query.tree) if node.name not in query.args)
+        way_out = "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events"
+        yield "schema", f"not known; for the other stages give {way_out}\n({error.fact})"
         return
     if guessed:
         yield "schema", "not known; guessed: " + ", ".join(f"{name} {kind}" for name, kind in schema.attributes.items())

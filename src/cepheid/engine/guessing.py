@@ -6,6 +6,7 @@ where a condition must stand; comparisons carry types from one attribute to anot
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine.inputs import used_types
+from cepheid.errors import LimitError
 from cepheid.language import syntax
+from cepheid.logical.parameters import duration_from
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ TEXT_FUNCTIONS = frozenset({"length", "lower", "upper"})
 def likely_schema(query: Query) -> EventSchema:
     """The schema of events that the query could be about: a type column, a time column, and the attributes with the types that it tells."""
     tree = query.tree
-    bare = any(isinstance(node, syntax.Duration) and node.unit is None for node in walk(tree))
+    bare = any(duration.unit is None for duration in durations(query))
     attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string(), DEFAULT_TIME: pa.int64() if bare else INSTANT}
     kinds = attribute_types(query)
     attributes |= {key: kinds.get((key,), pa.string()) for key in tree.partition_by}
@@ -44,6 +47,21 @@ def likely_schema(query: Query) -> EventSchema:
         attributes[path[0]] = _with_leaf(known if len(path) > 1 else None, path[1:], kinds.get(path, pa.float64()))
     types = {name: frozenset(attributes) for name in used_types(tree)} or None
     return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
+
+
+def durations(query: Query) -> Iterator[syntax.Duration]:
+    """The durations of a query, also those that parameters stand for."""
+    for node in walk(query.tree):
+        if isinstance(node, syntax.Duration):
+            yield node
+        written = (
+            (node.lower, node.upper) if isinstance(node, syntax.Interval) else (node.duration,) if isinstance(node, syntax.Absence) else ()
+        )
+        for parameter in written:
+            if isinstance(parameter, syntax.Parameter) and parameter.name in query.args:
+                with contextlib.suppress(LimitError):  # which binding raises
+                    found = duration_from(query.args[parameter.name])
+                    yield from () if found is None else (found,)
 
 
 def walk(node: syntax.Node) -> Iterator[syntax.Node]:
@@ -121,10 +139,20 @@ def value_type(query: Query, node: Any) -> pa.DataType | None:
         case syntax.Call(name=name):
             return pa.string() if name in TEXT_FUNCTIONS - {"length"} else pa.float64()
         case syntax.Parameter(name=name) if name in query.args:
-            given = query.args[name]
-            number = isinstance(given, int | Decimal) and not isinstance(given, bool)
-            return pa.float64() if number else pa.scalar(given).type
+            return given_type(query.args[name])
     return None
+
+
+def given_type(given: object) -> pa.DataType | None:
+    """The type that the value of a parameter has by itself, or the values of a list; None for NULL, and for what is no value."""
+    if isinstance(given, list):
+        return next((kind for kind in map(given_type, given) if kind is not None), None)
+    if given is None or (isinstance(given, int | Decimal) and not isinstance(given, bool)):
+        return None if given is None else pa.float64()
+    try:
+        return pa.scalar(given).type
+    except (pa.ArrowException, OverflowError):
+        return None
 
 
 def _with_leaf(kind: pa.DataType | None, path: Path, leaf: pa.DataType) -> pa.DataType:

@@ -29,7 +29,7 @@ GREATEST = LIVE + 1
 TAKEN = Ring(3)
 """Rings 1 ..: (position, letter, greatest start) of the events that took one move."""
 
-LETTER = 1  # of an entry of TAKEN
+LETTER, START = 1, 2  # of an entry of TAKEN
 HIGH = 62  # states from here on share one bit of `live`
 
 
@@ -60,7 +60,7 @@ class Last(SupportEvaluation):
         self._path: Array = np.zeros(2 * self.sizes.scratch, np.int64)
         self._forgotten()
         self._mend["path"] = self._mend_path
-        self._mend["pool"] = lambda: self.blocks.reserve(self._get("argument"))
+        self._mend["pool"] = self._mend_pool
         self._mend["limit"] = self._mend_ring
         self._set("plain", self.blocks.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)
@@ -105,7 +105,9 @@ class Last(SupportEvaluation):
         live, greatest = words[:, LIVE], words[:, GREATEST:]
         right = bool(((live >= 1) & (live < 1 << HIGH + 1) & (live & 1 == 1)).all())
         right = right and bool(((greatest >= -1) & (greatest < np.maximum(words[:, [POSITION]], 1))).all())
-        letters = np.concatenate([np.zeros(0, np.int64), *(ring[:, LETTER] for ring in entries[1:])])
+        taken = np.concatenate([np.zeros((0, TAKEN.width), np.int64), *entries[1:]])
+        letters, starts = taken[:, LETTER], taken[:, START]
+        right = right and bool(((starts >= 0) & (starts <= taken[:, 0])).all())
         if not right or bool(((letters < 0) | (letters >= 1 << self.program.bits)).any()):
             raise ValueError("state of LAST in a snapshot")
 

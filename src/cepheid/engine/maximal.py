@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.program import Program
     from cepheid.engine.domination import Configuration, Macro
+    from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
     from cepheid.language.syntax import Consumption
 
@@ -232,7 +233,7 @@ class Maximal(SupportEvaluation):
         return {**super().dump(), "configurations": _written(self.table.configurations), "orders": orders}
 
     def _free_nodes(self) -> None:
-        """Free what was made before the oldest live start of each partition, as the kernel does when it needs the room."""
+        """Free what was made before the oldest live start of each partition, as the kernel does at its next event."""
         blocks = self.blocks
         rows = np.flatnonzero(blocks.offsets >= 0)
         offsets, oldest = blocks.offsets[rows], self._oldest(rows, blocks.plain(rows))
@@ -246,7 +247,7 @@ class Maximal(SupportEvaluation):
         np.minimum.at(first, owner[live], blocks.words[places[live] + FIRST_NODE])
         blocks.words[nodes + HEAD] = first
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """As in `SupportEvaluation`."""
         try:
             waiting = self.automaton.waiting
@@ -257,12 +258,12 @@ class Maximal(SupportEvaluation):
                 self.table.order(_dense(order))
             self._fit()
             rings = np.frombuffer(sections["rings"], "<i8").reshape(-1, 3, 2)
-        except (KeyError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise SnapshotError(
                 "the snapshot is damaged: its configurations do not fit together", help="use another snapshot, or start again without it"
             ) from error
         self._loading = rings
-        super().load(sections)
+        super().load(sections, stored)
 
     def _check(self, words: Array, entries: list[Array]) -> None:
         rings, position = self._loading, words[:, POSITION]
@@ -270,8 +271,13 @@ class Maximal(SupportEvaluation):
             raise ValueError("rings of a snapshot")
         owner = [np.repeat(np.arange(len(words)), rings[:, ring, 1] - rings[:, ring, 0]) for ring in range(3)]
         numbers = words[:, NUMBERS:]
+        starts, thresholds = entries[ROWS], entries[ROWS][:, FIRST_NODE + 1 :]
+        nodes_ascend = (np.diff(starts[:, FIRST_NODE]) >= 0) | (np.diff(owner[ROWS]) != 0)
         right = (
-            bool(((words[:, ORDER] >= 0) & (words[:, ORDER] < len(self.table.orders))).all())
+            bool((words[:, GROUP_COUNT] >= 0).all())
+            and bool(nodes_ascend.all())
+            and bool(((thresholds >= -1) & (thresholds < np.maximum(starts[:, :1], 1))).all())
+            and bool(((words[:, ORDER] >= 0) & (words[:, ORDER] < len(self.table.orders))).all())
             and bool(((numbers >= -1) & (numbers < np.maximum(position, 1)[:, None])).all())
             and bool((rings[:, GROUPS, 0] == 0).all())
             and bool((entries[ROWS][:, FIRST_NODE] >= rings[owner[ROWS], NODES, 0]).all())
@@ -280,7 +286,10 @@ class Maximal(SupportEvaluation):
         )
         if not right:
             raise ValueError("nodes of a snapshot")
-        self._check_groups(entries[GROUPS][:, 0], words[:, GROUP_COUNT], rings)
+        block, roots = self._check_groups(entries[GROUPS][:, 0], words[:, GROUP_COUNT], rings)
+        oldest = position.copy()
+        oldest[owner[ROWS][::-1]] = starts[::-1, 0]
+        _check_sets(block, roots, rings[:, NODES], entries[NODES], oldest)
 
     def _right_nodes(self, nodes: Array, owner: Array, rings: Array, position: Array) -> bool:
         """Whether every link leads to an earlier node: then whatever the kernel follows comes to an end."""
@@ -296,11 +305,12 @@ class Maximal(SupportEvaluation):
             and ((nodes[:, 3] >= 0) & (nodes[:, 3] < last)).all()
         )
 
-    def _check_groups(self, words: Array, counts: Array, rings: Array) -> None:
+    def _check_groups(self, words: Array, counts: Array, rings: Array) -> tuple[Array, Array]:
         """ValueError unless each block's words are as many groups of different known configurations as it counts, whose nodes and rows exist.
 
-        Vectorized: the first group of all blocks, then the second, ..
+        Returns the block and the set of starts of each live one. Vectorized: the first group of all blocks, then the second, ..
         """
+        sets = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
         ends = np.cumsum(rings[:, GROUPS, 1])
         place, met = ends - rings[:, GROUPS, 1], np.zeros(0, np.int64)
         known, block = len(self.table.configurations), np.flatnonzero(counts > 0)
@@ -319,11 +329,43 @@ class Maximal(SupportEvaluation):
             live = (newest >= rings[block, ROWS, 0])[of]
             if not ((links >= nodes[of, 0]) & (links < nodes[of, 1]))[live].all():
                 raise ValueError("groups of a snapshot")
+            begun = live[: len(block)]
+            sets.append((block[begun], first[begun]))
             place[block] = after
             counts = counts - 1
             block = block[counts[block] > 0]
         if (place != ends).any() or len(np.unique(met)) != len(met):
             raise ValueError("groups of a snapshot")
+        owners, roots = (np.concatenate(part) for part in zip(*sets, strict=True))
+        return owners, roots
+
+
+def _check_sets(owner: Array, links: Array, rings: Array, nodes: Array, oldest: Array) -> None:
+    """ValueError unless these nodes, of the blocks `owner`, are tries of starts: then merging them visits each start once.
+
+    oldest: of each block, the oldest live start: what is older is never followed. Vectorized: the roots, then what is below them, ..; a fork's
+    bit is less than that above it, so there are at most MOST_BIT steps.
+    """
+    counts = rings[:, 1] - rings[:, 0]
+    first = np.cumsum(counts) - counts - rings[:, 0]
+    above: Array = np.full(len(links), MOST_BIT + 1, np.int64)
+    while len(links):
+        found = nodes[first[owner] + links]
+        bit = found[:, 1]
+        if not ((bit >= -1) & (bit < above) & (found[:, 0] >= oldest[owner])).all():
+            raise ValueError("starts of a snapshot")
+        fork = bit >= 0
+        owner, found, bit = owner[fork], found[fork], bit[fork]
+        low, high = found[:, 2], found[:, 3]
+        if not (high >= rings[owner, 0]).all():
+            raise ValueError("starts of a snapshot")
+        newest = nodes[first[owner] + high, 0]
+        newest_low = nodes[first[owner] + np.maximum(low, rings[owner, 0]), 0]
+        kept = (low >= rings[owner, 0]) & (newest_low >= oldest[owner])
+        apart = (newest ^ newest_low) >> bit == 1
+        if not ((newest == found[:, 0]) & (newest >> bit & 1 == 1) & (apart | ~kept)).all():
+            raise ValueError("starts of a snapshot")
+        owner, above, links = np.append(owner, owner[kept]), np.append(bit, bit[kept]), np.append(high, low[kept])
 
 
 def _check_inside(places: Array, ends: Array) -> None:

@@ -80,6 +80,11 @@ class ReorderBuffer:
             self.watermark = max(self.watermark, int(self.times.max()))
         return self.release(everything=True)
 
+    def check(self, latest: int) -> None:
+        """Raise ValueError where what is loaded cannot be: events that have been released come before the watermark, those that wait do not."""
+        if latest > self.watermark or (self.times < self.watermark).any():
+            raise ValueError("the events that wait do not fit the watermark")
+
     def take_late(self) -> pa.Table:
         """The late events since the last call."""
         late, self.late = self.late, self.late.slice(0, 0)

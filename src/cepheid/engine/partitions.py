@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.keys import group, key_codes, key_table
 from cepheid.engine.payload import decoded
 
@@ -27,6 +28,43 @@ MANY_CHUNKS = 64
 
 DEAD_KEYS = 4096
 """Forgotten keys that stay in the table before it is made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The partitions of a snapshot, for the sections that speak of them: what these may name, and where the partitions stand.
+
+    A stream with keys that come and go has gaps between its slots, and a snapshot may name any: what is loaded has slots without gaps.
+    named: int64, ascending: the slots as the snapshot has them. slots: those that they are now, ascending as well. seen: the events of each so far.
+    """
+
+    named: Array
+    slots: Array
+    seen: Array
+
+    def rows(self, named: Array) -> Array:
+        """The places here of slots as the snapshot has them; raises ValueError for one without a key."""
+        rows = np.searchsorted(self.named, named)
+        known: Array = np.append(self.named, -1)[rows] == named
+        if not known.all():
+            raise ValueError("a section speaks of a partition that has no key")
+        return rows
+
+    def every(self, named: Array, positions: Array) -> Array:
+        """What slots are now that must be all that have seen events, each once, given the position of each one's next event."""
+        rows = self.rows(named)
+        if len(np.unique(rows)) != np.count_nonzero(self.seen) or len(rows) != np.count_nonzero(self.seen):
+            raise ValueError("partitions are missing in a section")
+        if (self.seen[rows] != positions).any():
+            raise ValueError("its sections disagree on how many events have come")
+        return self.slots[rows]
+
+    def those(self, named: Array, positions: Array) -> Array:
+        """What the slots of some events are now, given their positions."""
+        rows = self.rows(named)
+        if (positions < 0).any() or (positions >= self.seen[rows]).any():
+            raise ValueError("a section has events that have not come")
+        return self.slots[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,24 +206,28 @@ class Partitions:
         slots = self.live
         return self.table(slots) if self.keys else self._known, np.stack([slots, self.seen[slots]])
 
-    def load(self, table: pa.Table, numbers: Array) -> None:
-        """Go on, fresh, from what `dump` gave; raises ValueError where that does not fit together."""
-        slots, seen = numbers
-        right = len(table) == (len(slots) if self.keys else 0) and table.schema.types == self._known.schema.types
-        right = right and bool((numbers >= 0).all()) and bool((np.diff(slots) > 0).all()) and (bool(self.keys) or slots.tolist() == [0])
-        if not right or (len(slots) and int(slots.max()) > 2**31 - 2):
+    def load(self, table: pa.Table, numbers: Array) -> Stored:
+        """Go on, fresh, from what `dump` gave, with slots without gaps; raises ValueError where that does not fit together."""
+        named, seen = numbers
+        known = self._known.schema
+        right = len(table) == (len(named) if self.keys else 0) and (table.schema.names, table.schema.types) == (known.names, known.types)
+        right = right and bool((numbers >= 0).all()) and bool((np.diff(named) > 0).all()) and (bool(self.keys) or named.tolist() == [0])
+        if not right or sum(seen.tolist()) >= NUMBER_LIMIT:
             raise ValueError("the keys do not fit together")
-        count = int(slots.max()) + 1 if len(slots) else 0
-        self.seen = np.zeros(count, np.int64)
-        self.seen[slots] = seen
+        slots = np.arange(len(named))
+        self.seen = seen.copy()
         if self.keys:
-            self._known = table
-            self._fit(count)
-            self._row_of[slots] = np.arange(len(slots))
-            self._slots = dict(zip(_exact_rows(table), slots.tolist(), strict=True))
+            self._known = pa.Table.from_arrays(table.columns, schema=known)
+            self._row_of = slots.copy()
+            self._slots = dict(zip(_exact_rows(self._known), slots.tolist(), strict=True))
             if len(self._slots) != len(slots):
                 raise ValueError("two keys of a snapshot are the same")
-            self._free = np.flatnonzero(self._row_of < 0).tolist()
+        return Stored(named, slots, self.seen)
+
+    @property
+    def stored(self) -> Stored:
+        """The partitions as a snapshot of now would have them."""
+        return Stored(self.live, self.live, self.seen[self.live])
 
     @property
     def nbytes(self) -> int:

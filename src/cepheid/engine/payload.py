@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cepheid.engine.pools import ragged
 from cepheid.engine.values import plain
+from cepheid.errors import SnapshotError
 
 Array = np.ndarray[Any, Any]
 
@@ -68,8 +69,18 @@ class Payload:
     def find(self, slots: Array, lengths: Array, positions: Array) -> Array:
         """The rows (int64) of events that are kept, for the positions of matches, each in one slot and with so many positions.
 
-        O(events kept + positions); where positions lie far apart, with a logarithm.
+        O(events kept + positions); where positions lie far apart, with a logarithm. Raises SnapshotError where they are not kept, as in a state
+        that somebody has changed; but what is found then may be another event.
         """
+        try:
+            return self._found(slots, lengths, positions)
+        except IndexError:
+            raise SnapshotError(
+                "the snapshot that this state comes from is damaged: it lacks events of its matches",
+                help="use another snapshot, or start again without it",
+            ) from None
+
+    def _found(self, slots: Array, lengths: Array, positions: Array) -> Array:
         if self._index is None:
             keys = _joined(self.slots, self.positions)
             order = np.argsort(keys, kind="stable")

@@ -20,7 +20,8 @@ from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.order import earlier
 from cepheid.engine.partitions import events_before
 from cepheid.engine.pools import ragged
-from cepheid.engine.running import Chunk, Feeding, collect
+from cepheid.engine.running import Chunk, Feeding, collect, is_wasteful
+from cepheid.engine.state import integer
 from cepheid.engine.trackers import Trackers
 from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cepheid.automata.program import EndProgram, Program
+    from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
 
@@ -112,6 +114,8 @@ class PerEnd(Feeding):
         spans = span_program(program.automaton)
         self._spans = Evaluation(spans, window=window, count_window=count_window, consume=consume, limit=1, variant=variant)
         self._chosen = Evaluation(program.chosen, limit=limit, variant=variant)
+        self._variant = variant
+        self._longest = self._longest_ever = 1  # events of a window: since the last look at the memory, and since `_chosen` was made
         trackers = program.chosen.trackers[len(program.trackers) + 1 :]
         self._trackers = Trackers(trackers, bits=program.bits + 1, variant=variant) if trackers else None
         self._abilities = _Abilities(program)
@@ -277,6 +281,8 @@ class PerEnd(Feeding):
 
     def _of_windows(self, events: _Events, firsts: Array, stops: Array, segments: Array) -> Iterator[Chunk]:
         lengths = stops - firsts
+        self._longest = max(self._longest, int(lengths.max()))
+        self._longest_ever = max(self._longest_ever, self._longest)
         cuts = np.cumsum(lengths) - lengths
         _, index = ragged(firsts, lengths)
         letters = events.letters[index]
@@ -352,11 +358,19 @@ class PerEnd(Feeding):
 
     def expire(self, time: int) -> Array:
         """Forget the events of partitions in which no match can go on at `time` or later; returns their slots (int64)."""
+        self._renew()
         self.ensure_slots(self._spans.slots)
         slots = self._spans.expire(time)
         self._live -= int(self.records[slots + 1, COUNT].sum())
         self.records[slots + 1, COUNT] = 0
         return slots
+
+    def _renew(self) -> None:
+        """Between two windows the match graph of one holds nothing: a fresh one takes its place where windows have become much shorter."""
+        if is_wasteful(self._chosen.cells.nbytes, lambda: self._chosen.cells.nbytes * self._longest // self._longest_ever):
+            self._chosen = Evaluation(self.program.chosen, limit=self.limit, variant=self._variant)
+            self._longest_ever = 1
+        self._longest = 1
 
     def memory_usage(self) -> int:
         """Bytes of the run state."""
@@ -396,13 +410,15 @@ class PerEnd(Feeding):
         columns = {f"end_{name}": column[places].astype(f"<{kind}").tobytes() for name, kind, column in kept}
         return {**self._spans.dump(), "end_numbers": numbers.tobytes(), "end_records": table.tobytes(), **columns}
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
-        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit. stored: as for `Evaluation.load`."""
         try:
             numbers, table, columns = _sections(sections)
-            self._spans.load(sections)
-            _check(table, columns, slots=self._spans.slots, bits=self.program.bits)
-        except (KeyError, ValueError) as error:
+            self._spans.load(sections, stored)
+            if stored is not None:
+                table[:, 0] = stored.every(table[:, 0] - 1, table[:, 1]) + 1
+            _check(table, columns, slots=self._spans.slots, bits=self.program.bits, events=numbers[0])
+        except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(
                 "the snapshot is damaged: its events of open windows do not fit", help="use another snapshot, or start again without it"
             ) from error
@@ -421,20 +437,26 @@ KINDS = ("i8", "u8", "i8", "i8")
 
 def _sections(sections: Mapping[str, bytes]) -> tuple[list[int], Array, tuple[Array, ...]]:
     """What `PerEnd.dump` wrote: numbers, records, kept events; ValueError or KeyError where they do not fit together."""
-    numbers = np.frombuffer(sections["end_numbers"], "<i8").tolist()
-    table = np.frombuffer(sections["end_records"], "<i8").reshape(-1, 4)
+    numbers = [integer(number, "end_numbers", least=-1) for number in np.frombuffer(sections["end_numbers"], "<i8").tolist()]
+    table = np.frombuffer(sections["end_records"], "<i8").reshape(-1, 4).astype(np.int64)
     columns = tuple(np.frombuffer(sections[f"end_{name}"], f"<{kind}").astype(kind) for name, kind in zip(NAMES, KINDS, strict=True))
     if len(numbers) != 4:
         raise ValueError("numbers")
     return numbers, table, columns
 
 
-def _check(table: Array, columns: tuple[Array, ...], *, slots: int, bits: int) -> None:
-    """ValueError unless records and events fit together, and the records into so many slots."""
-    rows, counts = table[:, 0], table[:, 3]
-    right = not (table < 0).any() and len(np.unique(rows)) == len(table) and bool((rows <= slots).all())
-    right = right and all(len(column) == counts.sum() for column in columns)
-    if not right or (columns[1] >> np.uint64(bits)).any():
+def _check(table: Array, columns: tuple[Array, ...], *, slots: int, bits: int, events: int) -> None:
+    """ValueError unless records and events fit together, and the records into so many slots; events: of the stream so far."""
+    rows, seen, low, counts = table.T
+    right = not (table < 0).any() and len(np.unique(rows)) == len(table) and bool(((rows <= slots) & (low <= seen)).all())
+    total = sum(counts.tolist())  # in Python, where it cannot overflow
+    if not right or not all(len(column) == total for column in columns):
+        raise ValueError("records of open windows")
+    positions, letters, times, places = columns
+    owner = np.repeat(np.arange(len(table)), counts)
+    ascends = (np.diff(positions) > 0) & (np.diff(places) > 0) & (times[1:] >= times[:-1])
+    right = bool((ascends | (np.diff(owner) != 0)).all() and ((positions >= 0) & (positions < seen[owner])).all())
+    if not right or not ((places >= 0) & (places < events)).all() or (letters >> np.uint64(bits)).any():
         raise ValueError("events of open windows")
 
 

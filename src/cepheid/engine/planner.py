@@ -34,6 +34,7 @@ from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
 from cepheid.logical.canonical import canonical
 from cepheid.logical.rewrite import rewrite
+from cepheid.logical.tree import is_counted, walk
 
 if TYPE_CHECKING:
     from cepheid.engine.methods import Guarantee
@@ -135,6 +136,14 @@ class Compiled:
     def meaning(self) -> bytes:
         """The same, but for the attributes of the schema: for a state that says itself which ones it keeps."""
         return self._identity(())
+
+    @property
+    def rebuilt(self) -> bool:
+        """Whether builds of version 0.1.0 before its release made another automaton of the query: one with optional items or counts."""
+        return any(
+            isinstance(node, logical.Optional) or (isinstance(node, logical.Iterate) and is_counted(node))
+            for node in walk(self.plan.pattern)
+        )
 
     def _identity(self, attributes: tuple[tuple[str, pa.DataType], ...]) -> bytes:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)

@@ -13,7 +13,7 @@ import numpy as np
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -106,3 +106,16 @@ def ragged(starts: Array, counts: Array) -> tuple[Array, Array]:
     before = np.cumsum(counts) - counts
     index = np.arange(len(owner), dtype=np.int64) - before[owner] + starts[owner]
     return owner, index
+
+
+def first_from(value_of: Callable[[Array], Array], heads: Array, tails: Array, bounds: Array) -> Array:
+    """Per ring, the first of its entries heads .. tails - 1, whose values ascend, with at least the value of its bound; else the tail (int64).
+
+    value_of: the values of one entry of each ring, given their numbers. O(rings x log entries), vectorized.
+    """
+    low, high = heads.copy(), tails.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        less = (low < high) & (value_of(middle) < bounds)
+        low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
+    return low

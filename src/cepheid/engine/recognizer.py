@@ -35,6 +35,7 @@ from cepheid.errors import (
     nearest,
     quoted,
 )
+from cepheid.language.syntax import Consumption
 from cepheid.logical.times import MAX_STEPS
 from cepheid.logical.types import canonical, family
 from cepheid.schema import NANOSECONDS
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cepheid.engine.named_types import NamedTypes
+    from cepheid.engine.partitions import Stored
     from cepheid.engine.planner import Compiled
     from cepheid.engine.query_state import Found
 
@@ -50,6 +52,9 @@ Array = np.ndarray[Any, Any]
 
 IDLE_CHECK = 64
 """Pushes between two looks for partitions whose memory can be given back."""
+
+EVENTS_PER_LOOK = 16
+"""Keys and kept events that are looked at for one new event, where windows are of events."""
 
 
 class Recognizer:
@@ -112,7 +117,7 @@ class Recognizer:
         self._intact = True
         self._latest = NEVER
         self._events = 0
-        self._pushes = 0
+        self._pushes = self._looked = 0
 
     @property
     def null_keys(self) -> int:
@@ -280,9 +285,16 @@ class Recognizer:
         return self._latest if self._order is None else self._order.watermark
 
     def _expire(self) -> None:
-        """Give back the memory of partitions in which nothing is open any more."""
-        if (self.compiled.window is None and not self.compiled.absences) or self._latest == NEVER:
+        """Give back what no match needs any more."""
+        if self._latest == NEVER:
             return
+        compiled = self.compiled
+        if compiled.window is None and not compiled.absences:
+            # Not time but events make something superfluous, and there have to be some for what a look costs.
+            endless = compiled.count_window is None and compiled.consume is Consumption.NONE
+            if endless or EVENTS_PER_LOOK * (self._events - self._looked) < self._partitions.slots + len(self._state.payload.slots):
+                return
+            self._looked = self._events
         self._state.expire(self._latest)
         self._state.compact(self._latest, at_once=True)
 
@@ -296,6 +308,8 @@ class Recognizer:
         """
         with self._use.alone():
             self._check_intact()
+            if self._latest != NEVER:
+                self._state.compact(self._latest, at_once=True)
             return self._packed()
 
     def _packed(self) -> bytes:
@@ -324,7 +338,8 @@ class Recognizer:
 
         Raises SnapshotError for bytes of another query, schema, lateness or format version, and for damaged bytes; then nothing changes.
         """
-        sections = state.unpack(data, fingerprint=self._fingerprint())
+        other = state.of_another_query(rebuilt=self.compiled.rebuilt)
+        sections = state.unpack(data, fingerprint=self._fingerprint(), other=other)
         nulls = "group" if self._group_nulls else "drop"
         options: dict[str, Any] = {**self._options, "max_bytes": self._max_bytes}
         fresh = Recognizer(self.compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, **options)
@@ -336,28 +351,31 @@ class Recognizer:
 
     def _load(self, sections: dict[str, Any]) -> None:
         """Take over the sections of a snapshot; raises whatever nonsense in them raises."""
-        numbers = json.loads(sections["recognizer"])
-        self._latest, self._events, null_keys = (int(numbers[name]) for name in ("latest", "events", "null_keys"))
-        self._load_keys(self._partitions, sections["keys"], sections["seen"])
+        numbers = state.numbers_of(sections["recognizer"])
+        self._latest = state.time_in(numbers, "latest")
+        self._events, null_keys = (state.number_in(numbers, name) for name in ("events", "null_keys"))
+        stored = self._load_keys(self._partitions, sections["keys"], sections["seen"])
         if self._has_both_keys:
             self._load_keys(self._written, sections["written"], sections["written_seen"])
         elif self.compiled.derived:
             self._written.seen[:] = self._events
         if self.compiled.written:
             self._written.null_keys = null_keys
-        self._state.load(sections, state.table_of(sections["payload"]))
+        self._state.load(sections, state.table_of(sections["payload"]), stored, latest=self._latest)
         if self._order is not None:
-            self._order.watermark = int(numbers["watermark"])
+            self._order.watermark = state.time_in(numbers, "watermark")
             self._order.pending, self._order.late = (state.table_of(sections[name]) for name in ("pending", "late"))
             if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
                 raise ValueError("its held events do not fit")
             self._order.times = self._times(self._order.pending)
+            self._order.check(self._latest)
 
-    def _load_keys(self, partitions: Partitions, keys: bytes, numbers: bytes) -> None:
+    def _load_keys(self, partitions: Partitions, keys: bytes, numbers: bytes) -> Stored:
         seen = np.frombuffer(numbers, "<i8").reshape(2, -1).astype(np.int64)
-        partitions.load(state.table_of(keys), seen)
+        stored = partitions.load(state.table_of(keys), seen)
         if sum(seen[1].tolist()) > self._events:
             raise ValueError("its sections do not fit together")
+        return stored
 
     @property
     def _has_both_keys(self) -> bool:
@@ -412,11 +430,11 @@ def nanoseconds_of(given: object, *, option: str = "lateness") -> int:
     if isinstance(given, dt.timedelta):
         return (given // dt.timedelta(microseconds=1)) * NANOSECONDS["us"]
     if isinstance(given, str):
-        from cepheid.language.parser import parse_window
-        from cepheid.language.syntax import Interval
+        from cepheid.language.parser import parse_duration
+        from cepheid.language.syntax import Duration
 
         with contextlib.suppress(QuerySyntaxError):
-            window = parse_window(given)
-            if isinstance(window, Interval) and window.upper is not None and window.upper.unit is not None and window.lower is None:
-                return int(window.upper.value * window.upper.unit.value)
+            duration = parse_duration(given)
+            if isinstance(duration, Duration) and duration.unit is not None:
+                return int(duration.value * duration.unit.value)
     raise InputError(f"{option}={given!r} is not a duration", help='write it like "10 minutes" or "10s", or as a timedelta')

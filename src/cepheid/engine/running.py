@@ -20,6 +20,8 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cepheid.engine.partitions import Stored
+
 Array = np.ndarray[Any, Any]
 
 ALL = 1 << 62
@@ -35,10 +37,10 @@ BUDGET = 1 << 22
 """What a kernel may do before it returns to Python, where Ctrl-C is answered: steps of some nanoseconds each, a few 10 ms in all."""
 
 SHRINK_FROM = 1 << 20
-"""Bytes of the match graphs below which their memory is kept for later."""
+"""Bytes of an evaluation's store below which its memory is kept for later."""
 
 SHRINK_RATIO = 4
-"""Memory is given back once more than this many times what is in use is reserved."""
+"""Memory is given back once more than this many times what the live state needs is reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ class Chunk:
         return Chunk(offsets, self.positions[marks], self.labels[marks], self.segments[numbers], counts)
 
 
+def is_wasteful(reserved: int, needed: Callable[[], int]) -> bool:
+    """Whether so many reserved bytes are too many for a state that needs so many in a fresh evaluation; `needed` is asked only where it matters."""
+    return reserved > SHRINK_FROM and reserved > SHRINK_RATIO * needed()
+
+
 def collect(chunks: Sequence[Chunk]) -> Chunk:
     """The chunks of an evaluation as one; a single one is passed on without a copy."""
     if len(chunks) == 1:
@@ -127,8 +134,8 @@ class Running(Protocol):
     def dump(self) -> Mapping[str, Any]:
         """The live state as named sections: bytes, or arrays of integers."""
 
-    def load(self, sections: Mapping[str, Any]) -> None:
-        """Go on, fresh, from what `dump` gave."""
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; stored: the partitions of a snapshot that it came in, None: the slots stay as they are."""
 
     @property
     def wasteful(self) -> bool:
@@ -211,9 +218,9 @@ class Around(Feeding):
         """The live state as named sections: bytes, or arrays of integers."""
         return self.evaluation.dump()
 
-    def load(self, sections: Mapping[str, Any]) -> None:
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        self.evaluation.load(sections)
+        self.evaluation.load(sections, stored)
 
     @property
     def wasteful(self) -> bool:

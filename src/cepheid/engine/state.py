@@ -9,6 +9,7 @@ compressed container keeps in as few bytes as they need. Nothing is pickled. All
 from __future__ import annotations
 
 import contextlib
+import json
 import struct
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.order import earlier
-from cepheid.engine.pools import Pool, ragged
-from cepheid.errors import SnapshotError
+from cepheid.engine.pools import Pool, first_from, ragged
+from cepheid.errors import CepheidError, SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cepheid.engine.evaluation import Evaluation
+    from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
 
@@ -37,11 +40,17 @@ _SECTION = struct.Struct("<HQ")  # length of the name, length of the content
 _ROW = struct.Struct("<QqB")  # how many numbers, the least of them, bytes of each
 _LENGTH = struct.Struct("<Q")  # of all sections before they are compressed
 
+MOST_COMPRESSED = 1 << 15
+"""So many bytes at most become one when they are compressed: the format has blocks of up to 128 kB, of four bytes at least."""
+
 CODEC = "zstd"
 """How sections are compressed: by Arrow, whose packages have it."""
 
 _BYTES, *_NUMBERS = bytes(3), b"<i8", b"<i4", b"<u2"
 """What a section holds, in containers with narrow numbers: after the lengths."""
+
+POSITION_LIMIT = 1 << 31
+"""Positions relative to a partition's base are below it: the kernel has 32 bits for them."""
 
 _COUNTERS = ("triggers", "matches", "skipped", "unions")
 _SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cells")
@@ -97,19 +106,37 @@ def unpack(
         raise _damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
     if data[_HEADER.size : at] not in (fingerprint, older):
-        raise other or SnapshotError(
-            "the snapshot was made by another query, or over another schema, or with other options",
-            help=(
-                "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
-                "or start again without it",
-            ),
-        )
+        raise other or of_another_query()
     return _sections(data[at:-4] if version == 1 else _decompressed(data[at:-4]), count, narrow=version == VERSION)
+
+
+def of_another_query(*, rebuilt: bool = False) -> SnapshotError:
+    """The error for a snapshot with another fingerprint; rebuilt: see `Compiled.rebuilt`."""
+    return SnapshotError(
+        "the snapshot was made by another query, or over another schema, or with other options",
+        help=(
+            *((REBUILT,) if rebuilt else ()),
+            "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
+            "or start again without it",
+        ),
+    )
+
+
+REBUILT = (
+    "if only Cepheid is another version: the automata of optional items and of counts changed with this one; start anew:"
+    " until= and since= hand over without a gap (docs/streaming.md)"
+)
+"""What helps where the query may be the same, and its automaton is not."""
 
 
 def _decompressed(data: bytes) -> bytes:
     try:
         (size,) = _LENGTH.unpack_from(data)
+    except struct.error:
+        raise _damaged("a section is cut off") from None
+    if size > MOST_COMPRESSED * len(data):  # no memory is taken for what cannot be
+        raise _damaged(f"{len(data)} bytes cannot be {size} compressed ones")
+    try:
         content: bytes = pa.Codec(CODEC).decompress(data[_LENGTH.size :], size, asbytes=True)
     except (struct.error, ValueError, OverflowError, MemoryError, OSError, pa.ArrowException) as error:
         raise _damaged(str(error)) from None
@@ -133,6 +160,8 @@ def _sections(body: bytes, count: int, *, narrow: bool) -> dict[str, Any]:
         at += length
         if at > len(body):
             raise _damaged("a section is cut off")
+        if name in sections:
+            raise _damaged(f"its section `{name}` is there twice")
         sections[name] = content if kind == _BYTES else _widened(content, kind)
     if at != len(body):
         raise _damaged("it has bytes after its last section")
@@ -204,8 +233,41 @@ def reading() -> Iterator[None]:
     """Around the reading of sections: what nonsense in them raises becomes a SnapshotError."""
     try:
         yield
-    except (LookupError, ValueError, TypeError, OverflowError, MemoryError, struct.error, OSError, pa.ArrowException) as error:
+    except SnapshotError:
+        raise
+    except CepheidError as error:
+        raise _damaged(error.fact) from None
+    except KeyError as error:
+        raise _damaged(f"its section {error} is missing") from None
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(str(error)) from None
+    except (ArithmeticError, MemoryError, struct.error, OSError, pa.ArrowException) as error:
+        raise _damaged(str(error)) from None
+
+
+def numbers_of(section: bytes) -> dict[str, Any]:
+    """The named numbers of a section; raises ValueError where it has no names."""
+    numbers = json.loads(section)
+    if not isinstance(numbers, dict):
+        raise ValueError("a section of numbers has no names")  # noqa: TRY004 - of the bytes
+    return numbers
+
+
+def number_in(numbers: Mapping[str, Any], name: str, *, least: int = 0, most: int = NUMBER_LIMIT - 1) -> int:
+    """One of them; raises ValueError where it is not there, or no integer in this range."""
+    return integer(numbers.get(name), name, least=least, most=most)
+
+
+def time_in(numbers: Mapping[str, Any], name: str) -> int:
+    """One of them that is a time: any int64."""
+    return number_in(numbers, name, least=-(1 << 63), most=(1 << 63) - 1)
+
+
+def integer(value: object, name: str, *, least: int = 0, most: int = NUMBER_LIMIT - 1) -> int:
+    """The value if it is an integer in this range; raises ValueError, which names it, else."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"its number `{name}` is no such number")
+    return value
 
 
 # ---------------------------------------------------------------------------------------------------- evaluation -> sections
@@ -254,6 +316,37 @@ def dump(evaluation: Evaluation) -> dict[str, Any]:
         "cells": np.ascontiguousarray(cells.T, "<i4"),
         "labels": labels.astype("<u2"),
     }
+
+
+def live_cells(evaluation: Evaluation) -> int:
+    """How many cells of all partitions are not before the least start that an open match may have. O(partitions x log cells)."""
+    column = evaluation.column
+    record = evaluation.records[evaluation.records[:, column["cells_mask"]] >= 0]
+    offset, mask, head, following = (record[:, column[name]] for name in ("cells_offset", "cells_mask", "head", "next"))
+    made = evaluation.cells.arrays[0][::4]
+
+    def position(cell: Array) -> Array:
+        found = made[offset + (cell & mask)].astype(np.int64)
+        return np.asarray(np.where(found < 0, ~found, found))
+
+    first = first_from(position, head, following, _lows(evaluation, record, *_first_starts(evaluation, record)))
+    return int((following - first)[~evaluation.consumed(record)].sum())
+
+
+def _first_starts(evaluation: Evaluation, record: Array) -> tuple[Array, Array]:
+    """(owner, relative position) of the oldest start of each partition that a match may still begin with."""
+    column = evaluation.column
+    record, owner = record[(timed := record[:, column["starts_mask"]] >= 0)], np.flatnonzero(timed)
+    offset, mask, head, tail = (record[:, column[f"starts_{name}"]] for name in ("offset", "mask", "head", "tail"))
+    positions, times = evaluation.starts.arrays
+    if evaluation.window is not None:
+        oldest = earlier(record[:, column["last_time"]], evaluation.window)
+        head = first_from(lambda start: times[offset + (start & mask)], head, tail, oldest)
+    if evaluation.count_window is not None:
+        oldest = record[:, column["position"]] - evaluation.count_window + 1
+        head = first_from(lambda start: positions[offset + (start & mask)], head, tail, oldest)
+    open_ = head < tail
+    return owner[open_], positions[(offset + (head & mask))[open_]].astype(np.int64)
 
 
 def _macro_bytes(macros: list[int]) -> bytes:
@@ -358,18 +451,20 @@ def _live_lists(evaluation: Evaluation, record: Array, lows: Array, dense: Array
 # ---------------------------------------------------------------------------------------------------- sections -> evaluation
 
 
-def load(run: Evaluation, sections: Mapping[str, Any]) -> None:
+def load(run: Evaluation, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
     """Bring a fresh evaluation, of the same program and bounds, into the state of `dump`.
 
-    Raises SnapshotError if the sections do not fit together. Vectorized, linear in the sections.
+    stored: the partitions that it is to be of. Raises SnapshotError if the sections do not fit together. Linear in the sections.
     """
     try:
         parts = {name: np.frombuffer(sections[name], kind) for name, kind in _KINDS.items()}
         slots = np.ascontiguousarray(parts["slots"].reshape(-1, len(_SLOT_COLUMNS)).T)
         cells = parts["cells"].reshape(4, -1).T
-        macros = _macros(sections["macros"])
-        _check(parts, slots, cells, macros)
-    except (KeyError, ValueError, struct.error) as error:
+        macros = macro_states(sections["macros"][4:], *struct.unpack_from("<I", sections["macros"]), states=run.program.states)
+        _check(run, parts, slots, cells, macros)
+        if stored is not None:
+            slots = np.stack([stored.every(slots[0], slots[1] + slots[2]), *slots[1:]])
+    except (KeyError, TypeError, ValueError, struct.error) as error:
         raise _damaged("its sections do not fit together") from error
     counters = parts["counters"].tolist()
     run.restore_counters(counters[0], dict(zip(_COUNTERS, counters[1:], strict=True)))
@@ -391,38 +486,95 @@ _KINDS = {
 }
 
 
-def _macros(data: bytes) -> list[int]:
-    (width,) = struct.unpack_from("<I", data)
-    if width == 0 or (len(data) - 4) % width:
-        raise ValueError("macro states")
-    return [int.from_bytes(data[at : at + width], "little") for at in range(4, len(data), width)]
+def macro_states(packed: bytes, width: int, *, states: int) -> list[int]:
+    """Macro states as bit masks, from masks of so many bytes each; raises ValueError for one that is empty, or has bits beyond those of states."""
+    if width == 0 or len(packed) % width:
+        raise ValueError("macro states of a snapshot")
+    macros = [int.from_bytes(packed[at : at + width], "little") for at in range(0, len(packed), width)]
+    if not all(0 < macro < 1 << states for macro in macros):
+        raise ValueError("macro states of a snapshot")
+    return macros
 
 
-def _check(parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
-    """ValueError unless every index of the sections stays inside: the compiled kernel does not look."""
-    slot, _, _, _, starts, lists, cell_counts = slots
+def _check(run: Evaluation, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
+    """ValueError unless every index of the sections stays inside, and all that the kernel follows comes to an end: it does not look."""
+    slot, base, position, _, starts, lists, cell_counts = slots
     # First of all: sums of greater ones wrap around, and numpy repeats whatever they say.
     if not bool(((slots[4:] >= 0) & (slots[4:] <= max(map(len, parts.values())))).all()):
         raise ValueError("counts of a snapshot")
-    own_count = np.repeat(cell_counts, cell_counts)
+    counters = parts["counters"]
     right = (
-        len(parts["counters"]) == 1 + len(_COUNTERS)
-        and bool((slot >= -1).all())
+        len(counters) == 1 + len(_COUNTERS)
+        and bool(((counters >= 0) & (counters < NUMBER_LIMIT)).all())
+        and bool(((slot >= -1) & (position >= 0) & (position < POSITION_LIMIT)).all())
+        and bool(((base >= -position) & (base < NUMBER_LIMIT)).all())
         and bool((slot[1:] > slot[:-1]).all())
         and len(parts["starts_position"]) == len(parts["starts_time"]) == starts.sum()
         and len(parts["list_macro"]) == len(parts["list_max"]) == len(parts["list_length"]) == lists.sum()
         and bool((parts["list_length"] >= 1).all())
-        and len(parts["list_entries"]) == parts["list_length"].sum()
+        and len(parts["list_entries"]) == sum(parts["list_length"].tolist())
         and len(cells) == len(parts["labels"]) == cell_counts.sum()
-        and bool(((cells[:, 1:3] >= 0) & (cells[:, 1:3] <= own_count[:, None])).all())
+        and bool((parts["labels"] < run.program.labels).all())
         and bool((parts["list_macro"] >= 0).all())
         and int(parts["list_macro"].max(initial=-1)) + 1 == len(macros)
+        and (run.window is not None or not len(parts["starts_time"]))
+        and _right_starts(parts["starts_position"], np.repeat(np.arange(len(slot)), starts), position)
+        and _right_cells(run, cells, cell_counts, position)
+        and _right_lists(parts, lists, cells, cell_counts)
     )
-    if right:
-        most = np.repeat(np.repeat(cell_counts, lists), parts["list_length"])
-        right = bool(((parts["list_entries"] >= 1) & (parts["list_entries"] <= most)).all())
     if not right:
         raise ValueError("sections of a snapshot")
+
+
+def _right_starts(positions: Array, owner: Array, following: Array) -> bool:
+    """Whether each partition's starts ascend, and lie before its next event."""
+    ascends = (np.diff(positions) > 0) | (np.diff(owner) != 0)
+    return bool((ascends.all()) and ((positions >= 0) & (positions < following[owner])).all())
+
+
+def _right_cells(run: Evaluation, cells: Array, counts: Array, following: Array) -> bool:
+    """Whether the cells of each partition are in the order of the stream, their links lead to others that live as long, and never round.
+
+    A cell lives until its position is no longer inside, and is followed as long as its max start is.
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    first = (np.cumsum(counts) - counts)[owner]
+    made, child, rest, most = cells.T
+    union = made < 0
+    made = np.where(union, ~made, made)
+    number = np.arange(len(cells)) - first + 1
+    if not (
+        bool(((most >= 0) & (most <= made) & (made < following[owner])).all())
+        and bool(((np.diff(made) >= 0) | (np.diff(owner) != 0)).all())
+        and bool(((child >= union) & (child < number) & (rest >= 0) & (rest <= counts[owner])).all())
+    ):
+        return False
+    has_child, has_rest = np.flatnonzero(child), np.flatnonzero(rest)
+    below, beside = (first + child - 1)[has_child], (first + rest - 1)[has_rest]
+    if (most[below] < most[has_child]).any() or (most[beside] > most[has_rest]).any():
+        return False
+    if (rest < number).all():
+        return True
+    links: Array = np.full((len(cells), 2), -1, np.int32)
+    links[has_child, 0], links[has_rest, 1] = below, beside
+    arrays = (links.reshape(-1), np.zeros(len(cells), np.int32), np.zeros(len(cells), np.int32))
+    return bool(run.kernel.acyclic(*arrays if run.kernel.COMPILED else (array.data for array in arrays)))
+
+
+def _right_lists(parts: Mapping[str, Array], lists: Array, cells: Array, counts: Array) -> bool:
+    """Whether each partition's lists have descending max starts, and the first entry of each has the list's, the others no greater ones."""
+    owner = np.repeat(np.arange(len(counts)), lists)
+    of_list = np.repeat(np.arange(len(owner)), parts["list_length"])
+    entries, most = parts["list_entries"], parts["list_max"]
+    if not bool(((entries >= 1) & (entries <= counts[owner[of_list]])).all()):
+        return False
+    largest = cells[(np.cumsum(counts) - counts)[owner[of_list]] + entries - 1, 3]
+    begins = np.diff(of_list, prepend=-1) != 0
+    return bool(
+        (largest[begins] == most).all()
+        and (begins[1:] | (np.diff(largest) <= 0)).all()
+        and ((np.diff(most) <= 0) | (np.diff(owner) != 0)).all()
+    )
 
 
 def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:

@@ -27,7 +27,8 @@ from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
 from cepheid.engine.labelling import Labelling, SupportChunk
 from cepheid.engine.letters import LetterCodes
 from cepheid.engine.pools import ragged
-from cepheid.engine.running import ALL, SHRINK_FROM, SHRINK_RATIO, KernelRun
+from cepheid.engine.running import ALL, KernelRun, is_wasteful
+from cepheid.engine.state import integer
 from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.program import Program
     from cepheid.engine.blocks import Layout
+    from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
@@ -210,8 +212,12 @@ class SupportEvaluation(KernelRun, ABC):
     @property
     def wasteful(self) -> bool:
         """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        reserved = self.blocks.words
-        return reserved.nbytes > SHRINK_FROM and SHRINK_RATIO * self.blocks.held < len(reserved)
+
+        def needed() -> int:
+            rows = self.blocks.used
+            return self.blocks.needed(rows, self._oldest(rows, self.blocks.plain(rows)))
+
+        return is_wasteful(int(self.blocks.words.nbytes), needed)
 
     @property
     def slots(self) -> int:
@@ -231,21 +237,26 @@ class SupportEvaluation(KernelRun, ABC):
         words = self.blocks.plain(rows)
         return {"counters": np.array(counters, "<i8").tobytes(), **self.blocks.dump(rows, words, self._oldest(rows, words))}
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: as for `Evaluation.load`.
+        """
         try:
-            self.events, self.matches, triggers, skipped, epoch = np.frombuffer(sections["counters"], "<i8").tolist()
+            counters = np.frombuffer(sections["counters"], "<i8").tolist()
+            self.events, self.matches, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
             for name, value in (("triggers", triggers), ("skipped", skipped), ("epoch", epoch)):
                 self._set(name, value)
-            self.blocks.load(sections, check=self._check_state)
-        except (KeyError, ValueError) as error:
+            self.blocks.load(sections, check=self._check_state, stored=stored)
+        except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(
                 "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
             ) from error
 
     def _check_state(self, words: Array, entries: list[Array]) -> None:
-        position, low, newest = words[:, POSITION], words[:, LOW], words[:, NEWEST_START]
-        if not ((low >= 0) & (low <= position) & (newest >= -1) & (newest < np.maximum(position, 1))).all():
+        position, low, newest, epoch = words[:, POSITION], words[:, LOW], words[:, NEWEST_START], words[:, EPOCH]
+        right = (low >= 0) & (low <= position) & (newest >= -1) & (newest < np.maximum(position, 1))
+        if not (right & (epoch >= 0) & (epoch <= self._get("epoch"))).all():
             raise ValueError("words of a snapshot")
         self._check(words, entries)
 
@@ -335,6 +346,10 @@ class SupportEvaluation(KernelRun, ABC):
     def _mend_ring(self) -> None:
         """Ring `argument` of the partition being read is full."""
         self.blocks.grow(self._row(), self._get("argument"))
+
+    def _mend_pool(self) -> None:
+        """The kernel gives out a block of `argument` words, for which there is no room."""
+        self.blocks.reserve(self._get("argument"))
 
     def _row(self) -> int:
         """The row of the partition being read."""

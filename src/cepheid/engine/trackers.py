@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.automaton import Tracker
     from cepheid.automata.program import Program
+    from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
@@ -178,7 +179,7 @@ class Trackers:
         states = np.array([self.states[number] for number in self.records.tolist()], "<i4").reshape(len(self.records), len(self.trackers))
         return {"tracker_states": states.tobytes()}
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
         if "tracker_states" not in sections or len(sections["tracker_states"]) % (4 * len(self.trackers)):
             raise _damaged("tracker_states")
@@ -190,6 +191,12 @@ class Trackers:
             self._reserve(power_of_two(len(distinct) + 1), self._table.shape[1])
         numbers = np.array([self._number(tuple(state)) for state in distinct.tolist()], np.int32)
         self.records = numbers[places.reshape(-1)]
+        if stored is not None:
+            # Partitions behind the last record have not begun.
+            begun = stored.named < len(self.records) - 1
+            records: Array = np.zeros(1 + int(stored.slots.max(initial=-1)) + 1, np.int32)
+            records[stored.slots[begun] + 1] = self.records[stored.named[begun] + 1]
+            self.records = records
 
 
 def _damaged(section: str) -> SnapshotError:
@@ -240,7 +247,7 @@ class Tracked(Around):
         """The live state as named sections."""
         return {**super().dump(), **self.trackers.dump()}
 
-    def load(self, sections: Mapping[str, bytes]) -> None:
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        self.trackers.load(sections)
-        super().load(sections)
+        self.trackers.load(sections, stored)
+        super().load(sections, stored)

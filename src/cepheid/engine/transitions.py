@@ -38,6 +38,14 @@ class Successors(Protocol):
         """The initial macro state, as a bit mask over automaton states."""
 
     @property
+    def states(self) -> int:
+        """The number of automaton states."""
+
+    @property
+    def labels(self) -> int:
+        """The number of labels."""
+
+    @property
     def bits(self) -> int:
         """The number of predicate bits of a letter."""
 

@@ -1063,3 +1063,34 @@ def reach(
                                 stack[height] = e
                                 height += 1
                 w = records[s + 8]
+
+
+def acyclic(links: cython.const[cython.int][::1], degree: cython.int[::1], stack: cython.int[::1]):
+    """Whether no chain of links comes back to where it was: links of two per cell (places, -1 none). degree: zeros, stack: room for all cells.
+
+    Linear (Kahn's algorithm): cells without a link to them are taken away, until there are none.
+    """
+    count: cython.Py_ssize_t = degree.shape[0]
+    height: cython.Py_ssize_t = 0
+    taken: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    cell: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for k in range(2 * count):
+            if links[k] >= 0:
+                degree[links[k]] += 1
+        for k in range(count):
+            if degree[k] == 0:
+                stack[height] = k
+                height += 1
+        while height > 0:
+            height -= 1
+            cell = stack[height]
+            taken += 1
+            for k in range(2 * cell, 2 * cell + 2):
+                if links[k] >= 0:
+                    degree[links[k]] -= 1
+                    if degree[links[k]] == 0:
+                        stack[height] = links[k]
+                        height += 1
+    return taken == count

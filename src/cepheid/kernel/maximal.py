@@ -124,7 +124,8 @@ def merge(
     """The union of two disjoint sets of starts a, b (ra = 0), or the runs ra of a and rb of b as one; -1 without room, -2 if they are no such sets.
 
     work[0] is the next node's id, room the first that does not fit; then 64 frames of 8: bit, newest, high sides of a, b, ra, rb, low result, state.
-    Dead parts that are met are left out. Visits what both sets have in common and one way down.
+    Dead parts that are met are left out. What is dead and ought to be alive is not followed: in a damaged state it could lead round. Visits what
+    both sets have in common and one way down.
     """
     nx: cython.longlong = work[0]
     runs: cython.int = ra != 0
@@ -152,6 +153,8 @@ def merge(
             if f > 505:
                 return -2
             while True:  # cut dead low sides
+                if a < head:
+                    return -2
                 s = nodes + ((a & mask) << 2)
                 x = words[s + 1]
                 if x < 0:
@@ -161,6 +164,8 @@ def merge(
                     break
                 a = words[s + 3]
             while True:
+                if b < head:
+                    return -2
                 s2 = nodes + ((b & mask) << 2)
                 y = words[s2 + 1]
                 if y < 0:
@@ -198,6 +203,8 @@ def merge(
                 w = nodes + ((ra & mask) << 2)
                 while words[w + 1] > x:
                     ra = words[w + 3] if (na >> words[w + 1]) & 1 else words[w + 2]
+                    if ra < head:
+                        return -2
                     w = nodes + ((ra & mask) << 2)
                 rah = ra
                 if words[w + 1] == bit:
@@ -206,6 +213,8 @@ def merge(
                 w = nodes + ((rb & mask) << 2)
                 while words[w + 1] > y:
                     rb = words[w + 3] if (nb >> words[w + 1]) & 1 else words[w + 2]
+                    if rb < head:
+                        return -2
                     w = nodes + ((rb & mask) << 2)
                 rbh = rb
                 if words[w + 1] == bit:
@@ -233,6 +242,8 @@ def merge(
                 w = nodes + ((value & mask) << 2)
                 while words[w + 1] > x:
                     value = words[w + 3] if (y >> words[w + 1]) & 1 else words[w + 2]
+                    if value < head:
+                        return -2
                     w = nodes + ((value & mask) << 2)
             calling = 0
         # A side is done: take the next one, or put both together.
@@ -262,6 +273,8 @@ def merge(
                 w = nodes + ((value & mask) << 2)
                 while words[w + 1] > x:
                     value = words[w + 3] if (y >> words[w + 1]) & 1 else words[w + 2]
+                    if value < head:
+                        return -2
                     w = nodes + ((value & mask) << 2)
         if nx == room:
             return -1
@@ -661,11 +674,11 @@ def run(
                 head = nx = 1
                 words[w] = words[w + 1] = 1
             first = nx
-            if mask + 1 - (nx - head) < 64:
-                head = nx
-                if rh != rt:
-                    head = words[ro + (rh & rm) * stride + 2]
-                words[w] = head
+            # PERF: one load, of a row that has just been read; where the ring is too small for an event, the dead are gone already.
+            head = nx
+            if rh != rt:
+                head = words[ro + (rh & rm) * stride + 2]
+            words[w] = head
             room = head + mask + 1
             # ------------------------------------------------------------------------------------------------ groups
             nn = 0

@@ -78,6 +78,11 @@ def name_of(written: str) -> str:
     return unquote(written) if written.startswith("`") else str(written)
 
 
+def parameter_of(written: Any) -> syntax.Parameter:
+    """`:name` as a node."""
+    return syntax.Parameter(name_of(written[1:]), span=span_of(written))
+
+
 class QueryActions:
     """The rules of the queries."""
 
@@ -88,6 +93,7 @@ class QueryActions:
     condition_start = query_start
     window_start = query_start
     target_start = query_start
+    duration_start = query_start
 
     def query(self, children: list[Any]) -> syntax.Query:
         given: dict[str, Any] = {}
@@ -166,6 +172,9 @@ class QueryActions:
             )
         return Piece(value, span_of(written))
 
+    def count_parameter(self, children: list[Any]) -> Piece:
+        return Piece(parameter_of(children[0]), whole(children))
+
 
 class DurationActions:
     """The rules of durations, intervals and windows."""
@@ -180,7 +189,7 @@ class DurationActions:
         return syntax.EventCount(children[0].value, span=whole(children))
 
     def ends(self, children: list[Any]) -> Piece:
-        lower, upper = nodes(children, syntax.Duration)
+        lower, upper = nodes(children, syntax.Node)
         return Piece((lower, False, upper, False), whole(children))
 
     def bounds(self, children: list[Any]) -> Piece:
@@ -188,7 +197,7 @@ class DurationActions:
         if len(bounds) == 1 and bounds[0].value[0] == "=":
             both = bounds[0].value[1]
             return Piece((both, False, both, False), whole(children))
-        sides: dict[str, tuple[syntax.Duration, bool]] = {}
+        sides: dict[str, tuple[syntax.Duration | syntax.Parameter, bool]] = {}
         for bound in bounds:
             operator, duration = bound.value
             side = operator[0]
@@ -357,6 +366,9 @@ class ExpressionActions:
         operand, *options = nodes(children, syntax.Expression)
         return syntax.In(operand, tuple(options), has(children, "NOT"), span=whole(children))
 
+    def in_parameter(self, children: list[Any]) -> syntax.In:
+        return syntax.In(children[0], parameter_of(children[-1]), has(children, "NOT"), span=whole(children))
+
     def between(self, children: list[Any]) -> syntax.Between:
         operand, low, high = nodes(children, syntax.Expression)
         return syntax.Between(operand, low, high, has(children, "NOT"), span=whole(children))
@@ -391,7 +403,7 @@ class ExpressionActions:
         return syntax.Instant(children[0].upper(), unquote(children[1]), span=whole(children))
 
     def parameter(self, children: list[Any]) -> syntax.Parameter:
-        return syntax.Parameter(name_of(children[0][1:]), span=whole(children))
+        return parameter_of(children[0])
 
     def word(self, children: list[Any]) -> syntax.Word:
         return syntax.Word(children[0].value, span=whole(children))

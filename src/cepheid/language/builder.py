@@ -24,6 +24,9 @@ expected, its text or a tree may stand (`followed_by("H AS y")`), and so with co
 | `PROJECT x, y (p)`         | `p.project("x", "y")`, `p.project()` for NONE                     |
 | `STRICT(p)` ...            | `p.strict()`, `p.nxt()`, `p.last()`, `p.max()`                    |
 | `SELECT .. WHERE p ..`     | `p.select(..)`                                                    |
+
+Where a value, a duration, a count or the list of IN stands, `param("name")` may stand for it: `p.within(param("w"))`,
+`p.repeat(minimum=param("n"))`, `attr("x", "k").is_in(param("ks"))`.
 """
 
 from __future__ import annotations
@@ -50,8 +53,9 @@ EnumType = TypeVar("EnumType", bound=Enum)
 PatternLike: TypeAlias = "PatternBuilder | syntax.Pattern | str"
 ConditionLike: TypeAlias = "ExpressionBuilder | syntax.Expression | str"
 ValueLike: TypeAlias = "ExpressionBuilder | syntax.Expression | bool | int | float | Decimal | str | dt.date | dt.timedelta | None"
-DurationLike: TypeAlias = "syntax.Duration | dt.timedelta | str"
-IntervalLike: TypeAlias = "syntax.Interval | dt.timedelta | str"
+DurationLike: TypeAlias = "ExpressionBuilder | syntax.Duration | syntax.Parameter | dt.timedelta | str"
+IntervalLike: TypeAlias = "ExpressionBuilder | syntax.Interval | syntax.Parameter | dt.timedelta | str"
+CountLike: TypeAlias = "ExpressionBuilder | syntax.Parameter | int"
 
 
 def event(name: str) -> PatternBuilder:
@@ -82,7 +86,7 @@ class PatternBuilder:
 
         Args:
             other: what follows.
-            gap: bounds of the time between, as text (`"<= 5s"`, `"1s, 3s"`) or a timedelta (at most so long).
+            gap: bounds of the time between, as text (`"<= 5s"`, `"1s, 3s"`, `"> :least"`), or a timedelta or `param` (at most so long).
             without: a pattern of which no match lies between (`p ; NOT n ; q`); not together with a gap.
         """
         if gap is not None and without is not None:
@@ -99,10 +103,7 @@ class PatternBuilder:
         return self._linked(syntax.Link("THEN"), other)
 
     def _linked(self, link: syntax.Link, other: PatternLike) -> PatternBuilder:
-        last = _pattern(other)
-        if isinstance(self.node, syntax.Sequence):
-            return PatternBuilder(syntax.Sequence((*self.node.items, last), (*self.node.links, link)))
-        return PatternBuilder(syntax.Sequence((self.node, last), (link,)))
+        return PatternBuilder(syntax.Sequence((self.node, _pattern(other)), (link,)))
 
     def __or__(self, other: PatternLike) -> PatternBuilder:
         """`p OR other`."""
@@ -119,23 +120,22 @@ class PatternBuilder:
     def repeat(
         self,
         *,
-        minimum: int = 1,
-        maximum: int | None = None,
+        minimum: CountLike = 1,
+        maximum: CountLike | None = None,
         adjacent: bool = False,
         gap: IntervalLike | None = None,
     ) -> PatternBuilder:
         """`p+`, or `p{minimum,maximum}` where one of them is given.
 
         Args:
-            minimum: how often at least.
+            minimum: how often at least; a number or a `param`.
             maximum: how often at most; None for any number.
             adjacent: back to back, `p:+`.
             gap: bounds of the time between two iterations, as in `followed_by`.
         """
-        if minimum < 0 or (maximum is not None and maximum < 0):
-            raise BindError("a pattern cannot be repeated a negative number of times", help="use minimum=1 or more")
-        braces = minimum != 1 or maximum is not None
-        return PatternBuilder(syntax.Iterate(self.node, adjacent, _interval(gap), minimum, maximum, braces))
+        least, most = _count(minimum, repeated=True), None if maximum is None else _count(maximum, repeated=True)
+        braces = least != 1 or most is not None
+        return PatternBuilder(syntax.Iterate(self.node, adjacent, _interval(gap), least, most, braces))
 
     def optional(self) -> PatternBuilder:
         """`p?`, as an item of a sequence."""
@@ -145,12 +145,12 @@ class PatternBuilder:
         """`p FILTER condition`; the condition as text or built from `attr` and the like."""
         return PatternBuilder(syntax.Filter(self.node, _condition(condition)))
 
-    def within(self, duration: IntervalLike | None = None, *, events: int | None = None) -> PatternBuilder:
+    def within(self, duration: IntervalLike | None = None, *, events: CountLike | None = None) -> PatternBuilder:
         """`p WITHIN duration` or `p WITHIN events EVENTS`.
 
         Args:
-            duration: a timedelta, or text: `"5s"`, `"[1s, 3s]"`, `"[< 5s]"`.
-            events: a number of events; exactly one of the two is given.
+            duration: a timedelta, a `param`, or text: `"5s"`, `"[1s, 3s]"`, `"[< 5s]"`.
+            events: a number of events, or a `param`; exactly one of the two is given.
         """
         if duration is not None and events is None:
             return PatternBuilder(syntax.Within(self.node, _window(duration)))
@@ -197,7 +197,7 @@ class PatternBuilder:
         partition_by: str | Sequence[str] = (),
         consume: Consumption | str = Consumption.NONE,
         model: TimeModel | str | None = None,
-        limit: int | None = None,
+        limit: CountLike | None = None,
         definitions: Sequence[syntax.Definition] = (),
     ) -> syntax.Query:
         """The query `SELECT targets .. WHERE p ..`.
@@ -209,7 +209,7 @@ class PatternBuilder:
             partition_by: the attributes of the key.
             consume: the consumption policy, or its name.
             model: the time model of THEN, or its name.
-            limit: how many matches per trigger at most.
+            limit: how many matches per trigger at most; a number or a `param`.
             definitions: EVENT definitions (see `definition`).
 
         Raises:
@@ -275,7 +275,7 @@ def local(variable: str, condition: ConditionLike) -> ExpressionBuilder:
 
 
 def param(name: str) -> ExpressionBuilder:
-    """`:name`, a value given when the query is run."""
+    """`:name`, a value given beside the query: also a duration, a count, or the list of `is_in`."""
     return ExpressionBuilder(syntax.Parameter(check_name(name)))
 
 
@@ -385,8 +385,10 @@ class ExpressionBuilder:
         """`e IS NULL`, or `e IS NOT NULL`."""
         return ExpressionBuilder(syntax.IsNull(self.node, negated))
 
-    def is_in(self, options: Iterable[ValueLike], *, negated: bool = False) -> ExpressionBuilder:
-        """`e IN (options)`, or `e NOT IN (options)`; at least one option."""
+    def is_in(self, options: Iterable[ValueLike] | ExpressionBuilder, *, negated: bool = False) -> ExpressionBuilder:
+        """`e IN (options)`, or `e NOT IN (options)`; at least one option, or a `param` of the whole list."""
+        if isinstance(options, ExpressionBuilder | syntax.Expression):
+            return ExpressionBuilder(syntax.In(self.node, _parameter(options, "a list"), negated))
         values = tuple(map(_value, options))
         if not values:
             raise BindError("IN needs at least one option", help="an empty list holds no value: use literal(False)")
@@ -443,7 +445,17 @@ def _window(value: IntervalLike) -> syntax.Interval | syntax.EventCount:
         return parse_window(f"[{bare}]" if bare[:1] in {"<", ">", "="} or ("," in bare and bare[0] != "[") else bare)
     if isinstance(value, dt.timedelta):
         return syntax.Interval(None, False, duration_of(value), False)
+    if isinstance(value, ExpressionBuilder | syntax.Parameter):
+        return syntax.Interval(None, False, _parameter(value, "a duration"), False)
     return value
+
+
+def _parameter(value: ExpressionBuilder | syntax.Expression, what: str) -> syntax.Parameter:
+    """The parameter that stands for a duration, a count or a list; no other expression does."""
+    node = value.node if isinstance(value, ExpressionBuilder) else value
+    if not isinstance(node, syntax.Parameter):
+        raise BindError(f"`{to_text(node)}` cannot stand for {what}", help=f'write {what} itself, or param("name")')
+    return node
 
 
 def _interval(value: IntervalLike | None) -> syntax.Interval | None:
@@ -455,7 +467,7 @@ def _interval(value: IntervalLike | None) -> syntax.Interval | None:
     return window
 
 
-def _duration(value: DurationLike) -> syntax.Duration:
+def _duration(value: DurationLike) -> syntax.Duration | syntax.Parameter:
     if isinstance(value, syntax.Duration):
         return value
     if isinstance(value, dt.timedelta):
@@ -470,7 +482,11 @@ def _names(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(map(check_name, (names,) if isinstance(names, str) else names))
 
 
-def _count(number: int) -> int:
+def _count(number: CountLike, *, repeated: bool = False) -> int | syntax.Parameter:
+    if isinstance(number, ExpressionBuilder | syntax.Expression):
+        return _parameter(number, "a count")
+    if number < 0 and repeated:
+        raise BindError("a pattern cannot be repeated a negative number of times", help="use minimum=1 or more")
     if number < 0:
         raise BindError(f"{number} is no number of events or matches", help="give a whole number from 1 on")
     return number

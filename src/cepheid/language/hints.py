@@ -54,6 +54,7 @@ def _hint(help_line: str, *, at: str = "", before: str = "", accepts: str = "", 
 
 _NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
 _UNIT = "(?:" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")\b"
+_PARAMETER = rf":{_NAME}"
 _STRATEGY = "(?:" + "|".join(sorted(STRATEGIES, key=len, reverse=True)) + r")\b"
 _CLAUSE = "FILTER, WITHIN, UNLESS and NOT FOLLOWED BY bind loosest"
 _IN_PATTERN = "SEMICOLON THEN"
@@ -69,6 +70,7 @@ HINTS: tuple[Hint, ...] = (
         "texts stand in straight single quotes ('..'), names in backticks (`..`)",
         at='["\u201c\u201d\u2018\u2019\u201e\u201a\u00ab\u00bb\u00b4]',
     ),
+    _hint("a list stands in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
     _hint("a parameter is written `:name`, without a space", at=r":\s", accepts="PARAMETER"),
     _hint("$time and $index stand behind a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),
     _hint("a parameter is written `:name`", at=r"[?$%@{#]", accepts="PARAMETER"),
@@ -87,8 +89,8 @@ HINTS: tuple[Hint, ...] = (
         before=_NAME,
         accepts=_IN_PATTERN,
     ),
-    _hint("a list stands in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
     _hint("a range is written BETWEEN low AND high", at=r"RANGE\b", before=r"\bIN"),
+    _hint("a parameter brings its unit with it: WITHIN :w, and w is '5s' or a timedelta", at=_UNIT, before=_PARAMETER),
     _hint("a duration has one unit: 90 minutes, not 1 hours 30 minutes", at=rf"(?:AND\s+)?[0-9.]+\s*{_UNIT}", before=rf"[0-9]\s*{_UNIT}"),
     _hint(
         "a window is a duration or a number of EVENTS; CORE's windows over another attribute do not exist here",
@@ -118,7 +120,11 @@ HINTS: tuple[Hint, ...] = (
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
     _hint(f"NOT stands between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
     _hint("comparisons do not chain: write a < b AND b < c", at=r"[<>=!]", accepts="AND", refuses="COMPARE SEMICOLON"),
-    _hint("a gap or window with one bound says which: [<= 5s], [>= 5s] or [= 5s]", at=r"\]", before=rf"\[\s*[0-9.]+\s*(?:{_UNIT})?"),
+    _hint(
+        "a gap or window with one bound says which: [<= 5s], [>= 5s] or [= 5s]",
+        at=r"\]",
+        before=rf"\[\s*(?:[0-9.]+\s*(?:{_UNIT})?|{_PARAMETER})",
+    ),
     _hint("IS tests only for NULL; a boolean attribute is a condition by itself: x.active, NOT x.active", before=r"\bIS(?:\s+NOT)?"),
     _hint("conditions stand behind FILTER: T AS x FILTER x[temp > 40]", at=r"\[|\.|[<>=!]", before=_NAME, accepts=_IN_PATTERN),
     # strategies

@@ -31,6 +31,9 @@ MAX_DIGITS = 38
 MAX_COUNT = 2**63 - 1
 """Largest number of events, repetitions or matches: 64 bits."""
 
+MAX_LIST = 10_000
+"""Values of a list that is given as a parameter: as many as a tree has nodes."""
+
 FLATTER = (
     "join several FILTER conditions with AND, leave out parentheses that change nothing, and split long sums by parentheses in the middle"
 )

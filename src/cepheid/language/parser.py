@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
-    from cepheid.language.syntax import EventCount, Expression, Interval, Pattern, Query, Target
+    from cepheid.language.syntax import Duration, EventCount, Expression, Interval, Parameter, Pattern, Query, Target
 
-STARTS = ("query_start", "pattern_start", "condition_start", "window_start", "target_start")
+STARTS = ("query_start", "pattern_start", "condition_start", "window_start", "target_start", "duration_start")
 
 LONGEST_FILE = 4 * limits.MAX_TEXT + 3
 """Bytes of the longest file that can be a query: four for each character, and a byte order mark."""
@@ -66,6 +66,11 @@ def parse_window(text: str) -> Interval | EventCount:
 def parse_target(text: str) -> Target:
     """Parse one target of SELECT; otherwise as `parse`."""
     return cast("Target", _parse(text, "target_start"))
+
+
+def parse_duration(text: str) -> Duration | Parameter:
+    """Parse a duration alone, what stands behind FOR; otherwise as `parse`."""
+    return cast("Duration | Parameter", _parse(text, "duration_start"))
 
 
 def read_query(path: str | os.PathLike[str]) -> str:

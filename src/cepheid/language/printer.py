@@ -120,7 +120,7 @@ def _query(query: syntax.Query, indent: int | None, depth: int) -> str:
     if query.model is not None:
         lines.append(f"TIME MODEL {query.model.value}")
     if query.limit is not None:
-        lines.append(f"LIMIT {query.limit}")
+        lines.append(f"LIMIT {_count(query.limit)}")
     return " ".join(lines) if indent is None else ("\n" + " " * (indent * depth)).join(lines)
 
 
@@ -145,7 +145,17 @@ def _names(names: Iterable[str], reserved: re.Pattern[str] | None = None) -> str
 # ------------------------------------------------------------------------------------------------------------- durations and gaps
 
 
-def _duration(duration: syntax.Duration) -> str:
+def _count(count: int | syntax.Parameter) -> str:
+    return _parameter(count) if isinstance(count, syntax.Parameter) else str(count)
+
+
+def _parameter(parameter: syntax.Parameter) -> str:
+    return f":{write_name(parameter.name)}"
+
+
+def _duration(duration: syntax.Duration | syntax.Parameter) -> str:
+    if isinstance(duration, syntax.Parameter):
+        return _parameter(duration)
     return f"{duration.value:f}{'' if duration.unit is None else UNIT_SYMBOLS[duration.unit]}"
 
 
@@ -164,7 +174,7 @@ def _interval(interval: syntax.Interval) -> str:
 
 def _window(window: syntax.Interval | syntax.EventCount) -> str:
     if isinstance(window, syntax.EventCount):
-        return f"{window.count} EVENTS"
+        return f"{_count(window.count)} EVENTS"
     if window.lower is None and window.upper is not None and not window.upper_strict:
         return _duration(window.upper)
     return _interval(window)
@@ -233,9 +243,9 @@ def _iterate(pattern: syntax.Iterate) -> str:
     if not pattern.braces:
         counts = "+"
     elif pattern.maximum == pattern.minimum:
-        counts = f"{{{pattern.minimum}}}"
+        counts = f"{{{_count(pattern.minimum)}}}"
     else:
-        counts = f"{{{pattern.minimum},{'' if pattern.maximum is None else pattern.maximum}}}"
+        counts = f"{{{_count(pattern.minimum)},{'' if pattern.maximum is None else _count(pattern.maximum)}}}"
     return f"{_operand(pattern.pattern)}{sign}{counts}{_gap(pattern.gap)}"
 
 
@@ -318,8 +328,8 @@ class _Expressions:
                 return f"{kind} {_text(value)}"
             case syntax.DurationValue(duration):
                 return _duration(duration)
-            case syntax.Parameter(name):
-                return f":{write_name(name)}"
+            case syntax.Parameter():
+                return _parameter(expression)
             case syntax.Word(name):
                 return self.name(name)
             case syntax.Attribute(_, path):
@@ -358,7 +368,8 @@ class _Expressions:
             case syntax.IsNull(operand, negated):
                 return f"{self.write(operand, Level.SUM)} IS {_not(negated)}NULL"
             case syntax.In(operand, options, negated):
-                return f"{self.write(operand, Level.SUM)} {_not(negated)}IN ({self.listed(options)})"
+                written = _parameter(options) if isinstance(options, syntax.Parameter) else f"({self.listed(options)})"
+                return f"{self.write(operand, Level.SUM)} {_not(negated)}IN {written}"
             case syntax.Between(operand, low, high, negated):
                 ends = f"{self.write(low, Level.SUM)} AND {self.write(high, Level.SUM)}"
                 return f"{self.write(operand, Level.SUM)} {_not(negated)}BETWEEN {ends}"

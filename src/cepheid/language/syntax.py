@@ -1,7 +1,8 @@
 """The syntax tree: frozen dataclasses, each with its span.
 
-One class per construct of the language; `;`, `:` and `THEN` chains are one n-ary `Sequence`, as are `OR`, `AND` and `ALL`. Spans do not
-take part in equality, so ``parse(print(tree)) == tree``. Names are plain strings (backticks removed), keywords are enumerations.
+One class per construct of the language; `;`, `:` and `THEN` chains are one n-ary `Sequence`, as are `OR`, `AND` and `ALL`. These are flat,
+however they are made: a sequence that stands directly in a sequence is the same sequence, so redundant parentheses leave no trace. Spans do
+not take part in equality, so ``parse(print(tree)) == tree``. Names are plain strings (backticks removed), keywords are enumerations.
 """
 
 from __future__ import annotations
@@ -99,19 +100,19 @@ class Duration(Node):
 
 @dataclass(frozen=True, slots=True)
 class Interval(Node):
-    """`[<= 5s]`, `[1s, 3s]`, `[> 1s, <= 3s]`, `[= 2s]`: a set of durations; None is unbounded (below: 0)."""
+    """`[<= 5s]`, `[1s, 3s]`, `[> 1s, <= :most]`, `[= 2s]`: a set of durations; None is unbounded (below: 0)."""
 
-    lower: Duration | None
+    lower: Duration | Parameter | None
     lower_strict: bool
-    upper: Duration | None
+    upper: Duration | Parameter | None
     upper_strict: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EventCount(Node):
-    """`100 EVENTS` as a window."""
+    """`100 EVENTS` or `:n EVENTS` as a window."""
 
-    count: int
+    count: int | Parameter
 
 
 # ----------------------------------------------------------------------------------------------------------------------- patterns
@@ -151,31 +152,120 @@ class Link(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Pattern):
-    """`p ; q : r THEN s`, left-associative: len(links) == len(items) - 1 >= 1."""
+    """`p ; q : r THEN s`, left-associative: len(links) == len(items) - 1 >= 1.
+
+    Flat: items that are sequences themselves become their items. Parentheses stay where they are not redundant: behind and around THEN, and
+    where they say which events a condition speaks of (`A AS x ; (A AS x ; (B FILTER x.v = 1))`: those of the inner x).
+    """
 
     items: tuple[Pattern, ...]
     links: tuple[Link, ...]
 
+    def __post_init__(self) -> None:
+        """Take the items of inner sequences for these."""
+        if not any(isinstance(item, Sequence) for item in self.items):
+            return
+        items: list[Pattern] = []
+        links: list[Link] = []
+        before: set[str] = set()
+        for link, item in zip((None, *self.links), self.items, strict=True):
+            links += () if link is None else (link,)
+            if isinstance(item, Sequence) and (link is None or (_associates(link, item) and not _is_scope(item, before))):
+                items += item.items
+                links += item.links
+            else:
+                items.append(item)
+            before.update(_variables(item))
+        object.__setattr__(self, "items", tuple(items))
+        object.__setattr__(self, "links", tuple(links))
+
+
+def _associates(link: Link, inner: Sequence) -> bool:
+    """Whether `p link (q ; r)` is `(p link q) ; r`: THEN looks at whole matches."""
+    return not any(other.operator == "THEN" for other in (link, *inner.links))
+
+
+def _is_scope(group: Pattern, before: set[str]) -> bool:
+    """Whether a condition in a group looks for a variable outside its FILTER, and finds it in the group, but also before it."""
+    asked = before.intersection(_reaching(group))
+    return bool(asked) and not asked.isdisjoint(_variables(group))
+
+
+def _reaching(node: Node) -> Iterator[str]:
+    """The variables that conditions look for outside their own FILTER."""
+    if isinstance(node, Filter):
+        below = frozenset(_variables(node.pattern))
+        yield from (name for name in _spoken_of(node.condition) if name not in below)
+        yield from _reaching(node.pattern)
+    else:
+        for child in node.children():
+            yield from _reaching(child)
+
+
+def _spoken_of(node: Node) -> Iterator[str]:
+    if isinstance(node, Attribute | System | Local) and not getattr(node, "previous", False):
+        yield node.variable
+    for child in node.children():
+        yield from _spoken_of(child)
+
+
+def _variables(node: Node) -> Iterator[str]:
+    """The variables that a pattern puts events in, by AS or as types; negated patterns put none."""
+    if isinstance(node, Type):
+        yield node.name or "ANY"
+    elif isinstance(node, Named):
+        yield node.variable
+    children = (
+        [node.pattern] if isinstance(node, Unless | Absence | Filter) else node.items if isinstance(node, Sequence) else node.children()
+    )
+    for child in children:
+        yield from _variables(child)
+
+
+def _join_operands(pattern: Or | And | All) -> None:
+    """Operands with the same operator become their operands; those of an ALL stay in parentheses that say what a condition speaks of."""
+    if not any(isinstance(operand, type(pattern)) for operand in pattern.operands):
+        return
+    flat: list[Pattern] = []
+    before: set[str] = set()
+    for operand in pattern.operands:
+        same = isinstance(operand, type(pattern)) and not (isinstance(operand, All) and _is_scope(operand, before))
+        flat += operand.operands if same else (operand,)  # type: ignore[attr-defined]  # of the same type
+        before.update(_variables(operand))
+    object.__setattr__(pattern, "operands", tuple(flat))
+
 
 @dataclass(frozen=True, slots=True)
 class Or(Pattern):
-    """`p OR q OR ..`, two or more operands."""
+    """`p OR q OR ..`, two or more operands; flat."""
 
     operands: tuple[Pattern, ...]
+
+    def __post_init__(self) -> None:
+        """Take the operands of inner ones for these."""
+        _join_operands(self)
 
 
 @dataclass(frozen=True, slots=True)
 class And(Pattern):
-    """`p AND q AND ..`: the same complex event matches all."""
+    """`p AND q AND ..`: the same complex event matches all; flat."""
 
     operands: tuple[Pattern, ...]
+
+    def __post_init__(self) -> None:
+        """Take the operands of inner ones for these."""
+        _join_operands(self)
 
 
 @dataclass(frozen=True, slots=True)
 class All(Pattern):
-    """`p ALL q ALL ..`: all happen, in any order."""
+    """`p ALL q ALL ..`: all happen, in any order; flat."""
 
     operands: tuple[Pattern, ...]
+
+    def __post_init__(self) -> None:
+        """Take the operands of inner ones for these."""
+        _join_operands(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +278,8 @@ class Iterate(Pattern):
     pattern: Pattern
     adjacent: bool = False
     gap: Interval | None = None
-    minimum: int = 1
-    maximum: int | None = None
+    minimum: int | Parameter = 1
+    maximum: int | Parameter | None = None
     braces: bool = False
 
 
@@ -246,7 +336,7 @@ class Absence(Pattern):
 
     pattern: Pattern
     negated: Pattern
-    duration: Duration
+    duration: Duration | Parameter
 
 
 # -------------------------------------------------------------------------------------------------------------------- expressions
@@ -295,7 +385,7 @@ class DurationValue(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Expression):
-    """`:limit`."""
+    """`:limit`: a value, and also where a duration, a count or the list behind IN stands."""
 
     name: str
 
@@ -377,10 +467,10 @@ class IsNull(Expression):
 
 @dataclass(frozen=True, slots=True)
 class In(Expression):
-    """`e [NOT] IN (a, b)`."""
+    """`e [NOT] IN (a, b)`; with `options` a parameter, `e [NOT] IN :list`."""
 
     operand: Expression
-    options: tuple[Expression, ...]
+    options: tuple[Expression, ...] | Parameter
     negated: bool
 
 
@@ -460,5 +550,5 @@ class Query(Node):
     partition_within: Interval | EventCount | None = None
     consume: Consumption = Consumption.NONE
     model: TimeModel | None = None
-    limit: int | None = None
+    limit: int | Parameter | None = None
     definitions: tuple[Definition, ...] = ()

@@ -48,12 +48,20 @@ def expression_of(value: object) -> syntax.Expression:
 
 
 def duration_of(value: dt.timedelta) -> syntax.Duration:
-    """The duration of a timedelta, exactly, in the largest unit that it is a whole number of."""
-    nanoseconds = value // dt.timedelta(microseconds=1) * Unit.US.value
-    if nanoseconds == 0:
+    """The duration of a timedelta, exactly, in the largest unit that it is a whole number of, or in microseconds."""
+    length = nanoseconds(value)
+    if length == 0:
         return syntax.Duration(Decimal(0), Unit.S)
-    unit = max((unit for unit in Unit if nanoseconds % unit.value == 0), key=lambda unit: unit.value)
-    return syntax.Duration(Decimal(nanoseconds // unit.value), unit)
+    whole = [unit for unit in Unit if length % unit.value == 0]
+    if not whole:
+        return syntax.Duration(Decimal(length).scaleb(-3), Unit.US)
+    unit = max(whole, key=lambda unit: unit.value)
+    return syntax.Duration(Decimal(length // unit.value), unit)
+
+
+def nanoseconds(value: dt.timedelta) -> int:
+    """The length of a timedelta, exactly; that of pandas counts nanoseconds."""
+    return value // dt.timedelta(microseconds=1) * Unit.US.value + int(getattr(value, "nanoseconds", 0))
 
 
 def _number(value: float | Decimal) -> syntax.Expression:

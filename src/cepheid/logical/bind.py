@@ -13,7 +13,7 @@ from cepheid.errors import BindError, NotSupportedError, Span, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
 from cepheid.language.syntax import Strategy, TimeModel
-from cepheid.logical import measures, plan
+from cepheid.logical import measures, parameters, plan
 from cepheid.logical.context import Context, suggestion
 from cepheid.logical.lints import lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
@@ -28,18 +28,22 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
-def bind(query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object] | None = None, text: str = "") -> QueryPlan:
+def bind(
+    query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object] | None = None, text: str = "", partial: bool = False
+) -> QueryPlan:
     """The logical plan of a query over events of a schema.
 
-    args: a value for each `:name` of the query (bool, int, float, Decimal, str, datetime, date, timedelta, None). text: the query's text, for
-    the excerpts in errors and lints; without it messages have no excerpt.
+    args: a value for each `:name` of the query (bool, int, float, Decimal, str, datetime, date, timedelta, None; a list of these behind IN). text:
+    the query's text, for the excerpts in errors and lints; without it messages have no excerpt. partial: let parameters have no value, to check
+    what does not depend on it; the plan is not the query's then.
 
     Raises BindError for names, types, units, scopes and options that do not fit, LimitError for durations and sizes beyond their limits, and
     NotSupportedError for EVENT definitions. Time is linear in the nodes of the tree times its depth (sequences: times their length).
     """
     check_size(query)
     types = frozenset(_types(query.pattern))
-    context = Context(schema, MappingProxyType(dict(args or {})), text, types, MappingProxyType(_negated(query.pattern)))
+    context = Context(schema, MappingProxyType(dict(args or {})), text, types, MappingProxyType(_negated(query.pattern)), partial=partial)
+    context.unknown = tuple(node.span for node in parameters.parameters(query) if context.is_open(node))
     if query.definitions:
         fact, help_ = "EVENT definitions are not supported yet", "run the inner query first, and give its matches as a stream"
         raise NotSupportedError(fact, help=help_, text=text or None, span=query.definitions[0].span)
@@ -51,6 +55,7 @@ def bind(query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object]
     targets = measures.bind_targets(context, query, pattern)
     _check_partition(context, query, pattern)
     _check_options(context, query)
+    limit = _limit(context, query)
     check_parameters(query, context.args)
     lint(context, pattern, lists=query.strategy is Strategy.ALL and query.limit is None and not targets.count)
     return QueryPlan(
@@ -64,7 +69,7 @@ def bind(query: syntax.Query, schema: EventSchema, *, args: Mapping[str, object]
         query.partition_by,
         query.consume,
         (query.model or TimeModel.CAYUGA) if _has_then(query) else None,
-        query.limit,
+        limit,
         text,
         tuple(found for _, found in sorted(context.lints, key=lambda found: (found[0].start, found[0].end))),
     )
@@ -129,8 +134,14 @@ def _check_options(context: Context, query: syntax.Query) -> None:
         raise context.error(
             "TIME MODEL without THEN: nothing in the pattern asks for the next match", place, "leave it out, or write THEN for `;`"
         )
-    if query.limit is not None and query.limit < 1:
-        raise context.error("LIMIT 0 gives no match", context.clause("LIMIT", query.pattern.span, query.span), "LIMIT 1 is the least")
+
+
+def _limit(context: Context, query: syntax.Query) -> int | None:
+    limit = None if query.limit is None else parameters.count(context, query.limit)
+    if limit == 0:
+        place = parameters.place(context.clause("LIMIT", query.pattern.span, query.span), query.limit)
+        raise context.error("LIMIT 0 gives no match", place, "LIMIT 1 is the least", *parameters.said(context, query.limit))
+    return limit
 
 
 def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) -> None:
@@ -159,15 +170,8 @@ def _event_types(pattern: Pattern) -> set[str | None]:
 
 def check_parameters(query: syntax.Query, args: Iterable[str]) -> None:
     """Raise BindError for values of parameters that the query does not have."""
-    known = set(_parameters(query))
+    known = {node.name for node in parameters.parameters(query)}
     unknown = [name for name in args if name not in known]
     if unknown:
         help_ = suggestion(unknown[0], known, what="its parameters are") or ("it has no parameters",)
         raise BindError(f"the query has no parameter {quoted(':' + name for name in unknown)}", help=help_)
-
-
-def _parameters(node: syntax.Node) -> Iterator[str]:
-    if isinstance(node, syntax.Parameter):
-        yield node.name
-    for child in node.children():
-        yield from _parameters(child)

@@ -14,8 +14,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from cepheid.language.limits import MAX_LIST
+from cepheid.language.values import nanoseconds
 from cepheid.logical.folding import INT64_MAX, INT64_MIN
 from cepheid.logical.plan import Literal
 from cepheid.logical.types import BOOL, DATE, DECIMAL_DIGITS, DOUBLE, EPOCH, INT64, NULL, TEXT, Mismatch
@@ -127,7 +130,7 @@ def _duration(nanoseconds: int, span: Span) -> Literal:
 
 def parameter(name: str, value: object, span: Span) -> Literal:
     """The value of a parameter: bool, int, float, Decimal, str, datetime, date, timedelta or None; NumPy and Arrow scalars as these."""
-    value = _plain(value)
+    value = plain(value)
     for kinds, make in _PARAMETERS:
         if isinstance(value, kinds):
             literal: Literal = make(name, value, span)
@@ -138,11 +141,34 @@ def parameter(name: str, value: object, span: Span) -> Literal:
     )
 
 
-def _plain(value: Any) -> object:
-    """The Python value of an Arrow or NumPy scalar."""
+def plain(value: Any) -> object:
+    """The Python value of an Arrow or NumPy scalar, None for "not a time"; raises Mismatch for a time that no Python value holds exactly."""
+    if isinstance(value, dt.datetime | np.timedelta64 | np.datetime64) and value != value:  # noqa: PLR0124 - so NaT shows, of pandas too
+        return None
+    if isinstance(value, np.timedelta64 | np.datetime64):
+        value = pa.scalar(value)
     if isinstance(value, pa.Scalar):
-        return value.as_py()
+        try:
+            return value.as_py()
+        except (ValueError, OverflowError):
+            raise Mismatch(f"{value} ({value.type}) is no value of Python's", "give it in microseconds") from None
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
+
+
+def kept(value: Any) -> object:
+    """The value of a parameter as a query keeps it: scalars as Python has them; collections and arrays copied to lists, a set in a fixed order.
+
+    What is no value of Python's stays as it is, for binding to say so with its place; so does a range that is too long for a list.
+    """
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=lambda item: (type(item).__name__, repr(item)))
+    array = isinstance(value, pa.Array | pa.ChunkedArray) or (getattr(value, "ndim", 0) == 1 and hasattr(value, "dtype"))
+    if array or isinstance(value, list | tuple) or (isinstance(value, range) and len(value) <= MAX_LIST):
+        return [kept(item) for item in value]
+    try:
+        return plain(value)
+    except Mismatch:
+        return value
 
 
 def _floating(_: str, value: float, span: Span) -> Literal:
@@ -167,8 +193,8 @@ def _text(name: str, value: str, span: Span) -> Literal:
 
 def _datetime(_: str, value: dt.datetime, span: Span) -> Literal:
     naive = value if value.utcoffset() is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-    microseconds = (naive - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)  # noqa: DTZ001 - both sides without zone
-    return instant(microseconds * NANOSECONDS["us"], span, zone=None if value.utcoffset() is None else "UTC")
+    steps = nanoseconds(naive - dt.datetime(1970, 1, 1))  # noqa: DTZ001 - both sides without zone
+    return instant(steps, span, zone=None if value.utcoffset() is None else "UTC")
 
 
 _PARAMETERS: tuple[tuple[type | tuple[type, ...], Any], ...] = (
@@ -180,6 +206,6 @@ _PARAMETERS: tuple[tuple[type | tuple[type, ...], Any], ...] = (
     (str, _text),
     (dt.datetime, _datetime),
     (dt.date, lambda _, value, span: Literal(value, DATE, span=span)),
-    (dt.timedelta, lambda _, value, span: _duration(value // dt.timedelta(microseconds=1) * 1_000, span)),
+    (dt.timedelta, lambda _, value, span: _duration(nanoseconds(value), span)),
 )
 """In this order: a bool is an int, a datetime is a date."""

@@ -11,6 +11,7 @@ from cepheid.errors import BindError, Span, excerpt, nearest, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from cepheid.language.syntax import Parameter
     from cepheid.schema import EventSchema
 
 
@@ -20,7 +21,7 @@ class Context:
 
     args: the values of the parameters. text: the query, "" if there is none (then messages have no excerpt). event_types: the names that the
     pattern uses as types. negated: the names of types and variables that stand in negated patterns only, each with the operator there. lints: the
-    warnings so far, as (place, printable text).
+    warnings so far, as (place, printable text). partial: whether parameters may have no value; unknown: their places, then.
     """
 
     schema: EventSchema
@@ -29,13 +30,21 @@ class Context:
     event_types: frozenset[str] = frozenset()
     negated: Mapping[str, str] = field(default_factory=dict)
     lints: list[tuple[Span, str]] = field(default_factory=list)
+    partial: bool = False
+    unknown: tuple[Span, ...] = ()
+
+    def is_open(self, parameter: Parameter) -> bool:
+        """Whether a parameter has no value, and need not have one."""
+        return self.partial and parameter.name not in self.args
 
     def error(self, fact: str, span: Span | None, *help: str) -> BindError:  # noqa: A002 - the word that the message prints
         """A BindError at a place of the query."""
         return BindError(fact, help=help, text=self.text or None, span=span)
 
     def warn(self, fact: str, span: Span, *help: str) -> None:  # noqa: A002 - as above
-        """Add a lint, once for each place."""
+        """Add a lint, once for each place; none about what an open parameter may decide."""
+        if any(span.start <= place.start and place.end <= span.end for place in self.unknown):
+            return
         lines = [f"warning: {fact}", *(excerpt(self.text, span) if self.text else ()), *(f"help: {line}" for line in help)]
         found = (span, "\n".join(lines))
         if found not in self.lints:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.language import syntax
 from cepheid.language.syntax import NO_SPAN
-from cepheid.logical import constants, functions, types
+from cepheid.logical import constants, functions, parameters, types
 from cepheid.logical.context import suggestion
 from cepheid.logical.folding import fold
 from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Literal, Time
@@ -92,10 +92,13 @@ class ExpressionBinder:
 
     def parameter(self, node: syntax.Parameter) -> Expression:
         """`:name`."""
-        if node.name not in self.context.args:
-            help_ = suggestion(node.name, self.context.args, what="given are")
-            raise self.error(f"no value for parameter `:{node.name}`", node.span, *help_, f"give it in args={{'{node.name}': ..}}")
-        return constants.parameter(node.name, self.context.args[node.name], node.span)
+        if self.context.is_open(node):
+            return Literal(None, NULL, span=node.span, parameter=node.name)
+        value = parameters.value_of(self.context, node)
+        if isinstance(value, list | tuple | range):
+            help_ = f"a list stands behind IN, without parentheses: x.a IN {parameters.text_of(node)}"
+            raise Mismatch(f"`:{node.name}` is {parameters.shown(value)}, and stands for one value", help_)
+        return constants.parameter(node.name, value, node.span)
 
     # ---------------------------------------------------------------------------------------------------------------------- leaves
 
@@ -224,7 +227,7 @@ class ExpressionBinder:
 
     def among(self, node: syntax.In) -> Expression:
         """`e IN (a, b)`: one `in` for the constants that can match, an equality for each other option."""
-        operand, options = self.value(node.operand), tuple(map(self.value, node.options))
+        operand, options = self.value(node.operand), self.options(node.options)
         self._warn_of_null(node.span, operand)
         if any(map(_is_null, options)):
             self.context.warn("NULL in a list is never equal to anything", node.span, "leave it out, or add OR .. IS NULL")
@@ -239,6 +242,12 @@ class ExpressionBinder:
         found = parts[0] if len(parts) == 1 else Apply("or", tuple(parts), BOOL) if parts else types.never(operand)
         found = fold(found)
         return Apply("not", (found,), BOOL) if node.negated else found
+
+    def options(self, written: tuple[syntax.Expression, ...] | syntax.Parameter) -> tuple[Expression, ...]:
+        """What stands behind IN: expressions, or the list that a parameter has as its value."""
+        if not isinstance(written, syntax.Parameter):
+            return tuple(map(self.value, written))
+        return (self.value(written),) if self.context.is_open(written) else parameters.options(self.context, written)
 
     def like(self, node: syntax.Like) -> Expression:
         """`e LIKE 'a%'`."""

@@ -6,6 +6,7 @@ they are bound (`expressions`, `patterns`); everything else is one function here
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from cepheid.errors import quoted
@@ -143,12 +144,44 @@ def not_in_core(context: Context, pattern: Pattern) -> None:
                 )
 
 
+def optional_end(context: Context, pattern: Pattern) -> None:
+    """`((A ; C?) AS x) : B`: without C it is `A : B`, and `A ; C? : B` would be `A ; B`."""
+    if not isinstance(pattern, Sequence):
+        return
+    for link, sides in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
+        ends = zip(sides, ("last", "first"), strict=True) if link.operator == ":" else ()
+        for item, place in ends:
+            group = _loose_end(item, place)
+            if group is not None:
+                context.warn(
+                    f"this group is a pattern of its own: without its {place} item, `:` next to it still allows no event between",
+                    group.span,
+                    "an optional item leaves the looser of two links only in one sequence: write `;` for `:`, or put what stands on the group"
+                    " on its items, and leave its parentheses out",
+                )
+
+
+def _loose_end(item: Pattern, place: str) -> Sequence | None:
+    """A sequence inside an item with optional items at its first or last place, one of them with `;`; None without such a sequence."""
+    if not isinstance(item, Sequence):
+        return next((found for operand in variables.operands(item) if (found := _loose_end(operand, place)) is not None), None)
+    step = 1 if place == "first" else -1
+    items = item.items[::step]
+    for end, link in zip(items, item.links[::step], strict=False):
+        if not isinstance(end, Optional):
+            break
+        if link.operator == ";":
+            return item
+    return _loose_end(items[0], place)
+
+
 LINTS: tuple[Callable[[Context, Pattern], None], ...] = (
     repeated_variable,
     around_strategy,
     always_vetoed,
     different_variables,
     not_in_core,
+    optional_end,
 )
 """The checks of one pattern each."""
 

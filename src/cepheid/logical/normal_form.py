@@ -13,18 +13,18 @@ S on its variables into a FILTER. All scopes are read off the pattern as it was,
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING
 
 from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.plan import Expression, Filter, Iterate, Pattern, Sequence, is_local, variables_of
 from cepheid.logical.simplify import falsified, is_false, is_true
-from cepheid.logical.sugar import readings
 from cepheid.logical.tree import check_expansion, conditions_of, filtered, size, union, walk
 from cepheid.logical.variables import bound, current_variables, defined, operands, previous_variables, scoped_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MAX_LP_BRANCHES = 256
 """Sets of outer conditions that a pattern may ask for: 2^8, as many as eight independent conditions make."""
@@ -157,29 +157,56 @@ def _of_conjunction(pattern: plan.And | plan.All) -> Family:
 
 
 def _of_sequence(pattern: Sequence) -> Family:
-    """A family for each way to leave optional items out; in each, every prefix is a scope in which optional items bind nothing."""
+    """A family for each way to leave out the optional items that ask for something; every prefix is a scope, optional items bind nothing there."""
+    families = [_of_item(item) for item in pattern.items]
+    asking = [place for place, (item, family) in enumerate(zip(pattern.items, families, strict=True)) if _asks(item, family)]
     parts: dict[Pending, list[Pattern]] = {}
-    for items, links in readings(pattern):
-        binds = bound(items[0])
-        family = _of_item(items[0])
-        for item, link in zip(items[1:], links, strict=True):
-            binds |= bound(item)
-            family = _product(family, _of_item(item), _joining(link, pattern), binds)
+    for places, links in _readings(pattern, asking):
+        first, *others = places
+        binds, family = bound(pattern.items[first]), families[first]
+        for place, link in zip(others, links, strict=True):
+            binds |= bound(pattern.items[place])
+            family = _product(family, families[place], _joining(link, pattern, begun=place != others[0]), binds)
         for pending, part in family.items():
             parts.setdefault(pending, []).append(part)
     return _unions(parts)
 
 
 def _of_item(item: Pattern) -> Family:
-    return _family(item.pattern if isinstance(item, plan.Optional) else item)
+    """The family of an item; an optional one that asks for nothing stays optional, the others are there."""
+    if not isinstance(item, plan.Optional):
+        return _family(item)
+    family = _family(item.pattern)
+    return family if _asks(item, family) else {pending: _around(item, part) for pending, part in family.items()}
 
 
-def _joining(link: plan.Link, sequence: Sequence) -> Callable[[Pattern, Pattern], Pattern]:
+def _asks(item: Pattern, family: Family) -> bool:
+    """Whether an item is optional, and there only under conditions."""
+    return isinstance(item, plan.Optional) and set(family) != {frozenset()}
+
+
+def _readings(sequence: Sequence, may_go: list[int]) -> Iterator[tuple[list[int], list[plan.Link]]]:
+    """The places that are left in a sequence for each choice of those that go, and the links between them; never no place."""
+    check_expansion(len(sequence.items) << len(may_go), "a sequence with optional items that choose by events outside them", sequence.span)
+    for choice in itertools.product((False, True), repeat=len(may_go)):
+        gone = set(itertools.compress(may_go, choice))
+        places = [place for place in range(len(sequence.items)) if place not in gone]
+        if places:
+            yield places, [loosest(sequence.links[left:right]) for left, right in itertools.pairwise(places)]
+
+
+def loosest(links: tuple[plan.Link, ...]) -> plan.Link:
+    """The link in place of those around absent items: `:` only if all are; a single link as it is."""
+    return next((link for link in links if link.operator != ":"), links[0])
+
+
+def _joining(link: plan.Link, sequence: Sequence, *, begun: bool) -> Callable[[Pattern, Pattern], Pattern]:
+    """Puts an item behind those before it; begun: these are a sequence of this one's items, not an item that is a sequence of its own."""
     without = None if link.without is None else _closed(link.without)
     link = dataclasses.replace(link, without=without)
 
     def joined(left: Pattern, right: Pattern) -> Pattern:
-        if isinstance(left, Sequence):
+        if begun and isinstance(left, Sequence):
             return dataclasses.replace(left, items=(*left.items, right), links=(*left.links, link))
         return Sequence((left, right), (link,), span=sequence.span)
 

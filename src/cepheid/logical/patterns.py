@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cepheid.errors import LimitError
 from cepheid.language import syntax
 from cepheid.language.syntax import Strategy
-from cepheid.logical import plan, times, variables
+from cepheid.logical import parameters, plan, times, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Pattern
@@ -124,17 +124,26 @@ class StructureBinder:
 
     def iterate(self, node: syntax.Iterate) -> Pattern:
         """`p+`, `p{n,m}`."""
-        low, high = node.minimum, node.maximum
+        low, high = self._counts(node)
+        place, said = parameters.place(node.span, node.minimum, node.maximum), parameters.said(self.context, node.minimum, node.maximum)
         if high is not None and high < max(low, 1):
             fact = "repeated 0 times: it would match without any event" if high == 0 else f"repeated from {low} to {high} times: never"
-            raise self.context.error(fact, node.span, "leave it out" if high == 0 else f"write {{{high},{low}}}")
+            raise self.context.error(fact, place, "leave it out" if high == 0 else f"write {{{high},{low}}}", *said)
         if low < 1:
             optional = f"(..{{1,{'' if high is None else high}}})?"
             raise self.context.error(
-                "repeated from 0 times: an iteration has one or more", node.span, f"write it as an optional item: {optional}"
+                "repeated from 0 times: an iteration has one or more", place, f"write it as an optional item: {optional}", *said
             )
         gap = None if node.gap is None else times.interval(self.context, node.gap, what="a gap")
         return plan.Iterate(self.inner(node.pattern), node.adjacent, gap, low, high, span=node.span)
+
+    def _counts(self, node: syntax.Iterate) -> tuple[int, int | None]:
+        low, high = parameters.count(self.context, node.minimum), None
+        if node.maximum is not None:
+            high = parameters.count(self.context, node.maximum)
+            # What is open is taken as the least that fits.
+            return (1, high or 1) if low is None else (low, low if high is None else high)
+        return 1 if low is None else low, None
 
     def project(self, node: syntax.Project) -> Pattern:
         """`PROJECT x, y (p)`."""
@@ -167,16 +176,21 @@ class StructureBinder:
         """A window around a bound pattern."""
         if isinstance(window, syntax.Interval):
             return plan.Within(pattern, times.interval(self.context, window, what="a time window"), span=node.span)
-        if window.count < 1:
-            raise self.context.error("a window of 0 events holds no match", window.span, "WITHIN 1 EVENTS is the least: one position")
-        if window.count > times.MAX_STEPS:
+        count = parameters.count(self.context, window.count)
+        if count is None:
+            count = times.MAX_STEPS
+        if count < 1:
+            help_ = "WITHIN 1 EVENTS is the least: one position"
+            said = parameters.said(self.context, window.count)
+            raise self.context.error("a window of 0 events holds no match", window.span, help_, *said)
+        if count > times.MAX_STEPS:
             raise LimitError(
-                f"the window is {window.count} events; the limit is {times.MAX_STEPS} (MAX_STEPS)",
+                f"the window is {count} events; the limit is {times.MAX_STEPS} (MAX_STEPS)",
                 help="leave the window out: no two events are that far apart",
                 text=self.context.text or None,
                 span=window.span,
             )
-        return plan.WithinEvents(pattern, window.count, span=node.span)
+        return plan.WithinEvents(pattern, count, span=node.span)
 
     def unless(self, node: syntax.Unless, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
         """`p UNLESS q`."""

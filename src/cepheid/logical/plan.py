@@ -230,7 +230,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Pattern):
-    """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. Scopes see its prefixes (semantics.md, section 2)."""
+    """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. Scopes see its prefixes (semantics.md, section 2).
+
+    A sequence that is an item here is a pattern of its own: those that are the same sequence were joined in the syntax tree.
+    """
 
     items: tuple[Pattern, ...]
     links: tuple[Link, ...]
@@ -259,7 +262,7 @@ class All(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Iterate(Pattern):
-    """`p+`, `p:+`, `p+[I]`, and counted (minimum >= 1; maximum None is unbounded; counted forms are sugar, removed by `rewrite`)."""
+    """`p+`, `p:+`, `p+[I]`, and counted: `p{n,m}` (minimum >= 1; maximum None is unbounded)."""
 
     pattern: Pattern
     adjacent: bool = False
@@ -270,10 +273,10 @@ class Iterate(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Optional(Pattern):
-    """`p?` as an item of a Sequence (sugar, removed by `rewrite`): the sequence with p or without it.
+    """`p?` as an item of a Sequence: the sequence with p or without it.
 
-    Without it, its two links become one: the link before it, when p is not the first item; when p is the first, the link behind it goes
-    too. Where both links are there, the result is ":" only if both are ":"; binding refuses gaps and NOT beside an optional item.
+    Without it, its two links become one, which is ":" only if both are ":"; so a run of absent items leaves the loosest of its links. At an end
+    of the sequence the link goes too. Binding refuses gaps, NOT and THEN beside an optional item.
     """
 
     pattern: Pattern

@@ -1,6 +1,6 @@
 """From what the query says to a plan that construction reads: an ordered tuple of rules, each keeping the set of matches.
 
-Comes in: a bound `QueryPlan`. Goes out: one without sugar, in LP-normal form (every local condition at the event that it is about), with
+Comes in: a bound `QueryPlan`. Goes out: one in LP-normal form (every local condition at the event that it is about), with
 its equalities as a partition where that is the same. What cannot be rewritten stays as it is: the next layer says what it does not support.
 """
 
@@ -15,7 +15,6 @@ from cepheid.logical.normal_form import normal_form
 from cepheid.logical.partition import one_key, partition
 from cepheid.logical.push_down import push_down
 from cepheid.logical.simplify import simplify
-from cepheid.logical.sugar import remove_sugar
 from cepheid.logical.take_apart import take_apart
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ def _on_pattern(change: Callable[[Pattern], Pattern]) -> Callable[[QueryPlan], Q
 
 RULES: tuple[tuple[str, Callable[[QueryPlan], QueryPlan]], ...] = (
     ("absence", _on_pattern(outermost)),
-    ("sugar", _on_pattern(remove_sugar)),
     ("one_key", one_key),
     ("take_apart", _on_pattern(take_apart)),
     ("normal_form", _on_pattern(normal_form)),
@@ -48,7 +46,7 @@ RULES: tuple[tuple[str, Callable[[QueryPlan], QueryPlan]], ...] = (
 def rewrite(plan: QueryPlan) -> QueryPlan:
     """The plan after all `RULES`: the same matches, in the form that construction reads.
 
-    Exponential in the worst case (foundations-cel, Theorem 2; optional items), with named limits: raises LimitError past one.
+    Exponential in the worst case (foundations-cel, Theorem 2), with named limits: raises LimitError past one.
     """
     for _, changed in _applied(plan):
         plan = changed

@@ -147,7 +147,11 @@ def _sequence(pass_: _Simplification, pattern: Sequence) -> Pattern | None:
             return None
         if position:
             links.append(_without(pass_, pattern.links[position - 1]))
-        if isinstance(found, Sequence) and _is_plain(found) and (not position or _associates(links[-1], found)):
+        if (
+            isinstance(found, Sequence)
+            and not _is_loose(found, first=not position, last=position == len(pattern.links))
+            and (not position or _associates(links[-1], found))
+        ):
             items += found.items
             links += found.links
         else:
@@ -155,9 +159,9 @@ def _sequence(pass_: _Simplification, pattern: Sequence) -> Pattern | None:
     return _unless_same(dataclasses.replace(pattern, items=tuple(items), links=tuple(links)), pattern)
 
 
-def _is_plain(inner: Sequence) -> bool:
-    """Whether no item is optional: one that is left out joins its two links, which parentheses keep apart."""
-    return not any(isinstance(item, plan.Optional) for item in inner.items)
+def _is_loose(inner: Sequence, *, first: bool, last: bool) -> bool:
+    """Whether an item next to a link outside is optional: absent it would join that link with its own, which an inner sequence keeps apart."""
+    return (not first and isinstance(inner.items[0], plan.Optional)) or (not last and isinstance(inner.items[-1], plan.Optional))
 
 
 def _associates(link: Link, inner: Sequence) -> bool:
@@ -174,20 +178,34 @@ def _without(pass_: _Simplification, link: Link) -> Link:
 
 
 def _iterate(pass_: _Simplification, pattern: Iterate) -> Pattern | None:
-    """`(p+)+` is `p+`, likewise with `:` and with one gap; unless something in p counts iterations with prev."""
+    """`p{1}` is p, `(p+)+` is `p+`, `(p{1,2}){1,2}` is `p{1,4}`, likewise with `:` and with one gap; unless something in p counts with prev."""
     body = pass_.of(pattern.pattern)
     if body is None:
         return None
     outer = dataclasses.replace(pattern, pattern=body)
+    if any(previous_variables(condition) for _, condition in conditions_of(body)):
+        return _unless_same(outer, pattern)
+    if outer.minimum == outer.maximum == 1:
+        return body
+    joined = _one_iteration(outer, body) if isinstance(body, Iterate) else outer
+    return _unless_same(outer if (bound(joined) ^ bound(outer)) & pass_.reaching else joined, pattern)
+
+
+def _one_iteration(outer: Iterate, inner: Iterate) -> Iterate:
+    """The iteration that says the same as two; the outer one where there is none.
+
+    k inner iterations are `inner.minimum * k` to `inner.maximum * k` times; from the least k on these ranges must leave no number out.
+    """
+    if (outer.adjacent, outer.gap) != (inner.adjacent, inner.gap):
+        return outer
+    maximum = None if outer.maximum is None or inner.maximum is None else outer.maximum * inner.maximum
     if (
-        isinstance(body, Iterate)
-        and dataclasses.replace(outer, pattern=body.pattern) == body
-        and body.maximum is None
-        and body.minimum == 1
+        inner.maximum is not None
+        and outer.maximum != outer.minimum
+        and (outer.minimum + 1) * inner.minimum > outer.minimum * inner.maximum + 1
     ):
-        counts = any(previous_variables(condition) for _, condition in conditions_of(body))
-        return _unless_same(outer, pattern) if counts else body
-    return _unless_same(outer, pattern)
+        return outer
+    return dataclasses.replace(inner, minimum=outer.minimum * inner.minimum, maximum=maximum)
 
 
 def _filter(pass_: _Simplification, pattern: Filter) -> Pattern | None:

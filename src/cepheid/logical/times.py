@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from cepheid.errors import LimitError
+from cepheid.logical import parameters
 from cepheid.logical.plan import Interval
 from cepheid.schema import NANOSECONDS
 
@@ -24,28 +25,34 @@ MAX_STEPS = 2**62
 """Longest duration, in steps of the time column: a time minus a duration stays far inside 64 bits."""
 
 
-def steps(context: Context, duration: syntax.Duration, *, what: str) -> Fraction:
-    """A duration as a (possibly fractional) number of steps of the time column.
+def steps(context: Context, written: syntax.Duration | syntax.Parameter, *, what: str) -> Fraction | None:
+    """A duration as a (possibly fractional) number of steps of the time column; None for an open parameter.
 
     what: "a time window", "a gap" or "an absence", for messages. Raises BindError for a negative duration, where there is no time column, for
     a unit on a numeric time column and for a bare number on any other; LimitError beyond `MAX_STEPS`.
     """
-    schema, span = context.schema, duration.span
+    schema, span = context.schema, written.span
     if schema.time_column is None:
         raise context.error(
             f"{what} needs a time column, the events have none",
             span,
             "name it with time=, or write a window in events: WITHIN 100 EVENTS",
         )
+    duration = parameters.duration(context, written)
+    if duration is None:
+        return None
     unit = schema.unit
     if unit is None and duration.unit is not None:
         fact = f"a duration with a unit, but the time column `{schema.time_column}` is numeric ({schema.time_type})"
-        raise context.error(fact, span, "write a bare number, in the unit of the column, or cast the column to a timestamp")
+        help_ = "write a bare number, in the unit of the column, or cast the column to a timestamp"
+        raise context.error(fact, span, help_, *parameters.said(context, written))
     if unit is not None and duration.unit is None:
         fact = f"a duration without a unit, but the time column `{schema.time_column}` is {schema.time_type}"
-        raise context.error(fact, span, f"write the unit, as in {duration.value:f}s (us, ms, s, m, h, d, w)")
+        help_ = f"write the unit, as in {duration.value:f}s (us, ms, s, m, h, d, w)"
+        raise context.error(fact, span, help_, *parameters.said(context, written))
     if duration.value < 0:
-        raise context.error("a duration is not negative", span, "leave the minus out: `p ; q` says which comes first")
+        help_ = "leave the minus out: `p ; q` says which comes first"
+        raise context.error("a duration is not negative", span, help_, *parameters.said(context, written))
     length = Fraction(duration.value) if unit is None or duration.unit is None else Fraction(duration.value) * duration.unit.value / unit
     if length > MAX_STEPS:
         raise LimitError(
@@ -57,18 +64,24 @@ def steps(context: Context, duration: syntax.Duration, *, what: str) -> Fraction
     return length
 
 
-def absence(context: Context, duration: syntax.Duration) -> int:
+def absence(context: Context, duration: syntax.Duration | syntax.Parameter) -> int:
     """The d of `NOT FOLLOWED BY n FOR d`: the greatest whole number of steps that is at most d."""
-    return math.floor(steps(context, duration, what="NOT FOLLOWED BY .. FOR"))
+    length = steps(context, duration, what="NOT FOLLOWED BY .. FOR")
+    return 1 if length is None else math.floor(length)
 
 
 def interval(context: Context, written: syntax.Interval, *, what: str) -> Interval:
-    """A gap or time window as a closed interval of whole steps; raises BindError (see `steps`) and for an interval that holds nothing."""
+    """A gap or time window as a closed interval of whole steps; raises BindError (see `steps`) and for an interval that holds nothing.
+
+    A bound that is an open parameter bounds as little as a bound can.
+    """
     lower, upper = (None if bound is None else steps(context, bound, what=what) for bound in (written.lower, written.upper))
     least = 0 if lower is None else math.floor(lower) + 1 if written.lower_strict else math.ceil(lower)
     most = None if upper is None else math.ceil(upper) - 1 if written.upper_strict else math.floor(upper)
+    if most is None and written.upper is not None:
+        most = MAX_STEPS
     if most is not None and most < least:
-        raise context.error(*_empty(context, written.span, lower, upper))
+        raise context.error(*_empty(context, written.span, lower, upper), *parameters.said(context, written.lower, written.upper))
     return Interval(least, most)
 
 

@@ -164,30 +164,33 @@ Count = tuple[int, int | None]
 
 def support_size(pattern: Pattern) -> Count:
     """How many events a match of the pattern can have in its variables: bounds that hold for every match, not always tight."""
-    if isinstance(pattern, Event):
-        return 1, 1
-    if isinstance(pattern, Project):
-        found = counts(pattern)
-        return max((least for least, _ in found.values()), default=0), _sum(most for _, most in found.values())
-    return _combined(pattern, [support_size(operand) for operand in operands(pattern)])
+    return _counted(pattern)[1]
 
 
 def counts(pattern: Pattern) -> dict[str, Count]:
     """For each visible variable how many events it can hold in a match: bounds that hold for every match, not always tight."""
+    return _counted(pattern)[0]
+
+
+def _counted(pattern: Pattern) -> tuple[dict[str, Count], Count]:
+    """`counts` and `support_size` in one walk: a name has the size of what it names."""
     match pattern:
         case Event():
-            return {pattern.variable: (1, 1)}
+            return {pattern.variable: (1, 1)}, (1, 1)
         case Named(variable=variable):
-            return {**counts(pattern.pattern), variable: support_size(pattern.pattern)}
+            found, size = _counted(pattern.pattern)
+            return {**found, variable: size}, size
         case Project(variables=variables):
-            return {name: count for name, count in counts(pattern.pattern).items() if name in variables}
-    below = operands(pattern)
+            found = {name: count for name, count in _counted(pattern.pattern)[0].items() if name in variables}
+            return found, (max((least for least, _ in found.values()), default=0), _sum(most for _, most in found.values()))
+    below = [_counted(operand) for operand in operands(pattern)]
     gathered: dict[str, list[Count]] = {}
-    for operand in below:
-        for name, count in counts(operand).items():
+    for inner, _ in below:
+        for name, count in inner.items():
             gathered.setdefault(name, []).append(count)
     missing: list[Count] = [(0, 0)]
-    return {name: _combined(pattern, found if len(found) == len(below) else found + missing) for name, found in gathered.items()}
+    found = {name: _combined(pattern, each if len(each) == len(below) else each + missing) for name, each in gathered.items()}
+    return found, _combined(pattern, [size for _, size in below])
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

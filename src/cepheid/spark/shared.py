@@ -19,6 +19,7 @@ from cepheid.engine.state import table_bytes, table_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cepheid.engine.partitions import Stored
     from cepheid.engine.query_state import QueryState
 
 Array = np.ndarray[Any, Any]
@@ -52,25 +53,34 @@ def dump(states: Sequence[QueryState]) -> dict[str, Any]:
     return sections
 
 
-def load(states: Sequence[QueryState], sections: Mapping[str, Any]) -> None:
-    """Let fresh states go on from what `dump` gave; raises what nonsense in it raises."""
+def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stored, *, latest: int) -> None:
+    """Let fresh states go on from what `dump` gave; stored, latest: as for `QueryState.load`. Raises what nonsense in it raises."""
     own: list[dict[str, Any]] = [{} for _ in states]
+    owners = {str(number): sections_of for number, sections_of in enumerate(own)}
     for name, content in sections.items():
         owner, slash, section = name.partition("/")
+        if slash and owner not in owners:
+            raise ValueError(f"its section `{name}` is of no query")
         if slash:
-            own[int(owner)][section] = content
+            owners[owner][section] = content
     for group, numbers in enumerate(_groups(states)):
         if EVENTS in own[numbers[0]]:
             for number in numbers:
-                states[number].load(own[number], table_of(own[number][EVENTS]))
+                states[number].load(own[number], table_of(own[number][EVENTS]), stored, latest=latest)
             continue
         events, places = table_of(sections[f"events {group}"]), _places(sections[f"places {group}"])
+        if len(events) != (places.shape[1] if events.column_names else 0):
+            raise ValueError("its events do not fit together")
         for number in numbers:
             if ROWS not in own[number]:
-                states[number].load(own[number] | {PLACES: sections[f"places {group}"]}, events)
+                states[number].load(own[number] | {PLACES: sections[f"places {group}"]}, events, stored, latest=latest)
                 continue
             rows = np.frombuffer(own[number][ROWS], "<i4")
-            states[number].load(own[number] | {PLACES: np.ascontiguousarray(places[:, rows])}, events.take(pa.array(rows)))
+            # Each at most once: what is taken again and again would take more memory than the bytes speak of.
+            if ((rows < 0) | (rows >= places.shape[1])).any() or len(np.unique(rows)) != len(rows):
+                raise ValueError("its events are not those of its query")
+            mine = own[number] | {PLACES: np.ascontiguousarray(places[:, rows])}
+            states[number].load(mine, events.take(pa.array(rows)), stored, latest=latest)
 
 
 def _groups(states: Sequence[QueryState]) -> list[list[int]]:

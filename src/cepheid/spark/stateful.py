@@ -361,15 +361,18 @@ class Bucket:
         """Go on, fresh, from what `dump` gave; raises SnapshotError for the state of other queries, schemas or formats, and damaged bytes."""
         sections = self._sections(data)
         with state.reading():
-            numbers = json.loads(sections["bucket"])
-            buckets = int(numbers.get("buckets", self.unit.buckets))
-            self.events, self.latest = int(numbers["events"]), int(numbers["latest"])
-            self.timers = [int(timer) for timer in numbers["timers"]]
-            self.partitions.load(state.table_of(sections["keys"]), np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64))
-            self.order.watermark = int(numbers["watermark"])
+            numbers = state.numbers_of(sections["bucket"])
+            buckets = state.number_in({"buckets": self.unit.buckets} | numbers, "buckets")
+            self.events, self.latest = state.number_in(numbers, "events"), state.time_in(numbers, "latest")
+            self.timers = [state.time_in({"timers": timer}, "timers") for timer in numbers["timers"]]
+            seen = np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64)
+            stored = self.partitions.load(state.table_of(sections["keys"]), seen)
+            self.order.watermark = state.time_in(numbers, "watermark")
             self.order.pending = self._conformed(state.table_of(sections["pending"]))
             self.order.times = steps(self.order.pending[TIME])
-            shared.load(self.states, sections)
+            self.order.check(self.latest)
+            self._check_pending()
+            shared.load(self.states, sections, stored, latest=self.latest)
         self._check_buckets(buckets)
         return self
 
@@ -382,6 +385,16 @@ class Bucket:
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
+    def _check_pending(self) -> None:
+        """Raise ValueError for events that wait without a time, or with a letter that no query has."""
+        columns = {column for own, _ in self.unit.letters for column in own}
+        if any(self.order.pending[column].null_count for column in (TIME, *columns)):
+            raise ValueError("events that wait lack their time or letter")
+        for number, compiled in enumerate(self.compiled):
+            programs = zip(self._letters(self.order.pending, number), compiled.programs, strict=True)
+            if any((letters.astype(np.uint64) >> np.uint64(len(program.predicates))).any() for letters, program in programs):
+                raise ValueError("events that wait have letters of another query")
+
     def seal(self) -> bytes:
         """What the states of all buckets are of, as bytes."""
         return state.pack({"bucket": json.dumps({"buckets": self.unit.buckets}).encode()}, fingerprint=self.unit.fingerprint)
@@ -389,12 +402,15 @@ class Bucket:
     def check_seal(self, data: bytes) -> None:
         """Raise SnapshotError where `seal` was of other queries, schemas, formats, or another number of buckets."""
         sections = self._sections(data)
-        self._check_buckets(int(json.loads(sections["bucket"])["buckets"]))
+        with state.reading():
+            buckets = state.number_in(state.numbers_of(sections["bucket"]), "buckets")
+        self._check_buckets(buckets)
 
     def _sections(self, data: bytes) -> dict[str, Any]:
         other = SnapshotError(
             "the checkpoint was made by another query, or over columns of other types, or with another order=",
             help=(
+                *((state.REBUILT,) if any(compiled.rebuilt for compiled in self.unit.compiled) else ()),
                 "start it with a new checkpointLocation: until= and since= hand over without a gap (docs/streaming.md)",
                 "or go back to the queries that wrote it, with their names, arguments and order",
             ),

@@ -16,8 +16,9 @@ A match therefore travels with OBLIGATIONS: conditions that are still to be chec
   has no position). A match that fails is none.
 
 Optional items and counted iterations are the disjunctions that they abbreviate, but for scopes: an optional item binds nothing, and prev
-counts the iterations of `p{n,m}`. `p NOT FOLLOWED BY n FOR d` passes the matches of p on;
-which of them are vetoed, given or undecided is settled last, by their ends: CONSUME, strategies and LIMIT see the matches of p.
+counts the iterations of `p{n,m}`. A run of absent items leaves the loosest of the links around them.
+`p NOT FOLLOWED BY n FOR d` passes the matches of p on; which of them are vetoed, given or undecided is settled last, by their ends: CONSUME,
+strategies and LIMIT see the matches of p.
 """
 
 from __future__ import annotations
@@ -198,14 +199,24 @@ class Denotation:
     # ------------------------------------------------------------------------------------------------------------------- sequencing
 
     def _sequence(self, pattern: logical.Sequence) -> set[Partial]:
-        found: set[Partial] = set()
-        for items, links in without_optionals(pattern):
-            partials, binds = self._item(items[0]), bound(items[0])
-            for item, link in zip(items[1:], links, strict=True):
-                binds |= bound(item)
-                partials = self._supplied(self._linked(partials, self._item(item), link, pattern), binds)
-            found |= partials
-        return found
+        """From left to right: the matches of the items so far by the link behind them, which is the looser one where an item is absent."""
+        found: dict[logical.Link | None, set[Partial]] = {}
+        binds: frozenset[str] = frozenset()
+        nothing = True
+        for item, behind in zip(pattern.items, (*pattern.links, None), strict=True):
+            binds |= bound(item)
+            body = self._item(item)
+            here = set(body) if nothing else set()
+            for link, partials in found.items():
+                assert link is not None
+                here |= self._supplied(self._linked(partials, body, link, pattern), binds)
+            absent = found if isinstance(item, logical.Optional) else {}
+            nothing &= isinstance(item, logical.Optional)
+            found = {behind: here}
+            for link, partials in absent.items():
+                merged = _looser(link, behind)
+                found[merged] = found.get(merged, set()) | partials
+        return set().union(*found.values())
 
     def _item(self, item: logical.Pattern) -> set[Partial]:
         return self._partials(item.pattern if isinstance(item, logical.Optional) else item)
@@ -386,28 +397,10 @@ def _supply(obligation: Obligation, supply: Mapping[Variable, tuple[int, ...]]) 
     return Obligation(obligation.condition, supplied, obligation.missing - given)
 
 
-def without_optionals(pattern: logical.Sequence) -> Iterator[tuple[list[logical.Pattern], list[logical.Link]]]:
-    """The sequences that a sequence with optional items abbreviates: with each of them (still marked) and without, at least one item long."""
-    choices = [(True, False) if isinstance(item, logical.Optional) else (True,) for item in pattern.items]
-    for present in itertools.product(*choices):
-        items: list[logical.Pattern] = []
-        links: list[logical.Link] = []
-        waiting: logical.Link | None = None
-        for item, here, link in zip(pattern.items, present, (None, *pattern.links), strict=True):
-            waiting = _one_link(waiting, link) if items else None
-            if here:
-                if waiting is not None:
-                    links.append(waiting)
-                items.append(item)
-                waiting = None
-        if items:
-            yield items, links
-
-
-def _one_link(before: logical.Link | None, behind: logical.Link | None) -> logical.Link | None:
-    """The link that replaces those on both sides of an item left out: `:` only if both are."""
+def _looser(before: logical.Link | None, behind: logical.Link | None) -> logical.Link | None:
+    """The link in place of those on both sides of an absent item: `:` only if both are; None at the end, where its link goes too."""
     if before is None or behind is None:
-        return before or behind
+        return None
     return before if before.operator != ":" else behind
 
 

@@ -105,8 +105,9 @@ def matches_up_to(most: int, query: Query, events: pa.Table, **options: Any) -> 
 
     A pattern may have exponentially many: they are looked for with a LIMIT first, and not listed.
     """
-    if not query.bound(query.schema(events)).count:
-        limit = min(most + 1, query.tree.limit or most + 1)
+    plan = query.bound(query.schema(events))
+    if not plan.count:
+        limit = min(most + 1, plan.limit or most + 1)
         few = cepheid.query(dataclasses.replace(query.tree, limit=limit), args=query.args)
         if len(few.run(events, **options)) > most:
             return None

@@ -12,6 +12,7 @@ The streams fit the queries: types A to C and X (which no query names), times wi
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +154,10 @@ WIDE = Fragment(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A generated pattern: its text, the variables it shows, binds and hides, and whether it can be an item without parentheses."""
+    """A generated pattern: its text, the variables it shows, binds and hides, and whether it can be an item without parentheses.
+
+    loose: it may begin or end with an optional item, beside which no gap and no NOT may stand.
+    """
 
     text: str
     shows: frozenset[str]
@@ -161,6 +165,7 @@ class Piece:
     hides: frozenset[str] = frozenset()
 
     tight: bool = False
+    loose: bool = False
 
     @property
     def item(self) -> str:
@@ -169,6 +174,9 @@ class Piece:
 
 
 NONE: frozenset[str] = frozenset()
+
+PLAIN = (";", ":")
+"""The links that may stand beside an optional item."""
 
 ABSENCES = 3
 """Most NOT FOLLOWED BY of one query."""
@@ -267,8 +275,11 @@ class QueryGenerator:
         anchor = self.pattern(depth, outer)
         seen = outer | anchor.binds if self.fragment.outer else outer
         pieces = [anchor if number == place else self.pattern(depth, seen) for number in range(count)]
-        text = pieces[0].item + "".join(f" {self._link(links)} {piece.item}" for piece in pieces[1:])
-        return _together(text, pieces)
+        text = pieces[0].item
+        for left, right in itertools.pairwise(pieces):
+            beside = left.loose or right.loose
+            text += f" {self._link([link for link in links if link in PLAIN] if beside else links)} {right.item}"
+        return dataclasses.replace(_together(text, pieces), loose=any(piece.loose for piece in pieces))
 
     def _link(self, links: Sequence[str]) -> str:
         link = self.random.choice([link for link in links if self.fragment.adjacent or not link.startswith(":")])
@@ -291,10 +302,15 @@ class QueryGenerator:
         return self.sequence(depth, outer, links=("NOT", "NOT", ";"))
 
     def optional(self, depth: int, outer: frozenset[str]) -> Piece:
-        """A chain with one optional item."""
-        must, may, link = self.pattern(depth, outer), self.pattern(depth, outer), self._link((";", ":"))
-        first, second = (must.item, may.item + "?") if self.random.random() < 0.5 else (may.item + "?", must.item)
-        return dataclasses.replace(_together(f"{first} {link} {second}", [must, may]), binds=must.binds)
+        """A chain of which all items may be optional but one: often that and one more, else up to six, most of them events."""
+        count = self.random.choice((2, 2, 3, 4, 6))
+        place = self.random.randrange(count)
+        pieces = [self.pattern(depth if number == place or count == 2 else 0, outer) for number in range(count)]
+        absent = [number != place and (count == 2 or self.random.random() < 0.8) for number in range(count)]
+        items = [piece.item + "?" * free for piece, free in zip(pieces, absent, strict=True)]
+        text = items[0] + "".join(f" {self._link((';', ':'))} {item}" for item in items[1:])
+        binds = NONE.union(*(piece.binds for piece, free in zip(pieces, absent, strict=True) if not free))
+        return dataclasses.replace(_together(text, pieces), binds=binds, loose=True)
 
     def either(self, depth: int, outer: frozenset[str]) -> Piece:
         """OR."""

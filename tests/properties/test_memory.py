@@ -1,0 +1,135 @@
+"""Memory is that of the live state: after many events a recognizer holds about what one holds that a snapshot of it has restored.
+
+Random queries of every kind with a window, and some by name for every method of evaluation, over streams that are dense for a while and sparse
+after it. Both recognizers read the end of the stream, so that what they remember of the query (transitions, letters) is the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine import payload, recognizer, running
+from cepheid.engine.methods import METHODS
+from cepheid.errors import LimitError
+from cepheid.schema import schema_of
+from cepheid.testing import generators
+from cepheid.testing.generators import ABSENT, ENGINE, NESTED, TYPES, WAITING
+
+if TYPE_CHECKING:
+    from cepheid.engine.recognizer import Recognizer
+
+FRAGMENTS = {
+    "any pattern": ENGINE,
+    "any pattern, a strategy": dataclasses.replace(ENGINE, strategies=("NXT", "LAST", "MAX")),
+    "NXT, LAST, MAX": WAITING,
+    "nested strategies": NESTED,
+    "absence": ABSENT,
+    "COUNT(*)": dataclasses.replace(ENGINE, count=1.0),
+}
+
+NAMED = (
+    "A ; B ; C {}",
+    "A+ ; B ; C {}",
+    "A{{12}} {}",
+    "A{{4}} ; B {} PARTITION BY k",
+    "A : B+ ; C {}",
+)
+"""Patterns for every strategy; what one event adds to the store of `A{{12}}` under MAX is hundreds of entries."""
+
+SELECTS = ("*", "ANY *", "STRICT *", "NXT *", "LAST *", "MAX *", "COUNT(*)")
+
+WINDOWS = ("WITHIN 40", "WITHIN 40 EVENTS", "WITHIN 40 WITHIN 50 EVENTS")
+
+PUSH = 40
+"""Events of a push: few, so that no buffer of matches becomes large."""
+
+FACTOR, SMALL = 3, 1 << 16
+"""What a recognizer may hold: so many times what the restored one holds, and so many bytes."""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is given back from a few kilobytes on, and soon, so that short streams show what long ones do."""
+    monkeypatch.setattr(recognizer, "IDLE_CHECK", 4)
+    monkeypatch.setattr(running, "SHRINK_FROM", 1 << 13)
+    monkeypatch.setattr(payload, "LEAST_COMPACTION", 1 << 6)
+
+
+def stream(rng: random.Random, count: int, *, dense: int) -> pa.Table:
+    """Events of the columns of random streams: the first `dense` of them many at a time, the others few and mostly of no type that a query names."""
+    draw = np.random.default_rng(rng.randrange(1 << 32))
+    early = np.arange(count) < dense
+    steps = np.where(early, draw.random(count) < 0.1, draw.integers(0, 4, count))
+    kinds = np.where(early | (draw.random(count) < 0.3), draw.integers(0, len(TYPES), count), len(TYPES))
+    columns = {
+        "type": np.array([*TYPES, "X"])[kinds],
+        "ts": np.cumsum(steps),
+        "k": draw.integers(1, 4, count),
+        "v": draw.integers(0, 4, count),
+        "w": draw.integers(1, 7, count) / 2,
+        "s": np.array(["a", "ab", "b", ""])[draw.integers(0, 4, count)],
+        "b": draw.random(count) < 0.5,
+    }
+    return pa.table([pa.array(column) for column in columns.values()], names=list(columns)).cast(generators.SCHEMA)
+
+
+def push(run: Recognizer, events: pa.Table) -> None:
+    for start in range(0, len(events), PUSH):
+        run.push(events.slice(start, PUSH))
+
+
+def check(query: cepheid.Query, events: pa.Table, seed: int) -> None:
+    """The memory after all events against that of a restored recognizer, and snapshots of the second half against those of the first."""
+    run, shorter = query.recognizer(events.schema), len(events) * 9 // 10
+    sizes = []
+    for start in range(0, shorter, 2 * PUSH):
+        push(run, events.slice(start, min(2 * PUSH, shorter - start)))
+        sizes.append(len(run.snapshot()))
+    again = query.recognizer(events.schema).restore(run.snapshot())
+    for one in (run, again):
+        push(one, events.slice(shorter))
+    where = f"CEPHEID_SEED={seed} {query.text}"
+    assert run.memory_usage() <= FACTOR * again.memory_usage() + SMALL, where
+    assert len(run.snapshot()) <= FACTOR * len(again.snapshot()) + SMALL, where
+    half = len(sizes) // 2
+    assert max(sizes[half:]) <= FACTOR * max(sizes[:half]) + SMALL, where
+
+
+@pytest.mark.parametrize("group", FRAGMENTS)
+def test_random_queries(group: str, cases: int, seed: int) -> None:
+    fragment = dataclasses.replace(FRAGMENTS[group], windows=("time", "events", "both"), limit=0.0)
+    for number in range(max(5, cases // 10)):
+        rng = random.Random(f"{seed} memory {group} {number}")
+        query = limited(generators.random_query(rng, fragment=fragment))
+        with contextlib.suppress(LimitError):  # a tracker of too many states: counted in test_nested.py
+            query.compiled(schema_of(generators.SCHEMA))
+            check(query, stream(rng, 1_600, dense=rng.choice([0, 500])), seed)
+
+
+def limited(text: str) -> cepheid.Query:
+    """A query with one match per trigger: how many there are is not what is measured."""
+    return cepheid.query(text if "COUNT(*)" in text else f"{text} LIMIT 1")
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("pattern", NAMED)
+@pytest.mark.parametrize("select", SELECTS)
+def test_named_queries(select: str, pattern: str, window: str, seed: int) -> None:
+    rng = random.Random(f"{seed} {select} {pattern} {window}")
+    query = limited(f"SELECT {select} WHERE {pattern.format(window)}")
+    for dense in (0, 800):
+        check(query, stream(rng, 2_400, dense=dense), seed)
+
+
+def test_every_method_is_measured() -> None:
+    schema = schema_of(generators.SCHEMA)
+    queries = (limited(f"SELECT {select} WHERE {pattern.format(WINDOWS[0])}") for select in SELECTS for pattern in NAMED)
+    assert {query.compiled(schema).method for query in queries} == set(METHODS)
