@@ -242,9 +242,7 @@ def test_real_states_of_streams_with_gaps_between_their_slots_go_on():
     again = Bucket(unit).load(run.dump())
     assert again.partitions.slots == 1
     more = bucket_cases.travelling(queries, bucket_cases.events_of("B13 C13", key=150))[0].cast(unit.travelling)
-    rows = []
-    for each in (run, again):
-        each.step([more], bucket_cases.seconds(12))
-        rows.append([blob for _, blob in each.step([], bucket_cases.seconds(14)).rows])
+    steps = [(each.step([more], bucket_cases.seconds(12)), each.step([], bucket_cases.seconds(20))) for each in (run, again)]
+    rows = [[blob for step in both for _, blob in step.rows] for both in steps]
     assert rows[0]
     assert rows[0] == rows[1]
