@@ -49,13 +49,19 @@ def test_each_way_out_is_one():
     assert len(SUBSETS.run(few, max_bytes=1 << 30)) == 2**16 - 1
 
 
+def test_the_number_of_matches_is_not_cut_off():
+    events = pa.table({"type": ["A"] * 200 + ["B"], "ts": range(201)})
+    with pytest.raises(LimitError, match=r"which completes about 1\.61e\+60 matches"):
+        SUBSETS.run(events, max_bytes=1 << 20)
+
+
 def test_recognizers_and_readers_have_the_limit_too():
     recognizer = SUBSETS.recognizer(MANY.schema, max_bytes=1 << 20)
     assert len(recognizer.push(MANY.slice(0, 40))) == 0
     saved = recognizer.snapshot()
     with pytest.raises(LimitError, match=r"position 40 \(40\), which completes 1,099,511,627,775 matches"):
         recognizer.push(MANY.slice(40))
-    with pytest.raises(SnapshotError, match="interrupted"):
+    with pytest.raises(SnapshotError, match=r"its state is incomplete. What ended it: LimitError: the matches take more than"):
         recognizer.snapshot()
     # The allowance is of one call, and no part of the state.
     recognizer.restore(saved)

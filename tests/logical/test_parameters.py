@@ -365,3 +365,35 @@ def test_values_of_pandas():
         "A FILTER A.ts IN (TIMESTAMP '2026-01-01', NULL)",
         ts=pandas.Series(pandas.to_datetime(["2026-01-01", None])),
     )
+
+
+def test_times_of_numpy_have_any_unit_that_arrow_or_python_has():
+    for value in (np.datetime64("2026-01-01"), np.datetime64("2026-01"), np.datetime64("2026"), np.datetime64("2026-01-01T00", "W")):
+        day = value.astype("datetime64[D]")
+        assert same("A FILTER A.ts > :t", f"A FILTER A.ts > DATE '{day}'", t=value)
+    assert same("A FILTER A.ts IN :ts", "A FILTER A.ts IN (DATE '2026-01-01', NULL)", ts=np.array(["2026-01-01", "NaT"], "datetime64[D]"))
+    assert same("A FILTER A.ts > :t", "A FILTER A.ts > TIMESTAMP '2026-01-01 07:00:00'", t=np.datetime64("2026-01-01T07", "h"))
+    for unit, text in (("W", "14 days"), ("D", "2 days"), ("h", "2 hours"), ("m", "2 minutes"), ("s", "2 seconds")):
+        assert same("A ; B WITHIN :w", f"A ; B WITHIN {text}", w=np.timedelta64(2, unit))
+    for value in (np.timedelta64(2, "M"), np.timedelta64(2), np.datetime64(2, "ps"), np.datetime64(10**9, "Y")):
+        for pattern in ("A FILTER A.ts > :p", "A ; B WITHIN :p", "A FILTER A.ts IN :p"):
+            query = cepheid.query(f"SELECT * WHERE {pattern}", args={"p": [value] if " IN " in pattern else value})
+            with pytest.raises(cepheid.CepheidError):
+                query.bound(query.schema(TABLES[US]))
+
+
+def test_times_at_the_ends_of_what_python_has():
+    """In UTC they lie outside the years 1 to 9999, and that is no matter."""
+    for value, epoch in (
+        (dt.datetime.max.replace(tzinfo=dt.timezone(dt.timedelta(hours=-14))), 253_402_300_799_999_999 + 14 * 3_600_000_000),
+        (dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=14))), -62_135_596_800_000_000 - 14 * 3_600_000_000),
+    ):
+        query = cepheid.query("SELECT * WHERE A FILTER A.u > :t", args={"t": value})
+        schema = TABLES[US].append(pa.field("u", pa.timestamp("us", "UTC")))
+        (condition,) = query.bound(query.schema(schema)).pattern.conditions
+        assert condition.arguments[1].value == epoch
+    for values in (pa.array([2**63 - 1], pa.timestamp("s")), pa.array([2**62], pa.duration("s"))):
+        for pattern in ("A FILTER A.ts IN :p", "A ; B WITHIN :p", "A FILTER A.v > :p"):
+            query = cepheid.query(f"SELECT * WHERE {pattern}", args={"p": values})
+            with pytest.raises(cepheid.CepheidError):
+                query.bound(query.schema(TABLES[US]))

@@ -199,8 +199,8 @@ def test_a_watermark_ahead_of_the_clock():
     mover = progress(0, read=1, times=(3000, 3700 + 86_400))
     assert told(mover, late) == (
         "an event with the time 2026-01-02 13:01:40 has moved the watermark to 2026-01-02 13:00:00, 24 h ahead of the clock, and a watermark never"
-        " goes back: 3 of 3 relevant events in the micro-batches 0 to 1 were too late by up to 24.2 h. Leave such events out, with"
-        ' q.on(.., max_ahead="1 hour"), and start with a new checkpoint.'
+        " goes back: 3 of 3 relevant events in the micro-batches 0 to 1 were too late by up to 24.2 h. Start with a new checkpoint,"
+        ' in which q.on(.., max_ahead="1 hour") leaves such events out.'
     )
     some = progress(1, read=5, watermark=3600 + 86_400, times=(3000, 4000 + 86_400), events=3, late=1, waiting=2)
     assert told(some).startswith("an event with the time 2026-01-02 13:06:40 has moved"), "also where not all events are late"

@@ -289,6 +289,8 @@ def test_more_matches_than_fit(feed):
     assert len(feed.rows()) == 4096
     with pytest.raises(InputError, match="max_bytes= is for the matches of a stream's micro-batch"):
         feed.spark.createDataFrame([], DDL).transform(subsets.on(max_bytes=1))
+    with pytest.raises(InputError, match=r"max_bytes=2,147,483,648 is more than Spark takes from one bucket"):
+        subsets.on(max_bytes=1 << 31)
     with pytest.raises(InputError, match="max_bytes='1 GB' is not a number of bytes"):
         subsets.on(max_bytes="1 GB")
 

@@ -207,10 +207,12 @@ def test_events_of_the_future_are_left_out_and_counted(feed):
     feed.put_table(table_at([(1, START, "A", 1), (1, far, "A", 2), (None, YEAR_50000, "Z", 3)]))
     feed.put_table(table_at([(1, START + 1_000_000, "B", 4), (1, near, "B", 5)]))
     merged = merge(one=feed.stream(), two=feed.stream().where("v < 0"))
-    progress = feed.run(merged.transform(PAIRS.on(lateness="6 seconds", max_ahead="1 hour")))
-    assert left_out(progress) == {"ahead": 2}
+    with pytest.raises(InputError, match=r"type=Z, k=NULL has the time \+50000"):
+        feed.run(merged.transform(PAIRS.on(lateness="6 seconds", max_ahead="1 hour")))
+    progress = feed.run(merged.transform(PAIRS.on(lateness="6 seconds", max_ahead="1 hour", bad_time="drop")))
+    assert left_out(progress) == {"ahead": 1, "bad_times": 1}
     furthest = [each["observedMetrics"]["cepheid.left_out"]["furthest"] for each in progress]
-    assert furthest[0] == YEAR_50000
+    assert furthest[0] == far
     assert all(each["observedMetrics"]["cepheid"]["late"] in (0, None) for each in progress)
     assert shown(feed.rows()) == [(1, (1,), (4,))]
 

@@ -18,6 +18,9 @@ def main() -> None:
     except ImportError as error:
         print(f'error: the command line needs {error.name}\nhelp: pip install "cepheid[cli]"', file=sys.stderr)
         sys.exit(1)
-    from cepheid.cli.app import app
-
+    try:
+        from cepheid.cli.app import app
+    except KeyboardInterrupt:  # loading takes a moment, too
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
     app()

@@ -45,6 +45,14 @@ HELP = (
     "q.run(.., sample=n) gives n of each event that completes some, spread over all; q.batches(..) gives all in pieces, in bounded memory",
     "max_bytes=.. allows more",
 )
+"""What helps where one answer has too many matches."""
+
+CALL_HELP = (
+    CHOOSE,
+    "q.recognizer(.., max_bytes=..) allows more, for the matches of one call; q.batches(..) over a reader of events gives all, in bounded memory",
+    "the state of this recognizer is incomplete now: `restore` its last snapshot, or start again",
+)
+"""What helps where one call of a recognizer has too many."""
 
 
 @dataclass(slots=True)

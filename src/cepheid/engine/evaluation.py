@@ -382,7 +382,8 @@ class Evaluation(KernelRun):
         while self.kernel.EXITS[self.kernel.run(*self._arguments)] == "stack":
             self._mend_stack()
             self._refresh()
-        return float(min(self._weights[-1], ALL if self.limit is None else self.limit))
+        found = float(self._weights[-1])
+        return found if self.limit is None else min(found, self.limit)
 
     # ------------------------------------------------------------------------------------------------ transitions
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
-from cepheid.engine.allowance import Allowance, named_memory
+from cepheid.engine.allowance import CALL_HELP, Allowance, named_memory
 from cepheid.engine.inputs import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
 from cepheid.engine.matches import Matches
 from cepheid.engine.order import NEVER, ReorderBuffer
@@ -26,6 +26,7 @@ from cepheid.engine.query_state import QueryState
 from cepheid.engine.use import OneAtATime
 from cepheid.engine.values import plain
 from cepheid.errors import (
+    CepheidError,
     InputError,
     LimitError,
     NotSupportedError,
@@ -114,7 +115,7 @@ class Recognizer:
         self._state = QueryState(compiled, self._partitions, **self._options)
         self._readers = [alphabet.reader() for alphabet in compiled.alphabets]
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
-        self._intact = True
+        self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
         self._latest = NEVER
         self._events = 0
         self._pushes = self._looked = 0
@@ -140,7 +141,7 @@ class Recognizer:
         leaves half a state: then every method but `restore` raises SnapshotError.
         """
         with self.reading(events) as found:
-            return found.all(Allowance(self._max_bytes))
+            return found.all(self._allowance())
 
     def advance_time(self, time: object) -> Matches:
         """Say that no event before `time` will come: gives the matches among the events that this releases, and those that it decides.
@@ -153,13 +154,17 @@ class Recognizer:
     def advance(self, now: int) -> Matches:
         """As `advance_time`, in steps of the time column."""
         with self.passing(now) as found:
-            return found.all(Allowance(self._max_bytes))
+            return found.all(self._allowance())
 
     @named_memory()
     def flush(self) -> Matches:
         """Read the events that are held back for lateness, and give the matches that are decided by them; an absence needs time to pass."""
         with self._use.alone(), self._changing():
-            return self._nothing() if self._order is None else self._found(*self._order.flush()).all(Allowance(self._max_bytes))
+            return self._nothing() if self._order is None else self._found(*self._order.flush()).all(self._allowance())
+
+    def _allowance(self) -> Allowance:
+        """What the matches of one call may take."""
+        return Allowance(self._max_bytes, help=CALL_HELP)
 
     @contextlib.contextmanager
     def reading(self, events: object) -> Iterator[Found]:
@@ -190,14 +195,18 @@ class Recognizer:
     def _changing(self) -> Iterator[None]:
         """What is done inside changes the state as a whole, or the state says from then on that it is of no use."""
         self._check_intact()
-        self._intact = False
-        yield
-        self._intact = True
+        self._ended_by = "an interruption"
+        try:
+            yield
+        except Exception as error:
+            self._ended_by = f"{type(error).__name__}: {error.fact if isinstance(error, CepheidError) else error}"
+            raise
+        self._ended_by = None
 
     def _check_intact(self) -> None:
-        if not self._intact:
+        if self._ended_by is not None:
             raise SnapshotError(
-                "this recognizer was interrupted while it read events, and its state is incomplete",
+                f"a call of this recognizer ended in the middle of its events, and its state is incomplete. What ended it: {self._ended_by}",
                 help="`restore` its last snapshot, or start again with a new one",
             )
 

@@ -146,13 +146,28 @@ def plain(value: Any) -> object:
     if isinstance(value, dt.datetime | np.timedelta64 | np.datetime64) and value != value:  # noqa: PLR0124 - so NaT shows, of pandas too
         return None
     if isinstance(value, np.timedelta64 | np.datetime64):
-        value = pa.scalar(value)
+        value = _numpy_time(value)
     if isinstance(value, pa.Scalar):
         try:
             return value.as_py()
         except (ValueError, OverflowError):
-            raise Mismatch(f"{value} ({value.type}) is no value of Python's", "give it in microseconds") from None
+            # Its own text would raise the same.
+            fact = f"a value of the type {value.type} is no value of Python's: it lies outside the years 1 to 9999"
+            raise Mismatch(fact, "give it in microseconds") from None
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
+
+
+def _numpy_time(value: np.timedelta64 | np.datetime64) -> object:
+    """A time of NumPy's as Arrow has it, or (of whole days) as Python; raises Mismatch for units that neither has."""
+    unit = np.datetime_data(value)[0]
+    try:
+        if isinstance(value, np.datetime64) and unit in "YMWD":
+            found = value.astype("datetime64[D]").item()
+            return found if isinstance(found, dt.date) else pa.scalar(int(found), pa.date32())
+        coarse = {"W": "s", "D": "s", "h": "s", "m": "s"}
+        return pa.scalar(value.astype(f"{type(value).__name__}[{coarse[unit]}]") if unit in coarse else value)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise Mismatch(f"{value!r} has the unit `{unit}`, which no time here has", "give it in microseconds") from None
 
 
 def kept(value: Any) -> object:
@@ -192,9 +207,11 @@ def _text(name: str, value: str, span: Span) -> Literal:
 
 
 def _datetime(_: str, value: dt.datetime, span: Span) -> Literal:
-    naive = value if value.utcoffset() is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-    steps = nanoseconds(naive - dt.datetime(1970, 1, 1))  # noqa: DTZ001 - both sides without zone
-    return instant(steps, span, zone=None if value.utcoffset() is None else "UTC")
+    offset = value.utcoffset()
+    steps = nanoseconds(value.replace(tzinfo=None) - dt.datetime(1970, 1, 1))  # noqa: DTZ001 - both sides without zone
+    if offset is not None:
+        steps -= nanoseconds(offset)  # astimezone() cannot leave the years 1 to 9999
+    return instant(steps, span, zone=None if offset is None else "UTC")
 
 
 _PARAMETERS: tuple[tuple[type | tuple[type, ...], Any], ...] = (

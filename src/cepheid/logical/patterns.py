@@ -101,7 +101,7 @@ class StructureBinder:
     def sequence(self, node: syntax.Sequence) -> Pattern:
         """`p ; q : r THEN s`."""
         items = tuple(
-            plan.Optional(self.inner(item.pattern), span=item.span) if isinstance(item, syntax.Optional) else self.inner(item)
+            self.inner(item) if (present := self._present(item)) is None else plan.Optional(self.inner(present), span=item.span)
             for item in node.items
         )
         if all(isinstance(item, plan.Optional) for item in items):
@@ -110,8 +110,18 @@ class StructureBinder:
         links = tuple(self._link(link, node.items[index : index + 2]) for index, link in enumerate(node.links))
         return plan.Sequence(items, links, span=node.span)
 
+    def _present(self, item: syntax.Pattern) -> syntax.Pattern | None:
+        """What an optional item of a sequence is where it is there: p of `p?`, `p{1,n}` of `p{0,n}`; None for other items."""
+        if isinstance(item, syntax.Optional):
+            return item.pattern
+        if isinstance(item, syntax.Iterate):
+            low, high = self._counts(item)
+            if low == 0 and high != 0:
+                return dataclasses.replace(item, minimum=1)
+        return None
+
     def _link(self, link: syntax.Link, sides: tuple[syntax.Pattern, ...]) -> plan.Link:
-        optional = next((side for side in sides if isinstance(side, syntax.Optional)), None)
+        optional = next((side for side in sides if self._present(side) is not None), None)
         beside = "a gap" if link.gap is not None else "NOT" if link.without is not None else "THEN" if link.operator == "THEN" else ""
         if optional is not None and beside:
             help_ = "write both alternatives with OR: (A ; C) OR (A ; B ; C)"
@@ -130,9 +140,11 @@ class StructureBinder:
             fact = "repeated 0 times: it would match without any event" if high == 0 else f"repeated from {low} to {high} times: never"
             raise self.context.error(fact, place, "leave it out" if high == 0 else f"write {{{high},{low}}}", *said)
         if low < 1:
-            optional = f"(..{{1,{'' if high is None else high}}})?"
             raise self.context.error(
-                "repeated from 0 times: an iteration has one or more", place, f"write it as an optional item: {optional}", *said
+                "repeated from 0 times: alone it would match without any event",
+                place,
+                "it can be an item of a sequence, as in A ; B{0,2} ; C",
+                *said,
             )
         gap = None if node.gap is None else times.interval(self.context, node.gap, what="a gap")
         return plan.Iterate(self.inner(node.pattern), node.adjacent, gap, low, high, span=node.span)

@@ -278,8 +278,8 @@ def far_ahead(now: Situation) -> str | None:
         return None
     return (
         f"{now.mover} has moved the watermark to {_shown(now.last('watermark'))}, {span(lag)} ahead of the clock, and a watermark never goes back:"
-        f" {late:,} of {now.total('relevant'):,} relevant events {now.where} were too late{now.late}. Leave such events out, with"
-        ' q.on(.., max_ahead="1 hour"), and start with a new checkpoint.'
+        f" {late:,} of {now.total('relevant'):,} relevant events {now.where} were too late{now.late}. Start with a new checkpoint, in"
+        ' which q.on(.., max_ahead="1 hour") leaves such events out.'
     )
 
 

@@ -15,6 +15,7 @@ from cepheid.engine.allowance import check_max_bytes
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.several import Several
+from cepheid.spark.stateful import OUTPUT_LIMIT
 from cepheid.spark.translation import translated
 
 if TYPE_CHECKING:
@@ -125,9 +126,19 @@ def on(
         until=until,
         undecided=undecided,
         since=since,
-        max_bytes=check_max_bytes(max_bytes),
+        max_bytes=_checked_bytes(max_bytes),
     )
     return Recognition(*named(query), options)
+
+
+def _checked_bytes(value: object) -> int | None:
+    found = check_max_bytes(value)
+    if found is not None and found > OUTPUT_LIMIT:
+        raise InputError(
+            f"max_bytes={found:,} is more than Spark takes from one bucket: {OUTPUT_LIMIT:,} bytes (OUTPUT_LIMIT)",
+            help="give at most that many, and more buckets= in a new checkpoint",
+        )
+    return found
 
 
 def _is_number_of_tasks(value: object) -> bool:

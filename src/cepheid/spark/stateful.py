@@ -63,9 +63,9 @@ OUTPUT_BYTES, OUTPUT_SHARE = 1 << 28, 16
 
 
 OUTPUT_HELP = (
-    CHOOSE,
-    "or read fewer events per micro-batch: an option of the source, such as maxFilesPerTrigger or maxOffsetsPerTrigger",
     "q.on(.., max_bytes=..) allows more, where the executors have the memory; the stream goes on from the same checkpoint",
+    "where many events have matches, read fewer per micro-batch: an option of the source, such as maxFilesPerTrigger or maxOffsetsPerTrigger",
+    f"where one event has too many, {CHOOSE}; that is another query, with a new checkpoint: until= and since= hand over without a gap",
 )
 
 

@@ -88,9 +88,11 @@ def left_out(plan: Plan) -> DataFrame:
     frame, options = plan.source.frame, plan.options
     reasons: dict[str, Column] = {}
     if options.max_ahead is not None:
-        reasons["ahead"] = ahead(plan.time, 1000 * milliseconds("max_ahead", options.max_ahead))
+        late = ahead(plan.time, 1000 * milliseconds("max_ahead", options.max_ahead))
+        # What is no time at all is not ahead of another: it may be an error.
+        reasons["ahead"] = late if plan.outside is None else late & ~plan.outside
     if options.bad_time == "drop" and plan.outside is not None:
-        reasons["bad_times"] = plan.outside & ~reasons["ahead"] if "ahead" in reasons else plan.outside
+        reasons["bad_times"] = plan.outside
     if not reasons:
         return frame
     counts = [count_of(reason).alias(name) for name, reason in reasons.items()]
