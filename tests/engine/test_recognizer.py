@@ -323,7 +323,7 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             recognizer.push(batch("B3 A4"))
     for use in (lambda: recognizer.push(batch("B5")), recognizer.flush, recognizer.snapshot, lambda: recognizer.advance_time(9)):
-        with pytest.raises(SnapshotError, match="interrupted"):
+        with pytest.raises(SnapshotError, match="What ended it: an interruption"):
             use()
     recognizer.restore(saved)
     assert len(recognizer.push(batch("B3 A4"))) + len(recognizer.flush()) == 1
