@@ -68,7 +68,7 @@ class Nested:
 
 
 def stream(rng: random.Random) -> str:
-    return " ".join(f"{rng.choice('ABCDE')}{time}" for time in range(1, rng.randint(3, 7)))
+    return " ".join(f"{rng.choice('ABCDE')}{time}" for time in range(1, rng.randint(5, 9)))
 
 
 def matches(query: cepheid.Query, given: object, engine: str | None) -> list[tuple[object, ...]]:
