@@ -114,7 +114,7 @@ class InputError(CepheidError, ValueError):
 
 
 class SnapshotError(CepheidError, ValueError):
-    """Snapshot bytes of another query or format version, or damaged; or a recognizer whose state is incomplete after an interruption."""
+    """Snapshot bytes of another query or format version, or damaged; a recognizer that is copied, or was interrupted in the middle of a call."""
 
 
 class InUseError(CepheidError, RuntimeError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -355,3 +357,9 @@ def test_a_snapshot_whose_sections_do_not_fit_changes_nothing(section, forged):
     with pytest.raises(SnapshotError, match="damaged"):
         recognizer.restore(state.pack({**sections, section: forged}, fingerprint=recognizer._fingerprint()))
     assert recognizer.snapshot() == snapshot
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_recognizer_is_not_copied(copied):
+    with pytest.raises(SnapshotError, match=r"cannot be copied or pickled\n.*snapshot=\.\."):
+        copied(QUERY.recognizer(SCHEMA))

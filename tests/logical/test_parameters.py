@@ -349,7 +349,7 @@ def test_the_type_of_time_is_guessed_from_the_values():
 
 
 def test_values_of_pandas():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     schema = TABLES[US].set(1, pa.field("ts", pa.timestamp("ns")))
     window = cepheid.query("SELECT * WHERE A ; B WITHIN :w", args={"w": pandas.Timedelta(1_001, "ns")})
     assert window.bound(window.schema(schema)).pattern.interval.upper == 1_001

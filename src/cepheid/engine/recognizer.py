@@ -11,7 +11,7 @@ import datetime as dt
 import json
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -119,6 +119,11 @@ class Recognizer:
         self._latest = NEVER
         self._events = 0
         self._pushes = self._looked = 0
+
+    def __reduce__(self) -> NoReturn:
+        # A shallow copy would share the state, a deep one a lock.
+        help_ = "snapshot() gives its state as bytes, query.recognizer(schema, snapshot=..) a recognizer that goes on from there"
+        raise SnapshotError("a recognizer cannot be copied or pickled", help=help_)
 
     @property
     def null_keys(self) -> int:
