@@ -8,6 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 from pattern_cases import CASES, CHOOSING, SCHEMA, SEED, random_pattern, random_types, random_variables
+from slowness import FACTOR
 
 import cepheid
 from cepheid.automata import (
@@ -197,7 +198,7 @@ def test_long_patterns_compile_soon(text: str) -> None:
     query, schema = cepheid.query(text), schema_of(pa.schema([("type", pa.string()), ("ts", pa.int64())]))
     start = time.process_time()
     query.compiled(schema)
-    assert time.process_time() - start < 1.5
+    assert time.process_time() - start < 1.5 * FACTOR
 
 
 def test_trackers_and_predicates_share_a_letter() -> None:

@@ -8,12 +8,13 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from slowness import FACTOR
 
 import cepheid
 from cepheid.engine import running
 
-ANSWERED = 0.3
-"""Seconds of computing within which an interruption is answered."""
+ANSWERED = 0.3 * FACTOR
+"""Seconds of computing within which an interruption is answered: 0.3."""
 
 AFTER = 0.1
 """Seconds of computing after which it comes."""

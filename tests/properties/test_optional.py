@@ -9,6 +9,7 @@ from functools import cache
 
 import pyarrow as pa
 import pytest
+from slowness import FACTOR
 
 import cepheid
 from cepheid.errors import LimitError
@@ -143,7 +144,7 @@ BIG = {
     "groups in groups": "((((((((A? ; B)? ; C)? ; D)? ; E)? ; F)? ; G)? ; H)? ; I)",
 }
 
-SECONDS = 3.0
+SECONDS = 3.0 * FACTOR
 """What compiling may take on a machine that does other things, too; alone it is a tenth."""
 
 
