@@ -68,6 +68,18 @@ def test_one_task_without_keys_and_a_window_across_batches(spark):
     assert rows(found) == rows(query.run(table).to_arrow(events=True))
 
 
+@pytest.mark.parametrize("where", ["A AS x FILTER x.type = 'A'", "A AS x ; B AS y FILTER 'A' = x.type AND y.type = 'B' AND y.v > 1"])
+def test_a_condition_that_is_a_test_of_the_type(spark, where):
+    """Two predicates of a letter are then one and the same expression."""
+    table = stream(300)
+    query = cepheid.query(f"SELECT * WHERE {where} PARTITION BY k WITHIN 400")
+    expected = rows(query.run(table).to_arrow(events=True))
+    assert len(expected) > 20
+    assert rows(frame_of(spark, table).transform(query.on()).toArrow()) == expected
+    both = frame_of(spark, table).transform(cepheid.spark.on({"one": query, "two": cepheid.query(CHAIN)})).where("query = 'one'")
+    assert both.count() == len(expected)
+
+
 def test_neighbours_and_positions_keep_every_event(spark):
     table = stream(800, seed=9, keys=(1, 2))
     query = cepheid.query("SELECT * WHERE A AS x : B AS y ; C AS z PARTITION BY k WITHIN 60")

@@ -111,6 +111,16 @@ def test_the_matches_of_the_table(feed, seed):
     assert progress[-2]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
 
 
+def test_a_condition_that_is_a_test_of_the_type(feed, seed):
+    """Two predicates of a letter are then one and the same expression."""
+    events, arrival = disordered(seed, count=100)
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.type = 'A' PARTITION BY k WITHIN 10 seconds")
+    feed.put(arrival)
+    feed.close()
+    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    assert shown(feed.rows()) == shown(query.run(table_of(events)).to_arrow(events=True).to_pylist()) != []
+
+
 def test_equalities_within_partitions(feed, seed):
     """The state of a bucket has the keys of both; a NULL in what an equality compares is no NULL key."""
     events, arrival = disordered(seed, keys=2, count=200)

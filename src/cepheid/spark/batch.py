@@ -447,9 +447,16 @@ def shuffle_tasks(session: SparkSession) -> int:
 # ------------------------------------------------------------------------------------------------------------------- what travels
 
 
+def has_own_letters(plans: Sequence[Plan]) -> bool:
+    """Whether what travels are the letters of a program, as there is one alone; else for each predicate of all whether it holds."""
+    return len(plans) == 1 and len(plans[0].compiled.programs) == 1
+
+
 def letter_columns(plans: Sequence[Plan]) -> dict[str, list[Expression]]:
-    """Names of the letter columns, and the predicates that are their bits: those of all queries, each once."""
+    """Names of the letter columns, and the predicates that are their bits: those of several queries each once."""
     alphabets = [alphabet for plan in plans for alphabet in plan.compiled.alphabets]
+    if has_own_letters(plans):
+        return {LETTER: list(alphabets[0].conditions)}
     pool = list(dict.fromkeys(condition for alphabet in alphabets for condition in alphabet.conditions))
     parts = [pool[start : start + LETTER_BITS] for start in range(0, max(len(pool), 1), LETTER_BITS)]
     return {f"{LETTER}{number or ''}": part for number, part in enumerate(parts)}

@@ -18,7 +18,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.explain import keys_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError
-from cepheid.spark.batch import Plan, kept, letter_columns, prepare
+from cepheid.spark.batch import Plan, has_own_letters, kept, letter_columns, prepare
 from cepheid.spark.columns import column_named
 from cepheid.spark.decided import FOREVER, UNDECIDED, UNTIL, recognize_decided
 from cepheid.spark.packing import BUCKET
@@ -80,9 +80,9 @@ class Several:
     def letters(self) -> tuple[Letters, ...]:
         """Where each query's letters come from."""
         columns = letter_columns(self.plans)
-        place = {condition: number for number, condition in enumerate(itertools.chain(*columns.values()))}
-        if len(self.plans) == 1 and len(columns) == 1 and not self.first.compiled.absences:
+        if has_own_letters(self.plans):
             return ((tuple(columns), None),)
+        place = {condition: number for number, condition in enumerate(itertools.chain(*columns.values()))}
         alphabets = [[alphabet.conditions for alphabet in plan.compiled.alphabets] for plan in self.plans]
         return tuple((tuple(columns), tuple(tuple(place[each] for each in own) for own in every)) for every in alphabets)
 

@@ -438,7 +438,7 @@ class QueryGenerator:
         if depth > 0 and random.random() < 0.25:
             parts = [self._local(prefix, depth - 1) for _ in range(2)]
             return random.choice([f"({parts[0]} OR {parts[1]})", f"({parts[0]} AND {parts[1]})", f"NOT ({parts[0]})"])
-        v, w, s, b = (prefix + name for name in "vwsb")
+        v, w, s, b, kind = (prefix + name for name in ("v", "w", "s", "b", "type"))
         operator = random.choice(["=", "!=", "!=", "<", "<=", ">", ">="])
         return random.choice(
             [
@@ -448,6 +448,7 @@ class QueryGenerator:
                 f"{v} {operator} {w}",
                 f"{s} {operator} 'a'",
                 f"{s} LIKE '{random.choice(['a%', '%b', '_', '%'])}'",
+                f"{kind} {random.choice(['=', '!='])} '{random.choice('ABX')}'",
                 f"{v} IN (0, 2, NULL)",
                 f"{v} NOT IN (1, 3)",
                 f"{v} BETWEEN 1 AND 2",
