@@ -61,7 +61,7 @@ def measured(text: str, events: pa.Table, repeat: int) -> dict[str, Any]:
     per_event = 1e9 / events.num_rows
     return {
         "query": text,
-        "method": compiled.method,
+        "method": compiled.method.name,
         "ns_per_event": round(median(evaluate, repeat) * per_event, 1),
         "ns_per_event_all_in": round(median(lambda: query.run(events), repeat) * per_event, 1),
         "matches": len(query.run(events)),

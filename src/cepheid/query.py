@@ -19,9 +19,10 @@ import pyarrow as pa
 from cepheid.engine import batch, batches, definition
 from cepheid.engine.allowance import check_max_bytes, named_memory
 from cepheid.engine.batches import END, Batches, Rest
+from cepheid.engine.compiled import Compiled, layout_of
 from cepheid.engine.inputs import schema_in, source_of, time_number, up_to, used_types
 from cepheid.engine.named_types import NamedTypes
-from cepheid.engine.planner import Compiled, compile_plan, layout_of
+from cepheid.engine.planner import compile_plan
 from cepheid.engine.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, check_choice
 from cepheid.kernel import VARIANTS, available

@@ -25,7 +25,7 @@ from cepheid.testing.generators import ABSENT
 from cepheid.testing.harness import events as stream
 
 if TYPE_CHECKING:
-    from cepheid.engine.planner import Compiled
+    from cepheid.engine.compiled import Compiled
 
 VARIANTS = ("compiled", "python", "checked")
 

@@ -63,8 +63,7 @@ class WaitingAutomaton:
 
         O(states^2 x moves) per round of the simulation, at most one round per state; past SIMULATION_STATES nothing is merged.
         """
-        plain = all(t.waits if t.mark is None else bool(t.mark) for t in automaton.transitions)
-        if not plain or not automaton.waiting:
+        if obstacle(automaton) is not None:
             return None
         moves: dict[int, set[WaitingMove]] = {automaton.initial: set()}
         for t in automaton.transitions:
@@ -86,6 +85,17 @@ class WaitingAutomaton:
         return frozenset(
             state for state in chosen if state == self.final or not any(other != state and other in chosen for other in self.better[state])
         )
+
+
+def obstacle(automaton: Automaton) -> str | None:
+    """What keeps an automaton from being a waiting automaton, as a reason for users; None: nothing."""
+    if not automaton.waiting:
+        return "a partial match cannot wait for any event: some operator (`:`, `:+`, STRICT) asks what comes next"
+    if any(t.mark is None and not t.waits for t in automaton.transitions):
+        return "a partial match changes by events that it does not mark"
+    if any(t.mark is not None and not t.mark for t in automaton.transitions):
+        return "a match begins or ends with an event that PROJECT hides"
+    return None
 
 
 def _simulation(moves: Mapping[int, Iterable[WaitingMove]]) -> dict[int, set[int]]:

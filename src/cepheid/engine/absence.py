@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from cepheid.automata import Program
     from cepheid.engine.partitions import Partitions, Stored
-    from cepheid.engine.planner import Compiled
     from cepheid.engine.running import Chunk, Running
 
 Array = np.ndarray[Any, Any]
@@ -187,20 +186,27 @@ class Held:
 class AbsenceState:
     """What the absences of a query have to know of a stream: matches of n as they complete, and the events of p until their deadlines have passed.
 
-    The pattern reads its events as late as its matches can be decided, so that its own state is what it is without an absence. partitions: the slots
-    and positions, of the events that arrive. schema: of the events that matches show. interleaved: whether the pattern reads partitions in the order
-    of the stream. Memory: the events of the last d, the window of n, and the ends of n's matches in the last d.
+    The pattern reads its events as late as its matches can be decided, so that its own state is what it is without an absence. program: of the
+    pattern. partitions: the slots and positions, of the events that arrive. schema: of the events that matches show. interleaved: whether the
+    pattern reads partitions in the order of the stream. Memory: the events of the last d, the window of n, and the ends of n's matches in the last d.
     """
 
     def __init__(
-        self, compiled: Compiled, partitions: Partitions, schema: pa.Schema, *, interleaved: bool, variant: str | None = None
+        self,
+        absences: Sequence[Absence],
+        program: Program,
+        partitions: Partitions,
+        schema: pa.Schema,
+        *,
+        interleaved: bool,
+        variant: str | None = None,
     ) -> None:
-        self.absences = compiled.absences
+        self.absences = tuple(absences)
         self.partitions = partitions
         self.interleaved = interleaved
         self.variant = variant
         self.delay = longest(self.absences)
-        self._compiled = compiled
+        self._program = program
         self._runs = [absence.evaluation(variant=variant) for absence in self.absences]
         self._completed = [Ends.none() for _ in self.absences]
         self._empty = Held.none(schema)
@@ -221,7 +227,7 @@ class AbsenceState:
         if len(rows):
             own = letters[rows].astype(np.uint64)
             shown = np.zeros(len(rows), np.bool_)
-            for mask in self._compiled.program.relevant_masks:
+            for mask in self._program.relevant_masks:
                 shown |= own & np.uint64(mask) == np.uint64(mask)
             kept = events.select(self._empty.events.schema.names).take(pa.array(rows[shown]))
             self._held.append(Held(own, times[rows], slots[rows], shown, decoded(kept)))
@@ -338,7 +344,7 @@ class AbsenceState:
         events = state.table_of(sections["held_events"])
         slots = stored.slots[stored.rows(slots)]
         held = Held(letters.view(np.uint64), times, slots.astype(np.int32), shown.astype(np.bool_), events)
-        wanted, bits = self._empty.events.schema, len(self._compiled.program.predicates)
+        wanted, bits = self._empty.events.schema, len(self._program.predicates)
         right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
         right = right and not (held.letters >> np.uint64(bits)).any() and not (times[1:] < times[:-1]).any()
         if not right or (times > latest).any():

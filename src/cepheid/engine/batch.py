@@ -27,8 +27,8 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cepheid.engine.compiled import Compiled
     from cepheid.engine.keys import Groups
-    from cepheid.engine.planner import Compiled
     from cepheid.engine.running import Chunk, Running
     from cepheid.schema import EventSchema
 

@@ -16,6 +16,7 @@ import numpy as np
 from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.evaluation import CHUNK_MATCHES, FIRST_CHUNK
+from cepheid.engine.method import Guarantee, Method
 from cepheid.engine.pools import power_of_two
 from cepheid.engine.running import Chunk, KernelRun, is_wasteful
 from cepheid.engine.state import integer, macro_states
@@ -26,6 +27,8 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cepheid.automata import Program
+    from cepheid.engine.method import Task, Terms
     from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
@@ -482,3 +485,35 @@ def _check_slots(slots: Array) -> None:
     right = bool(((slot >= -1) & (low >= 0) & (low <= position) & (position < NUMBER_LIMIT) & (stored >= 0)).all())
     if not right or len(np.unique(slot)) != len(slot):
         raise ValueError("partitions of a snapshot")
+
+
+class CountMethod(Method):
+    """The sliding product: COUNT(*), but for a strategy that a window or consumption bounds."""
+
+    name = "count"
+    counts = True
+
+    def serves(self, task: Task) -> bool:
+        """COUNT(*)."""
+        return task.plan.count
+
+    def fits(self, task: Task) -> str | None:
+        """A strategy must be an automaton."""
+        return task.bounded_choice
+
+    def program(self, task: Task) -> Program:
+        """The pattern's, with the strategy in it."""
+        return task.selected
+
+    def start(self, terms: Terms, **options: Any) -> Counting:
+        """See `Counting`."""
+        return Counting(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in `cepheid.kernel.counting`."""
+        return Guarantee(
+            evaluation="sliding product of transition counts over the automaton, determinized lazily; exact; nothing is enumerated",
+            update="O(m^2) additions per event, amortized; numbers are as long as the counts need",
+            state=terms.state("marked events x m"),
+            delay="O(m^2) per trigger, whatever the number of matches",
+        )

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.compiled import layout_of
 from cepheid.engine.counts import from_integers
 from cepheid.engine.inputs import check_order, times_of
 from cepheid.engine.keys import key_table
 from cepheid.engine.matches import Matches
 from cepheid.engine.named_types import NamedTypes
-from cepheid.engine.planner import layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

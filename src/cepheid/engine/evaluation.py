@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine import state
+from cepheid.engine.method import Guarantee, Method
 from cepheid.engine.pools import POOL_NUMBERS, Pool, power_of_two, ragged
 from cepheid.engine.running import ALL, Chunk, KernelRun, is_wasteful
 from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
@@ -21,6 +22,8 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cepheid.automata import Program
+    from cepheid.engine.method import Task, Terms
     from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
@@ -540,3 +543,35 @@ class Evaluation(KernelRun):
             return int(made[0]) if len(made) else position
         self._set("head", head + int(np.count_nonzero(made < low)))
         return low
+
+
+class MatchGraphMethod(Method):
+    """The match graph: every task that gives matches, but for a strategy that a window or consumption bounds."""
+
+    name = "match graph"
+    samples = True
+
+    def serves(self, task: Task) -> bool:
+        """Whatever gives matches."""
+        return not task.plan.count
+
+    def fits(self, task: Task) -> str | None:
+        """A strategy must be an automaton."""
+        return task.bounded_choice
+
+    def program(self, task: Task) -> Program:
+        """The pattern's, with the strategy in it."""
+        return task.selected
+
+    def start(self, terms: Terms, **options: Any) -> Evaluation:
+        """See `Evaluation`."""
+        return Evaluation(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """Theorem 1 of foundations-cel."""
+        return Guarantee(
+            evaluation="match graph over the automaton, determinized lazily; one pass",
+            update="O(m) per event, m = live macro states of the event's partition",
+            state=terms.state("marked events"),
+            delay="output-linear: the time per match depends on its length alone",
+        )

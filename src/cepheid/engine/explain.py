@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cepheid.automata.automaton import Automaton, Predicate, Transition
-    from cepheid.engine.planner import Compiled
+    from cepheid.engine.compiled import Compiled
     from cepheid.logical.plan import QueryPlan
     from cepheid.query import Query
     from cepheid.schema import EventSchema
@@ -208,6 +208,7 @@ def evaluation_text(compiled: Compiled) -> str:
         bounds.append(f"{compiled.count_window} events")
     rows = {
         "engine": guarantee.evaluation,
+        "not used": "\n".join(f"{name}: {reason}" for name, reason in compiled.refusals),
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": keys_text(compiled) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
@@ -222,7 +223,9 @@ def evaluation_text(compiled: Compiled) -> str:
         del rows["consumes"]
     if not compiled.absences:
         del rows["absences"], rows["given"]
-    return "\n".join(f"{name:<10}  {text}" for name, text in rows.items())
+    if not compiled.refusals:
+        del rows["not used"]
+    return "\n".join(f"{name:<10}  {text}".replace("\n", "\n" + " " * 12) for name, text in rows.items())
 
 
 def keys_text(compiled: Compiled) -> str:

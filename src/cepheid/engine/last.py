@@ -12,11 +12,14 @@ import numpy as np
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine import blocks
 from cepheid.engine.blocks import Layout, Ring
-from cepheid.engine.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation
+from cepheid.engine.method import Guarantee
+from cepheid.engine.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod
 from cepheid.errors import NotSupportedError
+from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from cepheid.automata.program import Program
+    from cepheid.engine.method import Terms
 
 Array = np.ndarray[Any, Any]
 
@@ -114,3 +117,23 @@ class Last(SupportEvaluation):
     def _mend_path(self) -> None:
         """The longest support so far does not fit; the walk is begun anew."""
         self._path = np.zeros(2 * len(self._path), np.int64)
+
+
+class LastMethod(SupportMethod):
+    """LAST by a walk back."""
+
+    name = "last"
+    strategy = Strategy.LAST
+
+    def start(self, terms: Terms, **options: Any) -> Last:
+        """See `Last`."""
+        return Last(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in `cepheid.kernel.last`."""
+        return Guarantee(
+            evaluation="LAST by a walk back over the greatest starts of each transition; no partial matches; then its labellings",
+            update="O(fired transitions) per event, whatever the window",
+            state=terms.state("events that may be marked (once per transition)"),
+            delay="O(transitions x log of the window) per event of a match",
+        )

@@ -22,17 +22,20 @@ import numpy as np
 from cepheid.automata.supports import shown_variables
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Layout, Ring
-from cepheid.engine.domination import TABLE_ENTRIES, TOP, DominationTable
+from cepheid.engine.domination import TABLE_ENTRIES, TOP, DominationTable, explore
+from cepheid.engine.method import Guarantee
 from cepheid.engine.pools import power_of_two, ragged
 from cepheid.engine.running import ALL
-from cepheid.engine.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportSizes
+from cepheid.engine.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes
 from cepheid.errors import NotSupportedError, SnapshotError
+from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cepheid.automata.program import Program
     from cepheid.engine.domination import Configuration, Macro
+    from cepheid.engine.method import Task, Terms
     from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
     from cepheid.language.syntax import Consumption
@@ -421,3 +424,33 @@ def _read(flat: list[int], waiting: int) -> Iterator[Configuration]:
                 raise ValueError("configurations of a snapshot")
             macros.append((states, dominated))
         yield tuple(labels), tuple(macros)
+
+
+class MaximalMethod(SupportMethod):
+    """MAX by groups of starts, where any stream leads to few."""
+
+    name = "maximal"
+    strategy = Strategy.MAX
+
+    def fits(self, task: Task) -> str | None:
+        """A partial match must be able to wait, and the groups must be few."""
+        if task.waiting is not None and explore(task.waiting, task.whole.predicates) is None:
+            return "partial matches can contain each other in more ways than are walked through beforehand (EXPLORED_STEPS)"
+        return task.obstacle
+
+    def start(self, terms: Terms, **options: Any) -> Maximal:
+        """See `Maximal`."""
+        return Maximal(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in the head of this file, with the most groups and macro states that any stream leads to."""
+        automaton = WaitingAutomaton.of(terms.program.automaton)
+        found = None if automaton is None else explore(automaton, terms.program.predicates)
+        assert found is not None, "MAX by groups of starts is chosen only where these are few"
+        groups = f"groups{' of a partition' if terms.partitioned else ''}: at most {found.configurations}, m: at most {found.macros}"
+        return Guarantee(
+            evaluation="MAX by groups of starts with the same supersets; each group's partial matches once; then their labellings",
+            update=f"O(groups x m) per event and amortized O(m x log of the window) per start; {groups}",
+            state=terms.state("marked events (once per group)"),
+            delay="amortized O(log of the window) per event of a match",
+        )

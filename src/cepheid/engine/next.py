@@ -43,14 +43,16 @@ import numpy as np
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine import blocks
 from cepheid.engine.blocks import Layout, Ring
+from cepheid.engine.method import Guarantee
 from cepheid.engine.pools import power_of_two
-from cepheid.engine.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportSizes
+from cepheid.engine.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, SupportSizes
 from cepheid.errors import LimitError, NotSupportedError
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
     from cepheid.automata.program import Program
     from cepheid.automata.waiting import WaitingMove
+    from cepheid.engine.method import Terms
 
 Array = np.ndarray[Any, Any]
 
@@ -237,3 +239,23 @@ class NextTables:
 
 def _test(move: WaitingMove) -> tuple[int, int]:
     return move.requires, move.forbids
+
+
+class NextMethod(SupportMethod):
+    """NXT by deadlines."""
+
+    name = "next"
+    strategy = Strategy.NXT
+
+    def start(self, terms: Terms, **options: Any) -> Next:
+        """See `Next`."""
+        return Next(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in the head of this file."""
+        return Guarantee(
+            evaluation="NXT by deadlines: the earliest events from which the match still ends; no partial matches; then its labellings",
+            update="O(fired transitions x states) per event, whatever the window",
+            state=terms.state("events that may be marked (once per predicate)"),
+            delay="O(transitions x log of the window) per event of a match",
+        )

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.automata.program import span_program
+from cepheid.automata.program import EndProgram, end_program, span_program
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.method import CHOOSING, Guarantee, Method
 from cepheid.engine.order import earlier
 from cepheid.engine.partitions import events_before
 from cepheid.engine.pools import ragged
@@ -29,7 +30,8 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cepheid.automata.program import EndProgram, Program
+    from cepheid.automata.program import Program
+    from cepheid.engine.method import Task, Terms
     from cepheid.engine.partitions import Stored
 
 Array = np.ndarray[Any, Any]
@@ -506,3 +508,36 @@ def _groups(owners: Array) -> list[tuple[int, Array]]:
     order = np.argsort(owners, kind="stable")
     cuts = np.flatnonzero(np.diff(owners[order])) + 1
     return [(int(owners[part[0]]), part) for part in np.split(order, cuts)]
+
+
+class PerEndMethod(Method):
+    """What chooses end by end: NXT, LAST and MAX over any pattern."""
+
+    name = "per end"
+
+    def serves(self, task: Task) -> bool:
+        """The strategies that choose; COUNT(*) counts what they choose."""
+        return task.strategy in CHOOSING
+
+    def fits(self, task: Task) -> str | None:
+        """Any."""
+        del task
+        return None
+
+    def program(self, task: Task) -> EndProgram:
+        """The pattern's, and the automaton by which each window is read."""
+        return end_program(task.whole, variables=task.shown, strategy=task.strategy)
+
+    def start(self, terms: Terms, **options: Any) -> PerEnd:
+        """See `PerEnd`."""
+        assert isinstance(terms.program, EndProgram)
+        return PerEnd(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in the head of this file."""
+        return Guarantee(
+            evaluation="strategy chosen end by end: each trigger reads its window again, by the strategy's automaton",
+            update="O(m) per event, and O(events of the window) per trigger",
+            state=terms.state("events that can matter"),
+            delay="output-linear after the trigger's window is read",
+        )

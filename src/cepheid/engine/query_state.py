@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cepheid.engine.allowance import Allowance
+    from cepheid.engine.compiled import Compiled
     from cepheid.engine.matches import Layout
     from cepheid.engine.partitions import Arrived, Partitions, Stored
-    from cepheid.engine.planner import Compiled
     from cepheid.engine.running import Chunk
     from cepheid.logical.plan import Measure
 
@@ -123,7 +123,7 @@ class QueryState:
         self.payload = Payload(self.layout.events)
         variant = options.get("variant")
         self.absences = (
-            AbsenceState(compiled, partitions, self.layout.events, interleaved=self.interleaved, variant=variant)
+            AbsenceState(compiled.absences, compiled.program, partitions, self.layout.events, interleaved=self.interleaved, variant=variant)
             if compiled.absences
             else None
         )

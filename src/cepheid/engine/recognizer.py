@@ -44,9 +44,9 @@ from cepheid.schema import NANOSECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cepheid.engine.compiled import Compiled
     from cepheid.engine.named_types import NamedTypes
     from cepheid.engine.partitions import Stored
-    from cepheid.engine.planner import Compiled
     from cepheid.engine.query_state import Found
 
 Array = np.ndarray[Any, Any]

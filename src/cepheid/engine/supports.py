@@ -23,20 +23,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cepheid.automata.supports import SupportProgram
 from cepheid.engine.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
 from cepheid.engine.labelling import Labelling, SupportChunk
 from cepheid.engine.letters import LetterCodes
+from cepheid.engine.method import Method
 from cepheid.engine.pools import ragged
 from cepheid.engine.running import ALL, KernelRun, is_wasteful
 from cepheid.engine.state import integer
 from cepheid.errors import SnapshotError
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cepheid.automata.program import Program
     from cepheid.engine.blocks import Layout
+    from cepheid.engine.method import Task
     from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
 
@@ -354,3 +357,22 @@ class SupportEvaluation(KernelRun, ABC):
     def _row(self) -> int:
         """The row of the partition being read."""
         return int(self._batch[3][self._get("segment")])
+
+
+class SupportMethod(Method):
+    """What NXT, LAST and MAX have in common: their kernels read a waiting automaton, before SELECT's projection."""
+
+    strategy: ClassVar[Strategy]
+
+    def serves(self, task: Task) -> bool:
+        """The one strategy; COUNT(*) counts what it chooses."""
+        return task.strategy is self.strategy
+
+    def fits(self, task: Task) -> str | None:
+        """A partial match must be able to wait."""
+        return task.obstacle
+
+    def program(self, task: Task) -> SupportProgram:
+        """The automaton with all its marks, and what is shown of them."""
+        shown = frozenset().union(*task.whole.label_sets) if task.shown is None else frozenset(task.shown)
+        return SupportProgram(task.whole.automaton, shown)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from cepheid.engine.planner import Compiled
+    from cepheid.engine.compiled import Compiled
     from cepheid.logical.plan import Expression
     from cepheid.query import Query
     from cepheid.spark.recognition import Options

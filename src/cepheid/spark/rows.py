@@ -18,8 +18,8 @@ from cepheid.logical.plan import Apply, Measure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cepheid.engine.compiled import Compiled
     from cepheid.engine.matches import Layout, Matches
-    from cepheid.engine.planner import Compiled
 
 INDEX = "$index"
 """The position of an event in its partition, shown in events when asked."""

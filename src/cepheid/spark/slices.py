@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from cepheid.engine.planner import Compiled
+    from cepheid.engine.compiled import Compiled
 
 Array = np.ndarray[Any, Any]
 

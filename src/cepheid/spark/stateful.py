@@ -40,7 +40,7 @@ from cepheid.spark.worker import TIME, Task, aligned, compiled_here, own_letters
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cepheid.engine.planner import Compiled
+    from cepheid.engine.compiled import Compiled
     from cepheid.engine.query_state import Found
     from cepheid.spark.rows import View
 

@@ -28,7 +28,7 @@ from cepheid.spark.translation import text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cepheid.engine.planner import Compiled
+    from cepheid.engine.compiled import Compiled
     from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
