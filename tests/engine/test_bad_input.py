@@ -463,3 +463,22 @@ def test_reference_engine_has_the_rest():
 def test_reference_engine_has_a_limit():
     with pytest.raises(LimitError, match="10001 events are more than 10000"):
         QUERY.run(pa.table({"type": ["A"] * 10_001, "ts": range(10_001)}), engine="reference")
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("SELECT * WHERE A ;[<= 5s] B", "[<= 5s]"),
+        ("SELECT * WHERE A ; B:[1s, 2s] C", "[1s, 2s]"),
+        ("SELECT * WHERE A ; B+[<= 5s]", "[<= 5s]"),
+        ("SELECT * WHERE A ; B WITHIN [1s, 5s]", "[1s, 5s]"),
+        ("SELECT /* RESTRICTED */ RESTRICTED * WHERE A ; B -- RESTRICTED", "RESTRICTED *"),
+        ("SELECT * WHERE `THEN` ; A THEN B", "THEN B"),
+    ],
+)
+def test_the_place_of_what_is_not_supported(query, place):
+    with pytest.raises(NotSupportedError) as caught:
+        cepheid.query(query).run(pa.table({"type": ["A"], "ts": pa.array([0], pa.timestamp("us"))}))
+    span = caught.value.span
+    assert span.start == query.rindex(place)
+    assert query[span.start : span.end] == place.removesuffix(" *").removesuffix(" B")

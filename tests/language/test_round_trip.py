@@ -32,6 +32,7 @@ from cepheid.language import (
     to_text,
     word,
 )
+from cepheid.language.actions import name_of
 from cepheid.language.limits import MAX_NESTING
 from cepheid.language.words import FORBIDDEN, KEYWORDS, STRATEGIES, UNITS
 
@@ -217,6 +218,31 @@ def test_queries(tree):
     text = to_text(tree)
     assert parse(text) == tree
     assert to_text(parse(text)) == text
+
+
+WORDS = {"consume": "CONSUME BY ", "model": "TIME MODEL ", "limit": "LIMIT "}
+"""What the text of a clause that is no name begins with."""
+
+
+@settings(quick, max_examples=40)
+@given(whole_queries())
+def test_places(tree):
+    """Each name of a parsed query stands where its node says; a clause begins with its keyword."""
+    text = to_text(tree)
+    for node in nodes_of(parse(text)):
+        assert node.span != syntax.NO_SPAN
+        for name, places in node.places:
+            value = getattr(node, name)
+            written = [text[place.start : place.end] for place in places]
+            if name == "targets":
+                assert written == ["*"] if value is None else "".join(written).startswith(text[value[0].span.start : value[0].span.end])
+            elif name == "strategy":
+                assert written == [value.value]
+            elif name in WORDS:
+                assert written[0].startswith(WORDS[name])
+            else:
+                names = value if isinstance(value, tuple) else (value,)
+                assert [name_of(word) for word in written] == list(names)
 
 
 @settings(quick, max_examples=20)

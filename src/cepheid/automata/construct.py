@@ -131,18 +131,18 @@ def _placed(automaton: Automaton) -> Automaton:
     return dataclasses.replace(automaton, transitions=moved(automaton.transitions), trackers=trackers)
 
 
-def unsupported(pattern: Pattern, *, what: str | None = None) -> NotSupportedError:
-    """The error for an operator outside the automaton fragment."""
+def unsupported(part: Pattern | plan.Link | plan.Interval, *, what: str | None = None) -> NotSupportedError:
+    """The error for a part of a pattern outside the automaton fragment, at its place; what: its name, where it is no operator by itself."""
     return NotSupportedError(
-        f"{what or OPERATOR_NAMES.get(type(pattern), type(pattern).__name__)} is not supported by the automaton engine",
-        span=pattern.span,
+        f"{what or OPERATOR_NAMES.get(type(part), type(part).__name__)} is not supported by the automaton engine",
+        span=part.span,
         help=REFERENCE_HELP,
     )
 
 
 REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
 
-OPERATOR_NAMES: dict[type[Pattern], str] = {
+OPERATOR_NAMES: dict[type, str] = {
     plan.All: "ALL between patterns",
     plan.Unless: "UNLESS",
     plan.Absence: "NOT FOLLOWED BY",
@@ -226,20 +226,20 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     parts = []
     for link, item in zip((None, *pattern.links), pattern.items, strict=True):
         if link is not None:
-            _check_link(link, item, pattern)
+            _check_link(link)
         parts.append(constructor.build(item))
     optional = [isinstance(item, plan.Optional) for item in pattern.items]
     ends = [place for place in range(len(parts)) if all(optional[place + 1 :])]
     return _chain(parts, [link.operator == ";" for link in pattern.links], optional, ends)
 
 
-def _check_link(link: plan.Link, item: plan.Pattern, pattern: plan.Sequence) -> None:
+def _check_link(link: plan.Link) -> None:
     if link.operator == "THEN":
-        raise unsupported(pattern, what="THEN")
+        raise unsupported(link, what="THEN")
     if link.without is not None:
         raise unsupported(link.without, what="NOT between two items of a sequence")
     if link.gap is not None:
-        raise unsupported(item, what="a time gap")
+        raise unsupported(link.gap, what="a time gap")
 
 
 def _chain(parts: Sequence[Fragment], loose: Sequence[bool], optional: Sequence[bool], ends: Iterable[int]) -> Fragment:
@@ -290,7 +290,7 @@ def _optional(constructor: Constructor, pattern: plan.Optional) -> Fragment:
 def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
     """`p+` and `p:+`, and counted: a chain of so many copies, any of which from the least count on may end the match."""
     if pattern.gap is not None:
-        raise unsupported(pattern, what="a time gap in an iteration")
+        raise unsupported(pattern.gap, what="a time gap in an iteration")
     copies, before = [], constructor.states
     longest = pattern.minimum if pattern.maximum is None else pattern.maximum
     for count in range(1, longest + 1):

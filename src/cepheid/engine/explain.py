@@ -130,7 +130,7 @@ def tree_text(node: syntax.Node, *, depth: int = 0) -> str:
     values = [
         f"{item.name}={_value(value)}"
         for item in dataclasses.fields(node)
-        if item.name != "span" and not _is_below(value := getattr(node, item.name)) and value not in ((), None, False)
+        if item.compare and not _is_below(value := getattr(node, item.name)) and value not in ((), None, False)
     ]
     line = "  " * depth + " ".join([type(node).__name__, *values])
     return "\n".join([line, *(tree_text(child, depth=depth + 1) for child in node.children())])

@@ -7,7 +7,6 @@ operator's name and place, and the way out (the reference). The table of fragmen
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,15 @@ from cepheid.engine.absence import Absence
 from cepheid.engine.compiled import Compiled
 from cepheid.engine.method import Task
 from cepheid.engine.methods import choose
-from cepheid.errors import CepheidError, NotSupportedError, Span
+from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
 from cepheid.logical.rewrite import rewrite
+from cepheid.logical.tree import walk
 
 if TYPE_CHECKING:
+    from cepheid.errors import Span
     from cepheid.logical.plan import Interval, Pattern, QueryPlan
     from cepheid.schema import EventSchema
 
@@ -94,7 +95,7 @@ def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
     match pattern:
         case logical.Within():
             inner, bounds = hoist(pattern.pattern)
-            return inner, bounds & Windows(window=_upper(pattern.interval, pattern))
+            return inner, bounds & Windows(window=_upper(pattern.interval))
         case logical.WithinEvents():
             inner, bounds = hoist(pattern.pattern)
             return inner, bounds & Windows(count=pattern.count)
@@ -117,10 +118,10 @@ def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
     return pattern, Windows()
 
 
-def _upper(interval: Interval, pattern: Pattern) -> int | None:
+def _upper(interval: Interval) -> int | None:
     if interval.lower > 0:
         raise NotSupportedError(
-            "a window with a lower bound is not supported by the automaton engine", span=pattern.span, help=REFERENCE_HELP
+            "a window with a lower bound is not supported by the automaton engine", span=interval.span, help=REFERENCE_HELP
         )
     return interval.upper
 
@@ -131,17 +132,11 @@ def _upper(interval: Interval, pattern: Pattern) -> int | None:
 def check_supported(plan: QueryPlan) -> None:
     """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
     if plan.strategy is Strategy.RESTRICTED:
-        raise _unsupported(plan, "the strategy RESTRICTED", _found(plan, r"\bSELECT\s+(\w+)"), help_=NOWHERE_HELP)
-    if plan.model is not None:
-        raise _unsupported(plan, "THEN", _found(plan, r"\bTHEN\b"), help_=NOWHERE_HELP)
+        raise _unsupported(plan, "the strategy RESTRICTED", plan.strategy_span)
+    links = [link for node in walk(plan.pattern) if isinstance(node, logical.Sequence) for link in node.links]
+    if (then := next((link for link in links if link.operator == "THEN"), None)) is not None:
+        raise _unsupported(plan, "THEN", then.span)
 
 
-def _found(plan: QueryPlan, place: str) -> Span | None:
-    """Where a clause stands in the text, outside of comments and quoted names and strings."""
-    blank = re.sub(r"--[^\n]*|/\*.*?\*/|'[^']*'|`[^`]*`", lambda quoted: " " * len(quoted[0]), plan.text, flags=re.DOTALL)
-    found = re.search(place, blank, re.IGNORECASE)
-    return None if found is None else Span(*found.span(found.lastindex or 0))
-
-
-def _unsupported(plan: QueryPlan, what: str, span: Span | None, *, help_: str = REFERENCE_HELP) -> NotSupportedError:
-    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=help_)
+def _unsupported(plan: QueryPlan, what: str, span: Span) -> NotSupportedError:
+    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=NOWHERE_HELP)

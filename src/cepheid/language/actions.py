@@ -31,10 +31,16 @@ class Symbol(Protocol):
 
 
 class Piece(NamedTuple):
-    """A value that is no node, with its place."""
+    """A value that is no node, with its place; parts: the places of its items, where it is a tuple."""
 
     value: Any
     span: Span
+    parts: tuple[Span, ...] = ()
+
+    @property
+    def places(self) -> tuple[Span, ...]:
+        """Where its items are, or the whole."""
+        return self.parts or (self.span,)
 
 
 NodeType = TypeVar("NodeType", bound=syntax.Node)
@@ -60,6 +66,12 @@ def nodes(children: Sequence[Any], kind: type[NodeType]) -> tuple[NodeType, ...]
 def pieces(children: Sequence[Any]) -> tuple[Any, ...]:
     """The values of the children that are pieces."""
     return tuple(child.value for child in children if isinstance(child, Piece))
+
+
+def listed(children: Sequence[Any]) -> Piece:
+    """The pieces among the children as one: a tuple."""
+    found = [child for child in children if isinstance(child, Piece)]
+    return Piece(tuple(piece.value for piece in found), whole(children), tuple(piece.span for piece in found))
 
 
 def has(children: Sequence[Any], terminal: str) -> bool:
@@ -97,11 +109,13 @@ class QueryActions:
 
     def query(self, children: list[Any]) -> syntax.Query:
         given: dict[str, Any] = {}
-        for value in pieces(children):
-            given.update(value)
+        places: list[tuple[str, tuple[Span, ...]]] = []
+        for clause in (child for child in children if isinstance(child, Piece)):
+            given.update(clause.value)
+            places += [(name, clause.places) for name, item in clause.value.items() if not isinstance(item, syntax.Node)]
         (pattern,) = nodes(children, syntax.Pattern)
         definitions = nodes(children, syntax.Definition)
-        return syntax.Query(pattern, definitions=definitions, span=whole(children), **given)
+        return syntax.Query(pattern, definitions=definitions, span=whole(children), places=tuple(places), **given)
 
     def definition(self, children: list[Any]) -> syntax.Definition:
         name, attributes = pieces(children)
@@ -118,19 +132,23 @@ class QueryActions:
         return Piece({"targets": nodes(children, syntax.Target)}, whole(children))
 
     def target(self, children: list[Any]) -> syntax.Target:
-        return syntax.Target(children[0], *pieces(children), span=whole(children))
+        name = children[2:]  # behind AS
+        places = tuple(("name", piece.places) for piece in name)
+        return syntax.Target(children[0], *pieces(name), span=whole(children), places=places)
 
     def streams(self, children: list[Any]) -> Piece:
-        return Piece({"streams": children[1].value}, whole(children))
+        return Piece({"streams": children[1].value}, whole(children), children[1].parts)
 
     def partition(self, children: list[Any]) -> Piece:
-        value: dict[str, Any] = {"partition_by": pieces(children)}
+        keys = listed(children)
+        value: dict[str, Any] = {"partition_by": keys.value}
         for window in nodes(children, syntax.Node):
             value["partition_within"] = window
-        return Piece(value, whole(children))
+        return Piece(value, whole(children), keys.parts)
 
     def key(self, children: list[Any]) -> Piece:
-        return Piece(pieces(children)[0], whole(children))
+        (name,) = (child for child in children if isinstance(child, Piece))
+        return name
 
     def consume(self, children: list[Any]) -> Piece:
         return Piece({"consume": syntax.Consumption[children[2].upper()]}, whole(children))
@@ -149,7 +167,7 @@ class QueryActions:
         return Piece({"limit": children[1].value}, whole(children))
 
     def names(self, children: list[Any]) -> Piece:
-        return Piece(pieces(children), whole(children))
+        return listed(children)
 
     def within(self, children: list[Any]) -> syntax.Node:
         window: syntax.Node = children[1]
@@ -277,11 +295,12 @@ class PatternActions:
         return syntax.Select(STRATEGIES[children[0].upper()], children[2], span=whole(children))
 
     def project(self, children: list[Any]) -> syntax.Project:
-        variables = pieces(children)
-        return syntax.Project(variables[0] if variables else (), children[3], span=whole(children))
+        names = children[1]
+        variables, places = (names.value, (("variables", names.parts),)) if isinstance(names, Piece) else ((), ())
+        return syntax.Project(variables, children[3], span=whole(children), places=places)
 
     def named(self, children: list[Any]) -> syntax.Named:
-        return syntax.Named(children[0], children[2].value, span=whole(children))
+        return syntax.Named(children[0], children[2].value, span=whole(children), places=(("variable", children[2].places),))
 
     def optional(self, children: list[Any]) -> syntax.Optional:
         return syntax.Optional(children[0], span=whole(children))
@@ -409,40 +428,44 @@ class ExpressionActions:
         return syntax.Word(children[0].value, span=whole(children))
 
     def path(self, children: list[Any]) -> Piece:
-        return Piece(pieces(children), whole(children))
+        return listed(children)
 
     def attribute(self, children: list[Any]) -> syntax.Attribute:
-        variable, path = pieces(children)
-        return syntax.Attribute(variable, path, span=whole(children))
+        variable, path = children
+        places = (("variable", variable.places), ("path", path.parts))
+        return syntax.Attribute(variable.value, path.value, span=whole(children), places=places)
 
     def system(self, children: list[Any]) -> syntax.System:
-        return syntax.System(children[0].value, children[2][1:].lower(), span=whole(children))
+        places = (("variable", children[0].places),)
+        return syntax.System(children[0].value, children[2][1:].lower(), span=whole(children), places=places)
 
     def local(self, children: list[Any]) -> syntax.Local:
-        return syntax.Local(children[0].value, children[2], span=whole(children))
+        return syntax.Local(children[0].value, children[2], span=whole(children), places=(("variable", children[0].places),))
 
     def call(self, children: list[Any]) -> syntax.Call:
         arguments = nodes(children, syntax.Expression)
         star = len(children) == 4 and not arguments
-        return syntax.Call(str(children[0]), arguments, star, span=whole(children))
+        return syntax.Call(str(children[0]), arguments, star, span=whole(children), places=(("name", (span_of(children[0]),)),))
 
     def call_attribute(self, children: list[Any]) -> syntax.Attribute:
-        variable = previous_variable(children[0])
-        return syntax.Attribute(variable, children[1].value, previous=True, span=whole(children))
+        variable, path = previous_variable(children[0]), children[1]
+        places = (("variable", (variable.span,)), ("path", path.parts))
+        return syntax.Attribute(variable.name, path.value, previous=True, span=whole(children), places=places)
 
     def call_system(self, children: list[Any]) -> syntax.System:
         variable = previous_variable(children[0])
-        return syntax.System(variable, children[2][1:].lower(), previous=True, span=whole(children))
+        places = (("variable", (variable.span,)),)
+        return syntax.System(variable.name, children[2][1:].lower(), previous=True, span=whole(children), places=places)
 
 
-def previous_variable(call: syntax.Call) -> str:
+def previous_variable(call: syntax.Call) -> syntax.Word:
     """The x of `prev(x)`, the only call that has attributes.
 
     Raises:
         QuerySyntaxError: for any other call.
     """
     if call.name.lower() == "prev" and len(call.arguments) == 1 and isinstance(call.arguments[0], syntax.Word):
-        return call.arguments[0].name
+        return call.arguments[0]
     raise QuerySyntaxError(
         "only `prev(x)`, of one variable, has attributes",
         help="write prev(x).a for the event of x in the previous iteration, or x.a",

@@ -1,4 +1,4 @@
-"""The syntax tree: frozen dataclasses, each with its span.
+"""The syntax tree: frozen dataclasses, each with its span, and with the places of its words that are no nodes.
 
 One class per construct of the language; `;`, `:` and `THEN` chains are one n-ary `Sequence`, as are `OR`, `AND` and `ALL`. These are flat,
 however they are made: a sequence that stands directly in a sequence is the same sequence, so redundant parentheses leave no trace. Spans do
@@ -66,14 +66,24 @@ class Unit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Base of every node of the tree."""
+    """Base of every node of the tree.
+
+    span: from its first sign to its last. places: (field, where the text has it) for names and clauses that are no nodes; see `place`.
+    """
 
     span: Span = field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
+    places: tuple[tuple[str, tuple[Span, ...]], ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, in the order written."""
         for item in dataclasses.fields(self):
-            yield from _nodes(getattr(self, item.name))
+            if item.compare:
+                yield from _nodes(getattr(self, item.name))
+
+    def place(self, name: str, number: int = 0) -> Span:
+        """Where the text has what the field `name` holds, of a tuple the item `number`; the node's own place where that is not known."""
+        found = dict(self.places).get(name, ())
+        return found[number] if number < len(found) else self.span
 
 
 def _nodes(value: object) -> Iterator[Node]:

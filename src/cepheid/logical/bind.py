@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from cepheid.errors import BindError, NotSupportedError, Span, quoted
+from cepheid.errors import BindError, NotSupportedError, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
 from cepheid.language.syntax import Strategy, TimeModel
@@ -72,6 +72,7 @@ def bind(
         limit,
         text,
         tuple(found for _, found in sorted(context.lints, key=lambda found: (found[0].start, found[0].end))),
+        strategy_span=query.place("strategy"),
     )
 
 
@@ -127,19 +128,21 @@ def _has_then(query: syntax.Query) -> bool:
 def _check_options(context: Context, query: syntax.Query) -> None:
     for number, name in enumerate(query.streams):
         if name in query.streams[:number]:
-            place = context.word(Span(query.span.start, query.pattern.span.start), name)
-            raise context.error(f"`{name}` stands twice in FROM", place, "leave one out: every pattern reads all streams")
+            raise context.error(
+                f"`{name}` stands twice in FROM", query.place("streams", number), "leave one out: every pattern reads all streams"
+            )
     if query.model is not None and not _has_then(query):
-        place = context.clause("TIME", query.pattern.span, query.span)
         raise context.error(
-            "TIME MODEL without THEN: nothing in the pattern asks for the next match", place, "leave it out, or write THEN for `;`"
+            "TIME MODEL without THEN: nothing in the pattern asks for the next match",
+            query.place("model"),
+            "leave it out, or write THEN for `;`",
         )
 
 
 def _limit(context: Context, query: syntax.Query) -> int | None:
     limit = None if query.limit is None else parameters.count(context, query.limit)
     if limit == 0:
-        place = parameters.place(context.clause("LIMIT", query.pattern.span, query.span), query.limit)
+        place = parameters.place(query.place("limit"), query.limit)
         raise context.error("LIMIT 0 gives no match", place, "LIMIT 1 is the least", *parameters.said(context, query.limit))
     return limit
 
@@ -148,7 +151,7 @@ def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) ->
     """The keys exist on every event that the pattern can look at, negated ones too, and are of a type that can be a key."""
     used = sorted(_event_types(pattern), key=str)
     for number, name in enumerate(query.partition_by):
-        place = context.word(context.clause("PARTITION", query.pattern.span, query.span), name)
+        place = query.place("partition_by", number)
         if name in query.partition_by[:number]:
             raise context.error(f"`{name}` stands twice in PARTITION BY", place, "leave one out")
         missing = [kind for kind in used if name not in context.schema.attributes_of(kind)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,16 +48,6 @@ class Context:
         found = (span, "\n".join(lines))
         if found not in self.lints:
             self.lints.append(found)
-
-    def word(self, span: Span, name: str) -> Span:
-        """The place of a name inside a larger place: its last occurrence there as a word, or the whole."""
-        found = list(re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", self.text[span.start : span.end]))
-        return Span(span.start + found[-1].start(), span.start + found[-1].end()) if found and name else span
-
-    def clause(self, keyword: str, after: Span, whole: Span) -> Span:
-        """The place of a clause that has no node of its own: from the first `keyword` behind `after` to the end of the query."""
-        found = re.compile(rf"\b{keyword}\b", re.IGNORECASE).search(self.text, after.end)
-        return whole if found is None else Span(found.start(), max(found.end(), whole.end))
 
     def is_type(self, name: str) -> bool:
         """Whether a name is an event type: used as one in the pattern, or known to the schema."""

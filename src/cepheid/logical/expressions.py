@@ -116,12 +116,13 @@ class ExpressionBinder:
         """`x.a`, `x.path.to.field`, `prev(x).a`; inside `x[..]` a path from an attribute."""
         if self.local is not None:
             return self._local_path(node, self.local)
-        supplier = self.scope.supplier(node.variable, node.span, previous=node.previous)
-        return self.field(node.variable, node.path, node.span, supplier, previous=node.previous)
+        supplier = self.scope.supplier(node)
+        return self.field(node.variable, node.path, node.span, supplier, previous=node.previous, places=dict(node.places).get("path", ()))
 
     def _local_path(self, node: syntax.Attribute, local: Local) -> Expression:
         if not node.previous and node.variable in self.context.schema.attributes:
-            return self.field(local.variable, (node.variable, *node.path), node.span, local.supplier)
+            places = tuple(place for _, found in node.places for place in found)
+            return self.field(local.variable, (node.variable, *node.path), node.span, local.supplier, places=places)
         raise self._not_local(".".join((node.variable, *node.path)), node.span, local)
 
     def _not_local(self, written: str, span: Span, local: Local) -> BindError:
@@ -131,16 +132,25 @@ class ExpressionBinder:
             f"write attributes without a variable, and what speaks of `{written}` outside the brackets",
         )
 
-    def field(self, variable: str, path: tuple[str, ...], span: Span, supplier: Summary, *, previous: bool = False) -> Expression:
-        """An attribute of a variable; one that has no canonical type keeps its own, for IS NULL."""
-        kind, source = attribute(self.context, supplier, variable, path, span)
+    def field(
+        self,
+        variable: str,
+        path: tuple[str, ...],
+        span: Span,
+        supplier: Summary,
+        *,
+        previous: bool = False,
+        places: tuple[Span, ...] = (),
+    ) -> Expression:
+        """An attribute of a variable; one that has no canonical type keeps its own, for IS NULL. places: of the names of the path."""
+        kind, source = attribute(self.context, supplier, variable, path, places or (span,) * len(path))
         return Field(variable, path, source if kind is None else kind, source, previous, span=span)
 
     def system(self, node: syntax.System) -> Expression:
         """`x.$time`, `x.$index`."""
         if self.local is not None:
             raise self._not_local(f"{node.variable}.${node.attribute}", node.span, self.local)
-        self.scope.supplier(node.variable, node.span, previous=node.previous)
+        self.scope.supplier(node)
         if node.attribute == "index":
             return Index(node.variable, INT64, node.previous)
         return self.time(node.variable, node.span, previous=node.previous)
@@ -158,8 +168,7 @@ class ExpressionBinder:
         """`x[condition over attributes alone]`."""
         if self.local is not None:
             raise self._not_local(f"{node.variable}[..]", node.span, self.local)
-        place = dataclasses.replace(node.span, end=node.span.start + len(node.variable))
-        supplier = self.scope.supplier(node.variable, place)
+        supplier = self.scope.supplier(node)
         bound = type(self)(self.context, self.scope, local=Local(node.variable, supplier)).condition(node.condition)
         return self._about(Local(node.variable, supplier), bound, node.span) if isinstance(bound, Literal) and not bound.value else bound
 
@@ -184,7 +193,7 @@ class ExpressionBinder:
             raise self.error(f"`{node.name}` is a measure: it stands in SELECT only", node.span, f"write SELECT {node.name}(..) AS name")
         if name not in functions.FUNCTIONS:
             help_ = suggestion(name, functions.FUNCTIONS, what="functions are")
-            raise self.error(f"unknown function `{node.name}`", self.context.word(node.span, node.name), *help_)
+            raise self.error(f"unknown function `{node.name}`", node.place("name"), *help_)
         return functions.call(name, tuple(map(self.value, node.arguments)))
 
     def negative(self, node: syntax.Negative) -> Expression:

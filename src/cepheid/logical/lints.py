@@ -67,7 +67,7 @@ def repeated_variable(context: Context, pattern: Pattern) -> None:
         for name in sorted(names & seen):
             context.warn(
                 f"the variable `{name}` is used twice along a sequence: it is the set of both events",
-                context.word(item.span, name),
+                next(node.place for node in reversed(list(walk(item))) if isinstance(node, Named) and node.variable == name),
                 "a FILTER on it speaks of each of them; give them two names if that is not meant",
             )
         seen |= names

@@ -87,7 +87,7 @@ def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, 
     if query.strategy is Strategy.ANY:
         raise context.error("COUNT(*) with ANY: every trigger has one match", star.span, "leave ANY out to count all of them")
     if star.name is not None and star.name != "count":
-        raise context.error("COUNT(*) cannot be renamed", context.word(star.span, star.name), "its column is `count`")
+        raise context.error("COUNT(*) cannot be renamed", star.place("name"), "its column is `count`")
     return Targets(count=True)
 
 
@@ -104,7 +104,7 @@ def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Patte
             raise context.error(
                 f"the variable `{name}` cannot be renamed in SELECT", target.span, "rename it in the pattern, with AS there"
             )
-        scope.supplier(name, target.expression.span)
+        scope.supplier(target.expression)
         names.append(name)
     if names and found:
         first = next(target for target in targets if isinstance(target.expression, syntax.Word))
@@ -157,12 +157,11 @@ def default_name(expression: syntax.Expression, position: int) -> str:
 
 def _check_keys(context: Context, query: syntax.Query, targets: Targets) -> None:
     """No partition key has the name of a column that every result has, or every result of COUNT(*)."""
-    for key in query.partition_by:
+    for number, key in enumerate(query.partition_by):
         if key in OUTPUT_COLUMNS or (targets.count and key in COUNT_COLUMNS):
-            place = context.word(context.clause("PARTITION", query.pattern.span, query.span), key)
             whose = "every result has" if key in OUTPUT_COLUMNS else "COUNT(*) gives"
             fact = f"the output would have two columns named `{key}`: the partition key, and one that {whose}"
-            raise context.error(fact, place, "rename the column in the input")
+            raise context.error(fact, query.place("partition_by", number), "rename the column in the input")
 
 
 def _check_names(context: Context, query: syntax.Query, targets: Targets) -> None:
@@ -256,7 +255,7 @@ class MeasureBinder(ExpressionBinder):
             known = [*AGGREGATES, *functions.FUNCTIONS]
             known.remove("only")
             help_ = suggestion(name, known, what="measures and functions are")
-            raise self.error(f"unknown measure `{node.name}`", self.context.word(node.span, node.name), *help_)
+            raise self.error(f"unknown measure `{node.name}`", node.place("name"), *help_)
         if name in TIME_AGGREGATES:
             return self._time_aggregate(name, node)
         if len(node.arguments) != 1:
@@ -280,7 +279,7 @@ class MeasureBinder(ExpressionBinder):
         (argument,) = node.arguments
         if not isinstance(argument, syntax.Word):
             raise self.error("`count` counts the events of a variable", argument.span, "write count(x), without an attribute")
-        self.scope.supplier(argument.name, argument.span)
+        self.scope.supplier(argument)
         return Apply("count", (Field(argument.name, (), INT64, INT64, span=argument.span),), INT64)
 
     def _aggregate(self, name: str, node: syntax.Expression, span: Span) -> Expression:

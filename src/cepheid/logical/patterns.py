@@ -80,15 +80,14 @@ class StructureBinder:
         """`p AS x`."""
         name = node.variable
         if self.context.is_type(name) or name == ANY_VARIABLE:
-            place = self.context.word(node.span, name)
             raise self.context.error(
                 f"`{name}` is an event type, and cannot be the name of a variable",
-                place,
+                node.place("variable"),
                 f"write another name, as in AS {name.lower()}_event",
             )
         if isinstance(node.pattern, syntax.Optional):
             self._lone(node.pattern, f"put AS inside: (.. AS {name})?")
-        return plan.Named(self.inner(node.pattern), name, span=node.span)
+        return plan.Named(self.inner(node.pattern), name, span=node.span, place=node.place("variable"))
 
     def _lone(self, node: syntax.Optional, help_: str) -> None:
         raise self.context.error("`?` stands alone: it can only be an item of a sequence", node.span, help_)
@@ -130,7 +129,7 @@ class StructureBinder:
             raise self.context.error("THEN needs a time column, the events have none", link.span, "name it with time=, or write `;`")
         gap = None if link.gap is None else times.interval(self.context, link.gap, what="a gap")
         without = None if link.without is None else self.inner(link.without)
-        return plan.Link(link.operator, gap, without)
+        return plan.Link(link.operator, gap, without, span=link.span)
 
     def iterate(self, node: syntax.Iterate) -> Pattern:
         """`p+`, `p{n,m}`."""
@@ -161,9 +160,9 @@ class StructureBinder:
         """`PROJECT x, y (p)`."""
         inner = self.inner(node.pattern)
         visible = variables.defined(inner)
-        for name in node.variables:
+        for number, name in enumerate(node.variables):
             if name not in visible:
-                place = self.context.word(dataclasses.replace(node.span, end=max(node.span.start, node.pattern.span.start)), name)
+                place = node.place("variables", number)
                 hidden = name in variables.all_defined(inner)
                 raise hidden_variable(self.context, name, place) if hidden else unknown_variable(self.context, name, place, visible)
         return plan.Project(frozenset(node.variables), inner, span=node.span)

@@ -172,6 +172,7 @@ class Interval:
 
     lower: int = 0
     upper: int | None = None
+    span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
     def __contains__(self, difference: int) -> bool:
         return self.lower <= difference and (self.upper is None or difference <= self.upper)
@@ -213,10 +214,11 @@ class Event(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Named(Pattern):
-    """`p AS x`: the support of p is added to x."""
+    """`p AS x`: the support of p is added to x. place: of x."""
 
     pattern: Pattern
     variable: str
+    place: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,7 @@ class Link:
     operator: str
     gap: Interval | None = None
     without: Pattern | None = None
+    span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +397,7 @@ class QueryPlan:
     limit: int | None = None
     text: str = ""
     lints: tuple[str, ...] = ()
+    strategy_span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
     derived_keys: tuple[str, ...] = ()
 
     @property

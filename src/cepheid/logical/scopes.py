@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.errors import quoted
+from cepheid.language import syntax
 from cepheid.logical import variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.plan import Iterate
@@ -20,6 +21,8 @@ from cepheid.logical.types import canonical
 from cepheid.logical.variables import Enclosing, Summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cepheid.errors import BindError, Span
     from cepheid.logical.context import Context
     from cepheid.logical.plan import Pattern
@@ -61,23 +64,24 @@ class Scope:
     filtered: Summary
     around: Around
 
-    def supplier(self, variable: str, span: Span, *, previous: bool = False) -> Summary:
-        """What supplies a variable (through prev: its iteration); raises BindError where nothing does."""
-        if previous:
-            return self._iteration(variable, span)
+    def supplier(self, node: syntax.Word | syntax.Attribute | syntax.System | syntax.Local) -> Summary:
+        """What supplies the variable that a node speaks of (through prev: its iteration); raises BindError where nothing does."""
+        variable, place = (node.name, node.span) if isinstance(node, syntax.Word) else (node.variable, node.place("variable"))
+        if getattr(node, "previous", False):
+            return self._iteration(variable, place, node.span)
         if variable in self.filtered.defined:
             return self.filtered
         found = next((found for scope in self.around.enclosing if (found := scope.binder(variable)) is not None), None)
         if found is None:
-            raise self._not_supplied(variable, span)
+            raise self._not_supplied(variable, place)
         return found
 
-    def _iteration(self, variable: str, span: Span) -> Summary:
+    def _iteration(self, variable: str, place: Span, span: Span) -> Summary:
         iterations = (scope.summary for scope in self.around.enclosing if isinstance(scope.pattern, Iterate))
         found = next((summary for summary in iterations if variable in summary.defined), None)
         if found is None:
             if variable not in self._everything():
-                raise self._not_supplied(variable, span)
+                raise self._not_supplied(variable, place)
             raise self.context.error(
                 f"prev({variable}) stands outside every iteration that defines `{variable}`",
                 span,
@@ -89,10 +93,9 @@ class Scope:
         outer = (scope.pattern for scope in (*self.around.enclosing, *self.around.beyond))
         return variables.NOTHING.union(*map(variables.all_defined, (self.filtered.pattern, *outer)))
 
-    def _not_supplied(self, variable: str, span: Span) -> BindError:
+    def _not_supplied(self, variable: str, place: Span) -> BindError:
         """Why nothing supplies a variable, most specific reason first."""
         error, around = self.context.error, self.around
-        place = self.context.word(span, variable)
         if variable in variables.all_defined(self.filtered.pattern):
             return hidden_variable(self.context, variable, place)
         if any(variable in scope.summary.defined for scope in around.beyond):
@@ -139,22 +142,22 @@ def unknown_variable(context: Context, variable: str, place: Span, known: frozen
 
 
 def attribute(
-    context: Context, supplier: Summary, variable: str, path: tuple[str, ...], span: Span
+    context: Context, supplier: Summary, variable: str, path: tuple[str, ...], places: Sequence[Span]
 ) -> tuple[pa.DataType | None, pa.DataType]:
     """The canonical type (None: has no comparisons) and the Arrow type of an attribute of the events that a variable can hold.
 
     An attribute that only some of these events' types have is NULL on the others. Raises BindError for a name that none has, and for a path
-    into something that has no such field.
+    into something that has no such field. places: of the names of the path.
     """
     types = sorted(supplier.types[variable], key=str)
     known = frozenset().union(*map(context.schema.attributes_of, types))
     name, *fields = path
     if name not in known:
         fact = f"unknown attribute `{name}` of {_holder(variable, types)}"
-        raise context.error(fact, context.word(span, name), *_attributes(context, name, known, types))
+        raise context.error(fact, places[0], *_attributes(context, name, known, types))
     kind = context.schema.attributes[name]
-    for field in fields:
-        kind = _field(context, kind, name, field, span)
+    for field, place in zip(fields, places[1:], strict=True):
+        kind = _field(context, kind, name, field, place)
         name = field
     return canonical(kind), kind
 
@@ -180,11 +183,11 @@ def _attributes(context: Context, name: str, known: frozenset[str], types: list[
     return (f"{near[0]} {listed}",) if near else (listed,)
 
 
-def _field(context: Context, kind: pa.DataType, name: str, field: str, span: Span) -> pa.DataType:
+def _field(context: Context, kind: pa.DataType, name: str, field: str, place: Span) -> pa.DataType:
     if not pa.types.is_struct(kind):
-        raise context.error(f"`{name}` has no fields, it is {kind}", context.word(span, field), f"write `{name}` alone")
+        raise context.error(f"`{name}` has no fields, it is {kind}", place, f"write `{name}` alone")
     names = [kind.field(index).name for index in range(kind.num_fields)]
     if field not in names:
         help_ = suggestion(field, names, what=f"`{name}` has the fields")
-        raise context.error(f"unknown field `{field}` of `{name}`", context.word(span, field), *help_)
+        raise context.error(f"unknown field `{field}` of `{name}`", place, *help_)
     return kind.field(names.index(field)).type

@@ -82,7 +82,7 @@ def interval(context: Context, written: syntax.Interval, *, what: str) -> Interv
         most = MAX_STEPS
     if most is not None and most < least:
         raise context.error(*_empty(context, written.span, lower, upper), *parameters.said(context, written.lower, written.upper))
-    return Interval(least, most)
+    return Interval(least, most, span=written.span)
 
 
 def _empty(context: Context, span: Span, lower: Fraction | None, upper: Fraction | None) -> tuple[str, Span, str]:
