@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from cepheid.automata import Automaton, Transition, construct, determinize, hide, program_of, trim
-from cepheid.automata.automaton import order
 from cepheid.automata.transform import project
+from cepheid.automata.transition import order
 from cepheid.errors import LimitError, NotSupportedError, Span
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan

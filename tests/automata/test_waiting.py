@@ -9,11 +9,11 @@ import random
 import pyarrow as pa
 import pytest
 
-from cepheid.automata import Automaton, Predicate
+from cepheid.automata import Alphabet, Automaton, Predicate
 from cepheid.automata import waiting as module
-from cepheid.automata.automaton import Transition, order
 from cepheid.automata.construct import construct
 from cepheid.automata.transform import trim
+from cepheid.automata.transition import Transition, order
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.logical.plan import And, Event, Iterate, Link, Named, Or, Sequence
 from cepheid.schema import EventSchema
@@ -110,7 +110,7 @@ def completions_of(waiting, state, letters):
 
 
 def automaton_of(*transitions, states, finals):
-    return Automaton(states, 0, frozenset(finals), order(transitions), (Predicate(type="A"), Predicate(type="B")))
+    return Automaton(states, 0, frozenset(finals), order(transitions), Alphabet((Predicate(type="A"), Predicate(type="B"))))
 
 
 A = frozenset({"A"})

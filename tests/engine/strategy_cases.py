@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
 from cepheid.automata.supports import SupportProgram
 from cepheid.automata.transform import trim
+from cepheid.automata.transition import Transition, order
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.testing.denotation import KEEPS
 
@@ -122,7 +124,7 @@ def automaton_of(formula: tuple[Any, ...], *, spread: int = 1) -> Automaton:
 
     initial, finals, moves = build(formula)
     predicates = tuple(Predicate(type=f"T{k}") for k in range(spread * (BITS - 1) + 1))
-    return trim(Automaton(count, initial, frozenset(finals), order(moves), predicates))
+    return trim(Automaton(count, initial, frozenset(finals), order(moves), Alphabet(predicates)))
 
 
 def widen(letter: int, spread: int) -> int:

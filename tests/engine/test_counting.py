@@ -17,8 +17,10 @@ import pytest
 from strategy_cases import CASES, SEED
 
 import cepheid
-from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program, program_of
+from cepheid.automata.transition import Transition, order
 from cepheid.engine import count_blocks, definition
 from cepheid.engine import counting as module
 from cepheid.engine import counts as exact
@@ -102,6 +104,9 @@ def runs(automaton, letters):
 # ------------------------------------------------------------------------------------------------------------------------- cases
 
 
+THREE_TYPES = Alphabet(tuple(Predicate(type=f"T{bit}") for bit in range(3)))
+
+
 def random_automaton(rng):
     """Moves of every kind: several marks on one event, unmarked moves between states, states that die."""
     states = rng.randint(2, 6)
@@ -111,7 +116,7 @@ def random_automaton(rng):
         mark = rng.choice([None, None, *MARKS[:3]])
         moves.add(Transition(rng.choice(inner), rng.choice(inner), rng.choice([0, 0, 1, 2, 4, 3]), mark, rng.choice([0, 0, 4])))
     finals = frozenset(rng.choice(inner) for _ in range(2))
-    return Automaton(states, 0, finals, order(moves), tuple(Predicate(type=f"T{bit}") for bit in range(3)))
+    return Automaton(states, 0, finals, order(moves), THREE_TYPES)
 
 
 @dataclass
@@ -315,7 +320,7 @@ def chain(*parts):
         if number + 1 < len(parts):
             moves.append(Transition(number + 1, number + 1))
     predicates = tuple(Predicate(type=f"T{bit}") for bit in range(8))
-    return Program(Automaton(len(parts) + 1, 0, frozenset({len(parts)}), order(moves), predicates))
+    return Program(Automaton(len(parts) + 1, 0, frozenset({len(parts)}), order(moves), Alphabet(predicates)))
 
 
 A, B, C = 1, 2, 4
@@ -335,7 +340,7 @@ LABELS = Program(
                 *(Transition(1, 3, C, mark) for mark in MARKS[:2]),
             ]
         ),
-        tuple(Predicate(type=f"T{bit}") for bit in range(8)),
+        Alphabet(tuple(Predicate(type=f"T{bit}") for bit in range(8))),
     )
 )
 PROGRAMS = {"A;B;C": ONCE, "A+;B+;C": PLUS, "labels": LABELS}
@@ -431,7 +436,7 @@ def test_dead_macro_states_are_collected(variant, window):
     rng = random.Random(5)
     moves = [Transition(0, state, 1 << state % 3, MARKS[state % 3]) for state in range(1, 7)]
     moves += [Transition(rng.randint(1, 7), rng.randint(1, 7), rng.choice([1, 2, 4]), rng.choice([None, MARKS[0]])) for _ in range(26)]
-    program = Program(Automaton(8, 0, frozenset({7}), order(moves), tuple(Predicate(type=f"T{bit}") for bit in range(3))))
+    program = Program(Automaton(8, 0, frozenset({7}), order(moves), THREE_TYPES))
     letters = np.array(rng.choices(range(8), k=250), np.uint64)
     consume = PARTITION if window is None else NONE
     run = Counting(program, count_window=window, consume=consume, variant=variant, sizes=CountSizes(collect=4))
@@ -461,7 +466,7 @@ def test_the_variants_agree_to_the_bytes_of_a_snapshot():
 def test_nothing_is_stored_once_all_has_died(variant):
     """`A : B : C`: what does not follow at once is dead, and with it the events before."""
     moves = [Transition(part, part + 1, 1 << part, MARKS[0]) for part in range(3)]
-    program = Program(Automaton(4, 0, frozenset({3}), order(moves), tuple(Predicate(type=f"T{bit}") for bit in range(3))))
+    program = Program(Automaton(4, 0, frozenset({3}), order(moves), THREE_TYPES))
     run = Counting(program, window=1_000, variant=variant)
     assert counted(run, np.array([A, B, A, B, C, A, B, 0], np.uint64), slots=np.array([0], np.int32)) == {4: 1}
     assert run.dump()["positions"] == b""

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
+from cepheid.automata.transition import Transition, order
 from cepheid.engine import blocks
 from cepheid.engine.last import Last
 from cepheid.engine.supports import SupportSizes
@@ -220,7 +222,7 @@ def chain(length):
     moves = [Transition(k, k + 1, 1 << k % 40, frozenset({f"x{k}"})) for k in range(length)]
     loops = [Transition(k, k) for k in range(1, length)]
     predicates = tuple(Predicate(type=f"T{k}") for k in range(40))
-    return Program(Automaton(length + 1, 0, frozenset({length}), order([*moves, *loops]), predicates))
+    return Program(Automaton(length + 1, 0, frozenset({length}), order([*moves, *loops]), Alphabet(predicates)))
 
 
 @pytest.mark.parametrize("variant", available())
@@ -235,7 +237,7 @@ def test_more_states_than_bits_of_the_live_ones(variant):
 
 def test_outside_the_fragment():
     moves = [Transition(0, 1, 1, frozenset("a")), Transition(1, 2, 2, frozenset("b"))]
-    adjacent = Program(Automaton(3, 0, frozenset({2}), order(moves), (Predicate(type="A"), Predicate(type="B"))))
+    adjacent = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate(type="A"), Predicate(type="B")))))
     with pytest.raises(NotSupportedError, match="waits"):
         Last(adjacent)
 

@@ -14,8 +14,10 @@ import pytest
 from strategy_cases import ALPHABETS, CASES, SEED, automaton_of, check, collector, expected, forgotten, random_case, random_formula, stored
 
 import cepheid.engine.domination as domination_module
-from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
+from cepheid.automata.transition import Transition, order
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.domination import TOP, Domination, DominationTable, explore
 from cepheid.engine.evaluation import Evaluation
@@ -336,7 +338,7 @@ def test_damaged_snapshots(variant):
 
 def test_outside_the_fragment():
     moves = (Transition(0, 1, 1, frozenset("x")), Transition(1, 2, 2, frozenset("y")))
-    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), (Predicate(type="A"), Predicate(type="B"))))
+    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate(type="A"), Predicate(type="B")))))
     with pytest.raises(NotSupportedError, match="partial matches may wait"):
         Maximal(strict)
 

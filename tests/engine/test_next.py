@@ -22,8 +22,10 @@ from strategy_cases import (
     stored,
 )
 
-from cepheid.automata.automaton import Automaton, Predicate, Transition, order
+from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
+from cepheid.automata.transition import Transition, order
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine import blocks
 from cepheid.engine import next as module
@@ -275,7 +277,7 @@ def test_a_damaged_state_is_refused_or_harmless():
 
 def test_outside_the_fragment():
     moves = (Transition(0, 1, 1, frozenset("x")), Transition(1, 2, 2, frozenset("y")))
-    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), (Predicate(type="A"), Predicate(type="B"))))
+    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate(type="A"), Predicate(type="B")))))
     with pytest.raises(NotSupportedError, match="partial matches may wait"):
         Next(strict)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.automata.automaton import Predicate
+from cepheid.automata.alphabet import Predicate
 from cepheid.engine import predicates as module
 from cepheid.engine.predicates import Predicates
 from cepheid.engine.values import OPERATIONS, like_expression

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from strategy_cases import CASES, SEED
 
-from cepheid.automata.automaton import Tracker, Transition, order
+from cepheid.automata.alphabet import Tracker
+from cepheid.automata.transition import Transition, order
 from cepheid.engine.trackers import Trackers
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available, kernel

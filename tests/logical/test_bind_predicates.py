@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from cepheid.automata.automaton import Predicate
+from cepheid.automata.alphabet import Predicate
 from cepheid.engine.predicates import Predicates
 from cepheid.language import parse
 from cepheid.logical.bind import bind

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from cepheid.automata.automaton import Predicate
+from cepheid.automata.alphabet import Predicate
 from cepheid.engine.predicates import Predicates
 from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, walk
 from cepheid.schema import EventSchema

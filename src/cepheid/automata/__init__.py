@@ -4,16 +4,21 @@ Comes in: a `QueryPlan` in LP-normal form (`logical.rewrite`). `construct` has o
 automata (trim, hide, determinize), `program` is what the engine runs. Not done here: windows, partitions and limits (the engine's bounds).
 """
 
-from cepheid.automata.automaton import Automaton, Predicate, Tracker, Transition
+from cepheid.automata.alphabet import Alphabet, Flag, Predicate, Scope, Tracker
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.construct import construct
 from cepheid.automata.program import EndProgram, Program, end_program, program_of, span_program, strategy_program
 from cepheid.automata.transform import determinize, hide, trim
+from cepheid.automata.transition import Transition
 
 __all__ = [
+    "Alphabet",
     "Automaton",
     "EndProgram",
+    "Flag",
     "Predicate",
     "Program",
+    "Scope",
     "Tracker",
     "Transition",
     "construct",

@@ -9,12 +9,15 @@ an optional item by copies the transitions that begin the items behind it: no mo
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cepheid.automata.automaton import Automaton, Predicate, Tracker, Transition, order
+from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.transform import trim
+from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
@@ -22,16 +25,13 @@ from cepheid.logical.plan import localize
 from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cepheid.logical.plan import Expression, Pattern
     from cepheid.schema import EventSchema
 
 MAX_PREDICATES = 62
 """Distinct predicates in one query, with the bits of its trackers: a letter is one machine word."""
-
-TRACKER_BITS = 64
-"""The first letter bit of trackers while predicates are still being found; they move down behind these at the end."""
 
 MAX_STATES = 20_000
 """States that a construction may make before trimming."""
@@ -57,12 +57,23 @@ class Fragment:
 
 @dataclass
 class Constructor:
-    """What the constructions share: the numbering of states and of predicates."""
+    """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers join it."""
 
     schema: EventSchema
+    alphabet: Alphabet
     states: int = 0
-    predicates: dict[Predicate, int] = field(default_factory=dict)
-    trackers: tuple[Tracker, ...] = ()
+
+    @classmethod
+    def over(cls, pattern: Pattern, schema: EventSchema) -> Constructor:
+        """With the predicates of a pattern, but without states. Raises LimitError past `MAX_PREDICATES`."""
+        predicates = tuple(dict.fromkeys(predicates_of(pattern, schema)))
+        if len(predicates) > MAX_PREDICATES:
+            raise LimitError(
+                f"the query has more than {MAX_PREDICATES} distinct predicates (MAX_PREDICATES); "
+                "every event type and local condition is one",
+                help="split the query, or compute a column that joins some of the conditions",
+            )
+        return cls(schema, Alphabet(predicates))
 
     def state(self) -> int:
         """A new state."""
@@ -74,22 +85,17 @@ class Constructor:
         self.states += 1
         return self.states - 1
 
+    @cached_property
+    def _bits(self) -> dict[Predicate, int]:
+        return {predicate: 1 << bit for bit, predicate in enumerate(self.alphabet.predicates)}
+
     def bit(self, predicate: Predicate) -> int:
-        """The letter mask of a predicate: equal predicates share a bit."""
-        index = self.predicates.setdefault(predicate, len(self.predicates))
-        if index >= MAX_PREDICATES:
-            raise LimitError(
-                f"the query has more than {MAX_PREDICATES} distinct predicates (MAX_PREDICATES); "
-                "every event type and local condition is one",
-                help="split the query, or compute a column that joins some of the conditions",
-            )
-        return 1 << index
+        """The letter mask of a predicate."""
+        return self._bits[predicate]
 
     def automaton(self, fragment: Fragment) -> Automaton:
-        """A fragment as an automaton, with what has been found so far."""
-        return Automaton(
-            self.states, fragment.initial, fragment.finals, order(fragment.moves), tuple(self.predicates), trackers=self.trackers
-        )
+        """A fragment as an automaton, with the alphabet so far."""
+        return Automaton(self.states, fragment.initial, fragment.finals, order(fragment.moves), self.alphabet)
 
     def build(self, pattern: Pattern) -> Fragment:
         """The fragment of a pattern; raises NotSupportedError for an operator that has no construction."""
@@ -105,30 +111,35 @@ def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     pattern: in LP-normal form (`logical.rewrite`). States are linear in the pattern, with its counts, but for AND (a product). Raises
     NotSupportedError with the operator's place outside the fragment, LimitError past `MAX_STATES` and `MAX_PREDICATES`.
     """
-    constructor = Constructor(schema)
+    constructor = Constructor.over(pattern, schema)
     automaton = constructor.automaton(constructor.build(pattern))
-    return trim(_placed(automaton) if automaton.trackers else automaton)
-
-
-def _placed(automaton: Automaton) -> Automaton:
-    """The bits of the trackers moved down behind those of the predicates."""
-    down = TRACKER_BITS - len(automaton.predicates)
-    bits = len(automaton.predicates) + sum(tracker.width for tracker in automaton.trackers)
-    if bits > MAX_PREDICATES:
+    needed = len(automaton.predicates)
+    if automaton.alphabet.width > MAX_PREDICATES:
         raise LimitError(
-            f"the query has {len(automaton.predicates)} distinct predicates, and its nested strategies need {bits - len(automaton.predicates)}"
+            f"the query has {needed} distinct predicates, and its nested strategies need {automaton.alphabet.width - needed}"
             f" bits beside them; together the limit is {MAX_PREDICATES} (MAX_PREDICATES)",
             help="split the query, or apply the strategies to shorter patterns",
         )
+    return trim(automaton)
 
-    def placed(mask: int) -> int:
-        return mask & ((1 << TRACKER_BITS) - 1) | mask >> TRACKER_BITS << TRACKER_BITS - down
 
-    def moved(moves: Iterable[Transition]) -> tuple[Transition, ...]:
-        return order(dataclasses.replace(move, requires=placed(move.requires), forbids=placed(move.forbids)) for move in moves)
+def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
+    """The predicates that the construction of a pattern asks for, in its order: of each event the type, then the conditions around it."""
+    if isinstance(pattern, plan.Event):
+        if tests_type(pattern, schema):
+            yield Predicate(type=pattern.type)
+        return
+    for part in pattern.children():
+        yield from predicates_of(part, schema)
+    if isinstance(pattern, plan.Filter):
+        for condition in pattern.conditions:
+            if plan.is_local(condition) and not isinstance(condition, plan.Literal):
+                yield Predicate(condition=localize(condition))
 
-    trackers = tuple(dataclasses.replace(tracker, bit=tracker.bit - down, moves=moved(tracker.moves)) for tracker in automaton.trackers)
-    return dataclasses.replace(automaton, transitions=moved(automaton.transitions), trackers=trackers)
+
+def tests_type(pattern: plan.Event, schema: EventSchema) -> bool:
+    """Whether the events of a pattern are told from others by their type: not `ANY`, nor the one type of a stream without a type column."""
+    return pattern.type is not None and (schema.type_column is not None or schema.stream != pattern.type)
 
 
 def unsupported(part: Pattern | plan.Link | plan.Interval, *, what: str | None = None) -> NotSupportedError:
@@ -158,7 +169,7 @@ OPERATOR_NAMES: dict[type, str] = {
 def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[Expression] = ()) -> Fragment:
     initial, final = constructor.state(), constructor.state()
     requires = 0
-    if pattern.type is not None and (constructor.schema.type_column is not None or constructor.schema.stream != pattern.type):
+    if tests_type(pattern, constructor.schema):
         requires |= constructor.bit(Predicate(type=pattern.type))
     for condition in conditions:
         if not plan.is_local(condition):
@@ -379,9 +390,8 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
     if pattern.strategy not in RULES:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
     body = trim(constructor.automaton(constructor.build(pattern.pattern)))
-    bit = TRACKER_BITS + sum(tracker.width for tracker in constructor.trackers)
-    kept = select(body, pattern.strategy, bit=bit, span=pattern.span)
-    constructor.trackers = kept.trackers
+    kept = select(body, pattern.strategy, span=pattern.span)
+    constructor.alphabet = kept.alphabet
     numbers = [constructor.state() for _ in range(kept.states)]
     moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for move in kept.transitions)
     return Fragment(numbers[kept.initial], frozenset(numbers[state] for state in kept.finals), tuple(moves))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cepheid.automata.automaton import Tracker
+from cepheid.automata.alphabet import Flag, Scope
 from cepheid.automata.construct import MAX_PREDICATES, construct
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
@@ -23,7 +23,9 @@ from cepheid.logical.plan import Pattern, Select
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cepheid.automata.automaton import Automaton, Mark, Predicate, Transition
+    from cepheid.automata.alphabet import Predicate, Tracker
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.transition import Mark, Transition
     from cepheid.schema import EventSchema
 
 
@@ -48,11 +50,6 @@ class Program:
         return self.automaton.trackers
 
     @property
-    def tracker_bits(self) -> int:
-        """How many bits of a letter the trackers have."""
-        return sum(tracker.width for tracker in self.trackers)
-
-    @property
     def states(self) -> int:
         """How many states the automaton has: bits of a macro state."""
         return self.automaton.states
@@ -64,8 +61,8 @@ class Program:
 
     @property
     def bits(self) -> int:
-        """How many bits a letter has, predicates and trackers."""
-        return len(self.automaton.predicates) + self.tracker_bits
+        """How many bits a letter has."""
+        return self.automaton.alphabet.width
 
     @property
     def initial(self) -> int:
@@ -121,9 +118,9 @@ class Program:
     @cached_property
     def relevant_masks(self) -> tuple[int, ...]:
         """Minimal masks over the predicates: a letter is relevant if it has all bits of one of them."""
-        real = (1 << len(self.predicates)) - 1
+        event = self.automaton.alphabet.mask(Scope.EVENT)
         moves = [t for t in self.automaton.transitions if not _stays(t)] + [t for tracker in self.trackers for t in tracker.moves]
-        masks = {t.requires & real for t in moves}
+        masks = {t.requires & event for t in moves}
         return tuple(sorted(mask for mask in masks if not any(other != mask and other & mask == other for other in masks)))
 
     def relevant(self, letter: int) -> bool:
@@ -135,8 +132,10 @@ class Program:
         """32 bytes that differ when the automaton, its predicates or their types differ."""
         automaton = self.automaton
         moves = [(t.source, t.target, t.requires, t.forbids, None if t.mark is None else sorted(t.mark)) for t in automaton.transitions]
+        # A flag stands where a tracker of two states that never moves would.
         trackers = [(t.bit, t.states, [(m.source, m.target, m.requires, m.forbids) for m in t.moves]) for t in automaton.trackers]
-        text = canonical((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *trackers))
+        fields = sorted([*trackers, *((flag.bit, 2, []) for flag in automaton.alphabet.flags)])
+        text = canonical((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *fields))
         return hashlib.sha256(text.encode()).digest()
 
 
@@ -175,9 +174,9 @@ def strategy_program(pattern: Pattern, schema: EventSchema, *, variables: Iterab
 class EndProgram(Program):
     """A program, and how NXT, LAST or MAX choose among those of its matches that end at one event.
 
-    automaton: not projected. chosen: reads a window of events up to the one where the matches end; its letters have the bits of this
-    program, then one that only the last event has (a tracker without moves, which the evaluation sets), then those of one more tracker if it needs
-    one, which begins with the window. label_sets are the marks of the chosen matches.
+    automaton: not projected. chosen: reads a window of events up to the one where the matches end; its letters have the bits of this program,
+    then a flag of the last event, which the evaluation sets, then those of one more tracker if it needs one, which begins with the window.
+    label_sets are the marks of the chosen matches.
     """
 
     strategy: Strategy
@@ -199,9 +198,9 @@ def end_program(program: Program, *, variables: Iterable[str] | None, strategy: 
 
     Raises LimitError as `strategies.select`, and past MAX_PREDICATES.
     """
-    last = Tracker(program.bits, 2, ())
-    automaton = dataclasses.replace(program.automaton, trackers=(*program.trackers, last))
-    kept = select(automaton, strategy, bit=program.bits + 1, last=last.mask)
+    last = Flag(program.bits, "last event")
+    alphabet = dataclasses.replace(program.automaton.alphabet, flags=(last,))
+    kept = select(dataclasses.replace(program.automaton, alphabet=alphabet), strategy, last=last)
     chosen = Program(hide(kept if variables is None else project(kept, variables)))
     if chosen.bits > MAX_PREDICATES:
         raise LimitError(

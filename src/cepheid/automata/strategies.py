@@ -26,14 +26,17 @@ import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from cepheid.automata.automaton import Automaton, Mark, Tracker, Transition, order
+from cepheid.automata.alphabet import Tracker
+from cepheid.automata.automaton import Automaton
 from cepheid.automata.transform import cubes, hide, members, trim, united
+from cepheid.automata.transition import Mark, Transition, order
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from cepheid.automata.alphabet import Flag
     from cepheid.errors import Span
 
 MAX_RELATIONS = 5_000
@@ -84,25 +87,25 @@ RULES: dict[Strategy, Callable[[Relation, Relation], Relation]] = {Strategy.NXT:
 """The new relation where C takes an event, from (states that `even` reaches by taking it, by not taking it) and the same for `ahead`."""
 
 
-def select(automaton: Automaton, strategy: Strategy, *, bit: int, last: int = 0, span: Span | None = None) -> Automaton:
+def select(automaton: Automaton, strategy: Strategy, *, last: Flag | None = None, span: Span | None = None) -> Automaton:
     """The automaton whose matches are those of `automaton` that NXT, LAST or MAX keeps.
 
-    bit: the first letter bit that no predicate and no tracker has; the result's trackers are those of `automaton` and at most one behind them.
-    last: letter bits that the events must have that end a match (0: none), so that the matches of one end alone come out. The marks stay, but
-    that hidden ones inside become none. Raises LimitError past MAX_RELATIONS, MAX_TRACKER_STATES and MAX_CUBES, with `span`.
+    The result has the alphabet of `automaton`, and at most one tracker more. last: a flag that the events must have that end a match, so that
+    the matches of one end alone come out. The marks stay, but that hidden ones inside become none. Raises LimitError past MAX_RELATIONS,
+    MAX_TRACKER_STATES and MAX_CUBES, with `span`.
     """
-    return _Construction(hide(automaton), strategy, bit, span).automaton(last)
+    return _Construction(hide(automaton), strategy, span).automaton(0 if last is None else last.mask)
 
 
 class _Construction:
     """The states of one strategy's automaton while they are found: 0 is initial, 1 final, the others are runs with their relations."""
 
-    def __init__(self, automaton: Automaton, strategy: Strategy, bit: int, span: Span | None) -> None:
+    def __init__(self, automaton: Automaton, strategy: Strategy, span: Span | None) -> None:
         self.source = automaton
         self.rivals = _Rivals(automaton, strategy)
-        self.bit = bit
+        self.bit = automaton.alphabet.width  # the first that is free
         self.span = span
-        self.types = automaton.type_bits
+        self.types = automaton.alphabet.types
         self.relations: dict[Relation, int] = {}  # of the tracker
         self.tracker_edges: list[Edges] = []
         self.first: list[Edges] = []  # the ways out of the initial state, by the state of the tracker
@@ -115,12 +118,12 @@ class _Construction:
         self._follow()
         self._merge_pairs()
         tracked = self._merge_tracked()
-        trackers = self.source.trackers
+        alphabet = self.source.alphabet
         if max(tracked) > 0:
-            trackers = (*trackers, self._tracker(tracked))
+            alphabet = dataclasses.replace(alphabet, trackers=(*alphabet.trackers, self._tracker(tracked)))
         moves = [*self._beginning(tracked), *self._moves(self.edges)]
         moves = [dataclasses.replace(move, requires=move.requires | last) if move.target == FINAL else move for move in moves]
-        found = Automaton(len(self.pairs) + 2, INITIAL, frozenset({FINAL}), order(moves), self.source.predicates, trackers)
+        found = Automaton(len(self.pairs) + 2, INITIAL, frozenset({FINAL}), order(moves), alphabet)
         return trim(found)
 
     # ------------------------------------------------------------------------------------------------------------------- exploration
@@ -181,7 +184,7 @@ class _Construction:
         return number
 
     def _cubes(self, moves: Iterable[Transition]) -> Iterator[Cube]:
-        for cube in cubes(list(dict.fromkeys(moves)), self.source):
+        for cube in cubes(list(dict.fromkeys(moves)), self.source.alphabet):
             self.cubes += 1
             if self.cubes > MAX_CUBES:
                 raise self._limit("an automaton of more than", MAX_CUBES, "transitions (MAX_CUBES)")
@@ -272,7 +275,7 @@ class _Rivals:
         self.outdone = _outdone(self.better)
         self._reached: dict[tuple[int, int], Relation] = {}
         self._kept: dict[tuple[int, Relation], Relation] = {}
-        self._types = automaton.type_bits
+        self._types = automaton.alphabet.types
         self._waiting = sum(1 << move.source for move in self.graph.transitions if move.waits)
         self._awake: dict[int, int] = defaultdict(int)  # by the type of an event, 0 for any: the states that it may move
         for move in self.graph.transitions:
@@ -339,7 +342,7 @@ class _Rivals:
 
     def _cubes(self, states: int) -> Iterator[Cube]:
         """Letters that decide the moves of all these states, as long as there are not too many of them."""
-        for cube in cubes(self.moves((states, 0)), self.graph):
+        for cube in cubes(self.moves((states, 0)), self.graph.alphabet):
             self._effort += 1
             if self._effort > HARMLESS_CUBES:
                 raise _TooLongError

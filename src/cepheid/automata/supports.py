@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cepheid.automata.automaton import Automaton, Predicate, order
+from cepheid.automata.alphabet import Flag
 from cepheid.automata.program import Program
 from cepheid.automata.transform import trim
+from cepheid.automata.transition import order
 from cepheid.logical.canonical import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cepheid.automata.automaton import Mark
+    from cepheid.automata.transition import Mark
 
 FIRST, LAST = 0, 1
-"""Two more bits of a letter, behind those of the program: the support's first event, and its last."""
+"""Two more bits of a letter, behind those of the program: flags of the support's first event, and of its last."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +57,20 @@ def shown_variables(label_sets: Iterable[Mark]) -> frozenset[str]:
 def labelling(program: Program, shown: Iterable[str]) -> Program:
     """The program that reads the events of a support alone: it marks each, and its matches are the projected labellings.
 
-    Only for automata whose partial matches may wait for any event. Letters have two more bits (FIRST, LAST), trackers are plain bits; every
-    mark is restricted to `shown`, and an event that is in none of them keeps an empty mark, so that different runs of one labelling are one.
+    Only for automata whose partial matches may wait for any event. Letters have two more bits (FIRST, LAST); every mark is restricted to
+    `shown`, and an event that is in none of them keeps an empty mark, so that different runs of one labelling are one.
     """
     kept = frozenset(shown)
     automaton = program.automaton
-    first, last = 1 << program.bits + FIRST, 1 << program.bits + LAST
-    more = tuple(Predicate(type=f"bit {bit} of a support") for bit in range(len(automaton.predicates), program.bits + 2))
+    first, last = Flag(program.bits + FIRST, "first event"), Flag(program.bits + LAST, "last event")
     moves = [
         dataclasses.replace(
             t,
             mark=t.mark & kept,
-            requires=t.requires | (first if t.source == automaton.initial else 0) | (last if t.target in automaton.finals else 0),
+            requires=t.requires | (first.mask if t.source == automaton.initial else 0) | (last.mask if t.target in automaton.finals else 0),
         )
         for t in automaton.transitions
         if t.mark is not None
     ]
-    predicates = (*automaton.predicates, *more)
-    return Program(trim(Automaton(automaton.states, automaton.initial, automaton.finals, order(moves), predicates)))
+    alphabet = dataclasses.replace(automaton.alphabet, flags=(first, last))
+    return Program(trim(dataclasses.replace(automaton, transitions=order(moves), alphabet=alphabet)))

@@ -6,11 +6,15 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cepheid.automata.automaton import Automaton, Mark, Transition, order
+from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.transition import Mark
 
 MAX_DETERMINISTIC_STATES = 5_000
 """Macro states that an eager determinization may make; evaluation determinizes lazily and has no such bound."""
@@ -139,21 +143,21 @@ def determinize(automaton: Automaton) -> Automaton:
 
 def _cubes(automaton: Automaton, macro: int) -> Iterator[tuple[int, int]]:
     """Exclusive and exhaustive (requires, forbids) masks that decide every transition of a macro state."""
-    return cubes([move for state in members(macro) for move in automaton.outgoing[state]], automaton)
+    return cubes([move for state in members(macro) for move in automaton.outgoing[state]], automaton.alphabet)
 
 
-def cubes(moves: Sequence[Transition], automaton: Automaton) -> Iterator[tuple[int, int]]:
-    """Exclusive and exhaustive (requires, forbids) masks over the automaton's letters, each of which enables all of a move or nothing of it.
+def cubes(moves: Sequence[Transition], alphabet: Alphabet) -> Iterator[tuple[int, int]]:
+    """Exclusive and exhaustive (requires, forbids) masks over letters, each of which enables all of a move or nothing of it.
 
     An event has one type, so a cube that requires a type forbids every other type; trackers have no states but theirs. Exponential in the
     number of bits that the moves look at, if they all do.
     """
-    types = automaton.type_bits
+    types = alphabet.types
     needed = 0
     for move in moves:
         needed |= move.requires | move.forbids
     tests = list(dict.fromkeys((move.requires, move.forbids) for move in moves if move.requires or move.forbids))
-    trackers = [tracker for tracker in automaton.trackers if needed & tracker.mask]
+    trackers = [tracker for tracker in alphabet.trackers if needed & tracker.mask]
     bits = sorted((1 << index for index in members(needed)), key=lambda bit: (not bit & types, bit))
     if not needed & ~types and not any(forbids or requires & (requires - 1) for requires, forbids in tests):
         # PERF: types alone, as in most patterns: what is below would find the same.

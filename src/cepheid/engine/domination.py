@@ -42,7 +42,7 @@ from cepheid.engine.pools import power_of_two
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cepheid.automata.automaton import Predicate
+    from cepheid.automata.alphabet import Predicate
     from cepheid.automata.waiting import WaitingAutomaton
 
 Array = np.ndarray[Any, Any]

@@ -24,7 +24,9 @@ from cepheid.logical.rewrite import rewrite_steps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cepheid.automata.automaton import Automaton, Predicate, Transition
+    from cepheid.automata.alphabet import Predicate
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.transition import Transition
     from cepheid.engine.compiled import Compiled
     from cepheid.logical.plan import QueryPlan
     from cepheid.query import Query
@@ -164,7 +166,7 @@ def _transition(automaton: Automaton, move: Transition) -> str:
     required = [predicate for bit, predicate in enumerate(automaton.predicates) if move.requires >> bit & 1]
     names = [predicate_text(predicate) for predicate in sorted(required, key=lambda predicate: predicate.type is None)]
     names += [f"not ({predicate_text(predicate)})" for bit, predicate in enumerate(automaton.predicates) if move.forbids >> bit & 1]
-    condition = " and ".join([*names, *automaton.tracked(move)]) or "any event"
+    condition = " and ".join([*names, *automaton.alphabet.beyond_the_event(move)]) or "any event"
     mark = "no mark" if move.mark is None else f"mark {', '.join(sorted(move.mark)) or 'hidden'}"
     return f"{move.source} -> {move.target}  {condition}: {mark}"
 

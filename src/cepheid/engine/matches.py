@@ -23,7 +23,7 @@ from cepheid.engine.allowance import named_memory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cepheid.automata.automaton import Mark
+    from cepheid.automata.transition import Mark
 
 Array = np.ndarray[Any, Any]
 

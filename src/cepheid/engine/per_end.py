@@ -118,7 +118,7 @@ class PerEnd(Feeding):
         self._chosen = Evaluation(program.chosen, limit=limit, variant=variant)
         self._variant = variant
         self._longest = self._longest_ever = 1  # events of a window: since the last look at the memory, and since `_chosen` was made
-        trackers = program.chosen.trackers[len(program.trackers) + 1 :]
+        trackers = program.chosen.trackers[len(program.trackers) :]
         self._trackers = Trackers(trackers, bits=program.bits + 1, variant=variant) if trackers else None
         self._abilities = _Abilities(program)
         self.records: Array = np.zeros((1, len(RECORD)), np.int64)

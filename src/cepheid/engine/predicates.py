@@ -23,7 +23,7 @@ from cepheid.schema import is_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cepheid.automata.automaton import Predicate
+    from cepheid.automata.alphabet import Predicate
     from cepheid.schema import EventSchema
 
 SLICE = 1 << 15

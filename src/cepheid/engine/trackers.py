@@ -20,7 +20,7 @@ from cepheid.kernel import kernel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cepheid.automata.automaton import Tracker
+    from cepheid.automata.alphabet import Tracker
     from cepheid.automata.program import Program
     from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk

@@ -14,7 +14,8 @@ from cepheid.logical.describe import describe_expression
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cepheid.automata.automaton import Automaton, Mark, Transition
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.transition import Mark, Transition
 
 NOT_MARKED = "-"
 HIDDEN = "(hidden)"
@@ -84,7 +85,7 @@ def cube_of(automaton: Automaton, move: Transition) -> Cube:
     forbidden = frozenset(bit for bit in range(len(automaton.predicates)) if move.forbids >> bit & 1)
     types = required & kinds
     others = frozenset() if types else forbidden & kinds
-    return Cube(types, others, required - kinds, forbidden - kinds, tuple(automaton.tracked(move)))
+    return Cube(types, others, required - kinds, forbidden - kinds, tuple(automaton.alphabet.beyond_the_event(move)))
 
 
 def unite(cubes: Sequence[Cube]) -> list[Cube]:

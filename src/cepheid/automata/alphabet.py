@@ -1,0 +1,137 @@
+"""The alphabet of an automaton: what the bits of a letter mean, and what each depends on.
+
+A letter is all that an automaton sees of an event. Its bits have scopes, and who sets them follows from that:
+
+* EVENT, a `Predicate`: the event alone says it, and so does its type or a local condition. Set from the columns, on Spark before the shuffle.
+* PARTITION, a `Tracker`: what the events before it in the partition say, whatever a match makes of them. Set where events are read by partition.
+* SUPPORT, a `Flag`: the event's place among those that are read together, the events of one window or of one support. Set where they are read.
+
+Predicates come first, one bit each; trackers and flags say which bits they have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.automata.transition import Transition
+    from cepheid.logical.plan import Expression
+
+
+class Scope(Enum):
+    """What a bit of a letter depends on."""
+
+    EVENT = "event"
+    PARTITION = "partition"
+    SUPPORT = "support"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One bit of a letter: a test of the event type, or a local condition about the event; exactly one of both is given."""
+
+    type: str | None = None
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """A deterministic automaton over letters that runs from a partition's first event on; its state BEFORE an event is part of the event's letter.
+
+    bit: the first of `width` bits of a letter that hold the number of its state, binary. states: how many; 0 is the first. moves: those that
+    change its state, unmarked, at most one of them for a state and a letter; without one it stays. They may read the bits of earlier trackers.
+    """
+
+    bit: int
+    states: int
+    moves: tuple[Transition, ...]
+
+    @property
+    def width(self) -> int:
+        """How many bits of a letter it has."""
+        return (self.states - 1).bit_length()
+
+    @property
+    def mask(self) -> int:
+        """Its bits of a letter."""
+        return ((1 << self.width) - 1) << self.bit
+
+    @cached_property
+    def outgoing(self) -> tuple[tuple[Transition, ...], ...]:
+        """The moves of each state."""
+        return tuple(tuple(move for move in self.moves if move.source == state) for state in range(self.states))
+
+    def successor(self, state: int, letter: int) -> int:
+        """The state after an event with this letter."""
+        return next((move.target for move in self.outgoing[state] if move.enabled(letter)), state)
+
+    def possible(self, requires: int, forbids: int) -> bool:
+        """Whether some state's number has the required bits and none of the forbidden ones."""
+        return not requires & forbids & self.mask and (requires & self.mask) >> self.bit < self.states
+
+    def states_of(self, requires: int, forbids: int) -> list[int]:
+        """The states whose numbers have the required bits and none of the forbidden ones."""
+        return [
+            state for state in range(self.states) if not requires & self.mask & ~(state << self.bit) and not forbids & state << self.bit
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One bit of a letter that says which place the event has among those that are read together; name: of the place, as in `last event`."""
+
+    bit: int
+    name: str
+
+    @property
+    def mask(self) -> int:
+        """Its bit of a letter."""
+        return 1 << self.bit
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """What the bits of the letters of one automaton mean.
+
+    predicates: bit i is predicates[i]. trackers: in the order in which they read each other's bits. flags: the rest. All bits are different, and
+    there are none between them that mean nothing.
+    """
+
+    predicates: tuple[Predicate, ...] = ()
+    trackers: tuple[Tracker, ...] = ()
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many bits a letter has; the first one that is free."""
+        return len(self.predicates) + sum(tracker.width for tracker in self.trackers) + len(self.flags)
+
+    @cached_property
+    def types(self) -> int:
+        """The bits that test the event's type: an event has one of them at most."""
+        return sum(1 << bit for bit, predicate in enumerate(self.predicates) if predicate.type is not None)
+
+    def mask(self, scope: Scope) -> int:
+        """The bits of a scope."""
+        match scope:
+            case Scope.EVENT:
+                return (1 << len(self.predicates)) - 1
+            case Scope.PARTITION:
+                return sum(tracker.mask for tracker in self.trackers)
+            case Scope.SUPPORT:
+                return sum(flag.mask for flag in self.flags)
+
+    def beyond_the_event(self, move: Transition) -> Iterator[str]:
+        """What a transition asks that no predicate says, as texts: `tracker 1 = 3`, `last event`."""
+        for number, tracker in enumerate(self.trackers, 1):
+            states = tracker.states_of(move.requires, move.forbids)
+            if len(states) < tracker.states:
+                yield f"tracker {number} = {' or '.join(map(str, states)) or 'none'}"
+        for flag in self.flags:
+            if (move.requires | move.forbids) & flag.mask:
+                yield flag.name if move.requires & flag.mask else f"not {flag.name}"
