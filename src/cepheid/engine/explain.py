@@ -22,7 +22,7 @@ from cepheid.logical.parameters import parameters, shown
 from cepheid.logical.rewrite import rewrite_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cepheid.automata.alphabet import Predicate
     from cepheid.automata.automaton import Automaton
@@ -193,11 +193,11 @@ def program_text(compiled: Compiled) -> str:
 
 
 CONSUMES = {
-    Consumption.NONE: "nothing",
+    Consumption.NONE: "",
     Consumption.PARTITION: "after a trigger, only later starts count in its partition",
     Consumption.ANY: "after a trigger, only later starts count in all partitions",
 }
-"""What CONSUME BY does, as the explanation says it."""
+"""What CONSUME BY does, as the explanation says it; nothing where it does nothing."""
 
 
 def evaluation_text(compiled: Compiled) -> str:
@@ -210,24 +210,29 @@ def evaluation_text(compiled: Compiled) -> str:
         bounds.append(f"{compiled.count_window} events")
     rows = {
         "engine": guarantee.evaluation,
-        "not used": "\n".join(f"{name}: {reason}" for name, reason in compiled.refusals),
+        "not used": refusals_text(compiled),
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": keys_text(compiled) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
         "consumes": CONSUMES[compiled.consume],
         "absences": absences_text(compiled),
-        "given": f"once event time has passed the match's end by {_duration(compiled.delay, unit)}",
+        "given": f"once event time has passed the match's end by {_duration(compiled.delay, unit)}" if compiled.absences else "",
         "update": guarantee.update,
         "state": guarantee.state,
         "delay": guarantee.delay,
     }
-    if compiled.consume is Consumption.NONE:
-        del rows["consumes"]
-    if not compiled.absences:
-        del rows["absences"], rows["given"]
-    if not compiled.refusals:
-        del rows["not used"]
-    return "\n".join(f"{name:<10}  {text}".replace("\n", "\n" + " " * 12) for name, text in rows.items())
+    return rows_text(rows)
+
+
+def rows_text(rows: Mapping[str, str]) -> str:
+    """Titles and their texts, one below the other; without those whose text is empty."""
+    width = max(map(len, rows))
+    return "\n".join(f"{title:<{width}}  {text}".replace("\n", "\n" + " " * (width + 2)) for title, text in rows.items() if text)
+
+
+def refusals_text(compiled: Compiled) -> str:
+    """Why each faster evaluation is not used, one per line; "" where there is none."""
+    return "\n".join(f"{name}: {reason}" for name, reason in compiled.refusals)
 
 
 def keys_text(compiled: Compiled) -> str:

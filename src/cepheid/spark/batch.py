@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.batches import END
-from cepheid.engine.explain import keys_text
+from cepheid.engine.explain import keys_text, refusals_text, rows_text
 from cepheid.engine.inputs import STREAM_COLUMN, time_number
 from cepheid.engine.measures import attributes_of
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
@@ -397,6 +397,7 @@ class Plan:
         guarantee = compiled.guarantee
         lines = {
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
+            "not used": refusals_text(compiled),
             "tasks": self._where(),
             "left out": dropped,
             "letters": f"{len(compiled.program.predicates)} predicates, by Spark's columns",
@@ -406,8 +407,7 @@ class Plan:
             "delay": guarantee.delay,
             "output": self._columns(),
         }
-        width = max(map(len, lines))
-        return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+        return rows_text(lines)
 
     def _where(self) -> str:
         """Which task reads what."""

@@ -26,7 +26,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from cepheid.engine.explain import evaluation_text
+from cepheid.engine.explain import evaluation_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
@@ -212,9 +212,9 @@ class StreamPlan:
             + "; that time is its event time (decided_time)",
             "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
         }
-        width = max(map(len, lines))
-        own = "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
-        return "\n\n".join([own, *(f"{plan.query.text.strip()}\n{evaluation_text(plan.compiled)}" for plan in self.several.plans)])
+        return "\n\n".join(
+            [rows_text(lines), *(f"{plan.query.text.strip()}\n{evaluation_text(plan.compiled)}" for plan in self.several.plans)]
+        )
 
 
 def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
