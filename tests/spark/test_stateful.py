@@ -93,10 +93,12 @@ def travelling(queries, table):
         for bit, condition in enumerate(alphabet.conditions):
             place = pool.index(condition)
             bits[place // 64] |= (letters >> np.uint64(bit) & np.uint64(1)) << np.uint64(place % 64)
-    names = [f"{LETTER}{number or ''}" for number in range(width)]
+    alone = len(queries) == 1 and not compiled[0].absences
+    if alone:
+        bits = letters.reshape(1, -1)
+    names = [f"{LETTER}{number or ''}" for number in range(len(bits))]
     columns |= dict(zip(names, map(pa.array, bits.view(np.int64)), strict=True))
     events = pa.table(columns)
-    alone = len(queries) == 1 and width == 1 and not compiled[0].absences
     programs = [tuple(tuple(map(pool.index, alphabet.conditions)) for alphabet in each.alphabets) for each in compiled]
     places = [(tuple(names), None if alone else every) for every in programs]
     for place in range(len(compiled[0].keys)):
