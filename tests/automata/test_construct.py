@@ -190,8 +190,15 @@ def test_outside_the_fragment_the_operator_is_named(pattern: plan.Pattern, words
 
 
 def test_limits_are_named() -> None:
-    with pytest.raises(LimitError, match="MAX_PREDICATES"):
-        construct(Or(tuple(Event(f"T{i}") for i in range(63))), SCHEMA)
+    types = tuple(Event(f"T{i}") for i in range(63))
+    assert construct(Or(types), SCHEMA).alphabet.bits == 6, "types share the bits of a number"
+    field = Field("A", ("v",), pa.int64(), pa.int64())
+    conditions = [Filter(A, (Apply(">", (field, Literal(number, pa.int64())), pa.bool_()),)) for number in range(62)]
+    assert construct(Or(tuple(conditions[:61])), SCHEMA).alphabet.bits == 62
+    with pytest.raises(
+        LimitError, match=r"1 event types and 62 conditions of the query need 63 bits; the limit is 62 bits \(LETTER_BITS\)"
+    ):
+        construct(Or(tuple(conditions)), SCHEMA)
     with pytest.raises(LimitError, match="MAX_STATES"):
         construct(seq(*[A] * 10_001), SCHEMA)
 

@@ -183,7 +183,7 @@ def test_outside_the_fragment_names_the_operator_and_its_place(text: str, what: 
 
 
 def test_more_letters_than_a_word_has_bits() -> None:
-    pattern = " OR ".join(f"T{number}" for number in range(70))
+    pattern = " OR ".join(f"(A FILTER A.ts > {number})" for number in range(70))
     for text in SELECTIONS:
         with pytest.raises(LimitError) as caught:
             cepheid.query(text.format(p=f"({pattern}) ; A")).run(table(("A", 1)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from strategy_cases import CASES, SEED
 
-from cepheid.automata.alphabet import Tracker
+from cepheid.automata.alphabet import Alphabet, Tracker
 from cepheid.automata.transition import Transition, order
 from cepheid.engine.trackers import Trackers
 from cepheid.errors import LimitError, SnapshotError
@@ -52,7 +52,7 @@ def test_random_trackers(variant: str, bits: int) -> None:
         streams = [[rng.randrange(1 << bits) for _ in range(rng.randint(0, 12))] for _ in range(3)]
         expected = [by_definition(trackers, stream) for stream in streams]
         slots = rng.sample(range(5), 3)
-        run = Trackers(trackers, bits=bits, variant=variant, entries=rng.choice([1, 8, 1 << 20]))
+        run = Trackers(trackers, Alphabet(), bits=bits, variant=variant, entries=rng.choice([1, 8, 1 << 20]))
         found: list[list[int]] = [[], [], []]
         left = [0, 0, 0]
         while any(at < len(stream) for at, stream in zip(left, streams, strict=True)):
@@ -68,7 +68,7 @@ def test_random_trackers(variant: str, bits: int) -> None:
             for owner, start, stop in zip(owners, cuts, [*cuts[1:], len(rows)], strict=True):
                 found[owner] += out[start:stop]
             if rng.random() < 0.3:
-                sections, run = run.dump(), Trackers(trackers, bits=bits, variant=variant, entries=rng.choice([1, 8, 1 << 20]))
+                sections, run = run.dump(), Trackers(trackers, Alphabet(), bits=bits, variant=variant, entries=rng.choice([1, 8, 1 << 20]))
                 run.load(sections)
         assert found == expected, f"CEPHEID_SEED={SEED} case {number} {variant} {bits} bits"
 
@@ -76,7 +76,7 @@ def test_random_trackers(variant: str, bits: int) -> None:
 @pytest.mark.parametrize("variant", available())
 def test_a_segment_without_slot_begins_anew_unless_it_goes_on(variant: str) -> None:
     (tracker,) = (Tracker(1, 3, order([Transition(0, 1, 1), Transition(1, 2, 1)])),)
-    run = Trackers([tracker], bits=1, variant=variant)
+    run = Trackers([tracker], Alphabet(), bits=1, variant=variant)
     letters = np.ones(4, np.uint8)
     assert run.read(letters, cuts=np.array([0, 1, 1])).tolist() == [1, 1, 3, 5]
     assert run.read(letters[:1], continued=True).tolist() == [5]
@@ -104,7 +104,7 @@ def test_the_kernel_names_what_it_does_not_know() -> None:
 def test_states_of_partitions_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cepheid.engine.trackers.STATE_LIMIT", 2)
     chain = Tracker(1, 9, order(Transition(state, state + 1, 1) for state in range(8)))
-    run = Trackers([chain], bits=1, entries=1)
+    run = Trackers([chain], Alphabet(), bits=1, entries=1)
     cuts = np.cumsum(np.arange(8))
     with pytest.raises(LimitError, match="STATE_LIMIT"):
         run.read(np.ones(36, np.uint8), cuts=cuts, slots=np.arange(8, dtype=np.int32))
@@ -112,6 +112,6 @@ def test_states_of_partitions_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("damage", [{}, {"tracker_states": b""}, {"tracker_states": b"abc"}, {"tracker_states": b"\x09\0\0\0"}])
 def test_a_damaged_snapshot_is_refused(damage: dict[str, bytes]) -> None:
-    run = Trackers([Tracker(1, 3, ())], bits=1)
+    run = Trackers([Tracker(1, 3, ())], Alphabet(), bits=1)
     with pytest.raises(SnapshotError, match="tracker_states"):
         run.load(damage)

@@ -80,6 +80,30 @@ def test_a_condition_that_is_a_test_of_the_type(spark, where):
     assert both.count() == len(expected)
 
 
+TYPES = " OR ".join(["A", "B", *(f"T{number}" for number in range(68))])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT * WHERE ({TYPES}) AS x ; C AS y FILTER x.v > 1 AND y[v >= 1] PARTITION BY k WITHIN 40",
+        f"SELECT * WHERE ({TYPES}) AS x : C AS y WITHIN 40",
+        f"SELECT * WHERE C AS x NOT FOLLOWED BY ({TYPES}) FOR 4 PARTITION BY k",
+        f"SELECT LAST * WHERE ({TYPES})+ AS x ; C AS y PARTITION BY k WITHIN 40",
+    ],
+)
+def test_more_types_than_a_letter_has_bits(spark, text):
+    table = stream(400)
+    query = cepheid.query(text)
+    assert any(program.automaton.alphabet.packed for program in query.compiled(query.schema(table)).programs)
+    expected = rows(query.run(table).to_arrow(events=True))
+    assert len(expected) > 5
+    assert rows(frame_of(spark, table).transform(query.on()).toArrow()) == expected
+    if "PARTITION" in text:
+        several = cepheid.spark.on({"one": query, "two": cepheid.query(CHAIN)})
+        assert frame_of(spark, table).transform(several).where("query = 'one'").count() == len(expected)
+
+
 def test_neighbours_and_positions_keep_every_event(spark):
     table = stream(800, seed=9, keys=(1, 2))
     query = cepheid.query("SELECT * WHERE A AS x : B AS y ; C AS z PARTITION BY k WITHIN 60")

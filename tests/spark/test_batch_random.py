@@ -15,11 +15,11 @@ import pytest
 from pyspark.sql import functions as F
 
 import cepheid
-from cepheid.spark.batch import Plan
+from cepheid.spark.batch import Plan, letter_columns
 from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
-from cepheid.spark.worker import TIME, Run, Task, compiled_here
+from cepheid.spark.worker import LETTER, TIME, Run, Task, compiled_here
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
 
@@ -60,7 +60,7 @@ def one_job(frame, plans):
     printer = ColumnPrinter(frame.schema, names=names, time="ts")
     pattern = column_named(PATTERN)
     relevant = [(number, plan.relevant(printer) if plan.dropping else F.lit(True)) for number, plan in plans.items()]
-    letters = [(number, plan.letter(printer, plan.compiled.predicates.conditions).cast("int")) for number, plan in plans.items()]
+    letters = [(number, plan.letter(printer, letter_columns([plan])[LETTER]).cast("int")) for number, plan in plans.items()]
     frame = frame.where(one_of(pattern, relevant))
     frame = first.without_dropped(frame, observed=None)
     columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}

@@ -6,11 +6,13 @@ A letter is all that an automaton sees of an event. Its bits have scopes, and wh
 * PARTITION, a `Tracker`: what the events before it in the partition say, whatever a match makes of them. Set where events are read by partition.
 * SUPPORT, a `Flag`: the event's place among those that are read together, the events of one window or of one support. Set where they are read.
 
-Predicates come first, one bit each; trackers and flags say which bits they have.
+An automaton speaks of masks: predicates come first, one bit each, however many there are; trackers and flags say which bits they have. A letter is
+a mask in one machine word. Where the mask does not fit, the letter is PACKED: an event has one type at most, so the types are one number in it.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
     from cepheid.automata.transition import Transition
     from cepheid.logical.plan import Expression
+
+
+LETTER_BITS = 62
+"""Most bits of a letter, a machine word; two more are left for the flags of supports."""
 
 
 class Scope(Enum):
@@ -98,18 +104,57 @@ class Flag:
 class Alphabet:
     """What the bits of the letters of one automaton mean.
 
-    predicates: bit i is predicates[i]. trackers: in the order in which they read each other's bits. flags: the rest. All bits are different, and
-    there are none between them that mean nothing.
+    predicates: bit i of a mask is predicates[i]. trackers: in the order in which they read each other's bits. flags: the rest. All bits are
+    different, and there are none between them that mean nothing. packed: whether the types share bits in a letter; else it is the mask.
     """
 
     predicates: tuple[Predicate, ...] = ()
     trackers: tuple[Tracker, ...] = ()
     flags: tuple[Flag, ...] = ()
+    packed: bool = False
 
     @property
     def width(self) -> int:
-        """How many bits a letter has; the first one that is free."""
-        return len(self.predicates) + sum(tracker.width for tracker in self.trackers) + len(self.flags)
+        """How many bits a mask has; the first one that is free."""
+        return len(self.predicates) + self._rest
+
+    @property
+    def bits(self) -> int:
+        """How many bits a letter has."""
+        return self.event_bits + self._rest
+
+    @property
+    def event_bits(self) -> int:
+        """How many bits of a letter the predicates have, the first ones."""
+        return max(self.values, default=0).bit_length()
+
+    @property
+    def _rest(self) -> int:
+        return sum(tracker.width for tracker in self.trackers) + len(self.flags)
+
+    @cached_property
+    def values(self) -> tuple[int, ...]:
+        """What each predicate adds to the letters of the events that satisfy it: their sum is the letter."""
+        if not self.packed:
+            return tuple(1 << bit for bit in range(len(self.predicates)))
+        types = itertools.count(1)
+        conditions = itertools.count(self.types.bit_count().bit_length())
+        return tuple(next(types) if predicate.type is not None else 1 << next(conditions) for predicate in self.predicates)
+
+    def place(self, bit: int) -> int:
+        """Where a letter has a bit of the mask that no predicate has."""
+        return bit - len(self.predicates) + self.event_bits
+
+    def mask_of(self, letter: int) -> int:
+        """The mask that a letter stands for. O(predicates) where it is packed."""
+        if not self.packed:
+            return letter
+        number = letter & (1 << self.types.bit_count().bit_length()) - 1
+        mask = letter >> self.event_bits << len(self.predicates)
+        for bit, (predicate, value) in enumerate(zip(self.predicates, self.values, strict=True)):
+            if number == value if predicate.type is not None else letter & value:
+                mask |= 1 << bit
+        return mask
 
     @cached_property
     def types(self) -> int:

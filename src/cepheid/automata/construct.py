@@ -9,11 +9,13 @@ an optional item by copies the transitions that begin the items behind it: no mo
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cepheid.automata.alphabet import Alphabet, Predicate
+import pyarrow as pa
+
+from cepheid.automata.alphabet import LETTER_BITS, Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.transform import trim
@@ -22,16 +24,17 @@ from cepheid.errors import LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.plan import localize
+from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.logical.plan import Expression, Pattern
     from cepheid.schema import EventSchema
 
-MAX_PREDICATES = 62
-"""Distinct predicates in one query, with the bits of its trackers: a letter is one machine word."""
+PLAIN_BITS = LETTER_BITS
+"""Letters of so many bits are masks, with a bit for each predicate; where more would be needed, conditions are joined and letters packed."""
 
 MAX_STATES = 20_000
 """States that a construction may make before trimming."""
@@ -57,23 +60,24 @@ class Fragment:
 
 @dataclass
 class Constructor:
-    """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers join it."""
+    """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers join it.
+
+    masks: of each predicate that they ask for.
+    """
 
     schema: EventSchema
     alphabet: Alphabet
+    masks: Mapping[Predicate, int]
     states: int = 0
 
     @classmethod
     def over(cls, pattern: Pattern, schema: EventSchema) -> Constructor:
-        """With the predicates of a pattern, but without states. Raises LimitError past `MAX_PREDICATES`."""
-        predicates = tuple(dict.fromkeys(predicates_of(pattern, schema)))
-        if len(predicates) > MAX_PREDICATES:
-            raise LimitError(
-                f"the query has more than {MAX_PREDICATES} distinct predicates (MAX_PREDICATES); "
-                "every event type and local condition is one",
-                help="split the query, or compute a column that joins some of the conditions",
-            )
-        return cls(schema, Alphabet(predicates))
+        """With the predicates of a pattern, but without states. Where they are many, those that are asked of the same events are one."""
+        asked = dict.fromkeys(predicates_of(pattern, schema))
+        wholes = {each: each for each in asked} | (conjunctions(pattern) if len(asked) > PLAIN_BITS else {})
+        alphabet = Alphabet(tuple(dict.fromkeys(wholes[each] for each in asked)))
+        bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
+        return cls(schema, alphabet, {each: bits[wholes[each]] for each in asked})
 
     def state(self) -> int:
         """A new state."""
@@ -84,14 +88,6 @@ class Constructor:
             )
         self.states += 1
         return self.states - 1
-
-    @cached_property
-    def _bits(self) -> dict[Predicate, int]:
-        return {predicate: 1 << bit for bit, predicate in enumerate(self.alphabet.predicates)}
-
-    def bit(self, predicate: Predicate) -> int:
-        """The letter mask of a predicate."""
-        return self._bits[predicate]
 
     def automaton(self, fragment: Fragment) -> Automaton:
         """A fragment as an automaton, with the alphabet so far."""
@@ -109,18 +105,28 @@ def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     """The complex event automaton of a pattern, trimmed; its matches are those of the pattern.
 
     pattern: in LP-normal form (`logical.rewrite`). States are linear in the pattern, with its counts, but for AND (a product). Raises
-    NotSupportedError with the operator's place outside the fragment, LimitError past `MAX_STATES` and `MAX_PREDICATES`.
+    NotSupportedError with the operator's place outside the fragment, LimitError past `MAX_STATES` and `LETTER_BITS`.
     """
     constructor = Constructor.over(pattern, schema)
     automaton = constructor.automaton(constructor.build(pattern))
-    needed = len(automaton.predicates)
-    if automaton.alphabet.width > MAX_PREDICATES:
+    return trim(fitting(automaton))
+
+
+def fitting(automaton: Automaton) -> Automaton:
+    """The automaton, with packed letters where others would be too wide. Raises LimitError past `LETTER_BITS` even so."""
+    if automaton.alphabet.bits <= PLAIN_BITS:
+        return automaton
+    packed = dataclasses.replace(automaton.alphabet, packed=True)
+    if packed.bits > LETTER_BITS:
+        types, conditions = packed.types.bit_count(), len(packed.predicates) - packed.types.bit_count()
+        rest = packed.bits - packed.event_bits
+        more = f", and its strategies {rest}" if rest else ""
         raise LimitError(
-            f"the query has {needed} distinct predicates, and its nested strategies need {automaton.alphabet.width - needed}"
-            f" bits beside them; together the limit is {MAX_PREDICATES} (MAX_PREDICATES)",
-            help="split the query, or apply the strategies to shorter patterns",
+            f"the {types} event types and {conditions} conditions of the query need {packed.event_bits} bits{more}; the limit is"
+            f" {LETTER_BITS} bits (LETTER_BITS)",
+            help=f"split the query{', apply strategies to shorter patterns' if rest else ''}, or compute a column that joins some of the conditions",
         )
-    return trim(automaton)
+    return dataclasses.replace(automaton, alphabet=packed)
 
 
 def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
@@ -135,6 +141,28 @@ def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
         for condition in pattern.conditions:
             if plan.is_local(condition) and not isinstance(condition, plan.Literal):
                 yield Predicate(condition=localize(condition))
+
+
+def conjunctions(pattern: Pattern) -> dict[Predicate, Predicate]:
+    """For each local condition of a pattern one predicate that says it and all others that are asked of exactly the same events."""
+    asked: dict[Predicate, set[object]] = defaultdict(set)
+    for number, node in enumerate(walk(pattern)):
+        if not isinstance(node, plan.Filter):
+            continue
+        for condition in node.conditions:
+            if plan.is_local(condition) and not isinstance(condition, plan.Literal):
+                # Of one event all conditions speak; of longer patterns, those of one variable.
+                speaks = None if isinstance(node.pattern, plan.Event) else plan.variables_of(condition)
+                asked[Predicate(condition=localize(condition))].add((number, speaks))
+    together: dict[frozenset[object], list[Predicate]] = defaultdict(list)
+    for predicate, places in asked.items():
+        together[frozenset(places)].append(predicate)
+    found: dict[Predicate, Predicate] = {}
+    for parts in together.values():
+        conditions = tuple(part.condition for part in parts if part.condition is not None)
+        whole = parts[0] if len(parts) == 1 else Predicate(condition=plan.Apply("and", conditions, pa.bool_()))
+        found |= dict.fromkeys(parts, whole)
+    return found
 
 
 def tests_type(pattern: plan.Event, schema: EventSchema) -> bool:
@@ -170,7 +198,7 @@ def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[E
     initial, final = constructor.state(), constructor.state()
     requires = 0
     if tests_type(pattern, constructor.schema):
-        requires |= constructor.bit(Predicate(type=pattern.type))
+        requires |= constructor.masks[Predicate(type=pattern.type)]
     for condition in conditions:
         if not plan.is_local(condition):
             raise NotSupportedError(
@@ -180,7 +208,7 @@ def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[E
             if condition.value is not True:
                 return Fragment(initial, frozenset({final}), ())
             continue
-        requires |= constructor.bit(Predicate(condition=localize(condition)))
+        requires |= constructor.masks[Predicate(condition=localize(condition))]
     return Fragment(initial, frozenset({final}), (Transition(initial, final, requires, frozenset({pattern.variable})),))
 
 
@@ -198,7 +226,7 @@ def _filter(constructor: Constructor, pattern: plan.Filter) -> Fragment:
         if isinstance(condition, plan.Literal):
             body = body if condition.value is True else dataclasses.replace(body, moves=())
             continue
-        requires = constructor.bit(Predicate(condition=localize(condition)))
+        requires = constructor.masks[Predicate(condition=localize(condition))]
         moves = (
             dataclasses.replace(move, requires=move.requires | requires) if move.mark and variables <= move.mark else move
             for move in body.moves

@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import Flag, Scope
-from cepheid.automata.construct import MAX_PREDICATES, construct
+from cepheid.automata.construct import construct, fitting
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
-from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.canonical import canonical
 from cepheid.logical.plan import Pattern, Select
@@ -62,7 +61,7 @@ class Program:
     @property
     def bits(self) -> int:
         """How many bits a letter has."""
-        return self.automaton.alphabet.width
+        return self.automaton.alphabet.bits
 
     @property
     def initial(self) -> int:
@@ -87,9 +86,10 @@ class Program:
 
         What could be left out is no step: so which matches a LIMIT gives does not depend on whether it was.
         """
-        if self.droppable and not self.relevant(letter):
+        mask = self.automaton.alphabet.mask_of(letter)
+        if self.droppable and not self.relevant(mask):
             return (), macro
-        step = successors(self.automaton, macro, letter)
+        step = successors(self.automaton, macro, mask)
         labels = self._labels
         return tuple((labels[mark], target) for mark, target in step.marked), step.unmarked
 
@@ -123,9 +123,9 @@ class Program:
         masks = {t.requires & event for t in moves}
         return tuple(sorted(mask for mask in masks if not any(other != mask and other & mask == other for other in masks)))
 
-    def relevant(self, letter: int) -> bool:
-        """Whether an event with this letter can change anything."""
-        return any(letter & mask == mask for mask in self.relevant_masks)
+    def relevant(self, mask: int) -> bool:
+        """Whether an event with this mask can change anything."""
+        return any(mask & wanted == wanted for wanted in self.relevant_masks)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -135,7 +135,8 @@ class Program:
         # A flag stands where a tracker of two states that never moves would.
         trackers = [(t.bit, t.states, [(m.source, m.target, m.requires, m.forbids) for m in t.moves]) for t in automaton.trackers]
         fields = sorted([*trackers, *((flag.bit, 2, []) for flag in automaton.alphabet.flags)])
-        text = canonical((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *fields))
+        packed = ("packed",) if automaton.alphabet.packed else ()
+        text = canonical((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *fields, *packed))
         return hashlib.sha256(text.encode()).digest()
 
 
@@ -196,16 +197,12 @@ class EndProgram(Program):
 def end_program(program: Program, *, variables: Iterable[str] | None, strategy: Strategy) -> EndProgram:
     """The program by which NXT, LAST or MAX are chosen end by end; program: not projected; variables: what the matches show, None: all.
 
-    Raises LimitError as `strategies.select`, and past MAX_PREDICATES.
+    Raises LimitError as `strategies.select`, and past LETTER_BITS.
     """
-    last = Flag(program.bits, "last event")
+    last = Flag(program.automaton.alphabet.width, "last event")
     alphabet = dataclasses.replace(program.automaton.alphabet, flags=(last,))
     kept = select(dataclasses.replace(program.automaton, alphabet=alphabet), strategy, last=last)
-    chosen = Program(hide(kept if variables is None else project(kept, variables)))
-    if chosen.bits > MAX_PREDICATES:
-        raise LimitError(
-            f"the query has {len(program.predicates)} distinct predicates, and choosing by {strategy.value} needs"
-            f" {chosen.bits - len(program.predicates)} bits beside them; together the limit is {MAX_PREDICATES} (MAX_PREDICATES)",
-            help="split the query, or compute a column that joins some of the conditions",
-        )
-    return EndProgram(program.automaton, strategy, chosen)
+    chosen = fitting(hide(kept if variables is None else project(kept, variables)))
+    # Both read the same letters.
+    alphabet = dataclasses.replace(program.automaton.alphabet, packed=chosen.alphabet.packed)
+    return EndProgram(dataclasses.replace(program.automaton, alphabet=alphabet), strategy, Program(chosen))

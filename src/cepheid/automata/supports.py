@@ -62,7 +62,7 @@ def labelling(program: Program, shown: Iterable[str]) -> Program:
     """
     kept = frozenset(shown)
     automaton = program.automaton
-    first, last = Flag(program.bits + FIRST, "first event"), Flag(program.bits + LAST, "last event")
+    first, last = Flag(automaton.alphabet.width + FIRST, "first event"), Flag(automaton.alphabet.width + LAST, "last event")
     moves = [
         dataclasses.replace(
             t,

@@ -196,11 +196,12 @@ def united(cubes: Iterable[tuple[int, int]], types: int) -> tuple[tuple[int, int
 
     types: the bits of which a letter has one at most. Not always the fewest. O(cubes x bits) sets per round, few rounds.
     """
-    # Per conditions (masks without types) the types that go with them, OTHER stands for an event of none of them.
+    # Per conditions (masks without types) the types that go with them; `other` stands for an event of none of them.
+    other = 1 << types.bit_length()
     kinds: dict[tuple[int, int], int] = {}
     for requires, forbids in cubes:
         required = requires & types
-        allowed = (required or types | OTHER) & ~forbids
+        allowed = (required or types | other) & ~(forbids & types)
         if not required & (required - 1):
             conditions = requires & ~types, forbids & ~types
             kinds[conditions] = kinds.get(conditions, 0) | allowed
@@ -214,15 +215,11 @@ def united(cubes: Iterable[tuple[int, int]], types: int) -> tuple[tuple[int, int
         kinds = fewer
     found = []
     for (requires, forbids), allowed in kinds.items():
-        if allowed & OTHER:
+        if allowed & other:
             found.append((requires, forbids | types & ~allowed))
         else:
             found += [(requires | 1 << index, forbids) for index in members(allowed)]
     return tuple(sorted(found))
-
-
-OTHER = 1 << 200
-"""Stands beside the type bits of letters, which are fewer."""
 
 
 def _united_conditions(cubes: set[tuple[int, int]]) -> set[tuple[int, int]]:

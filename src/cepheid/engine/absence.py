@@ -22,6 +22,7 @@ import pyarrow as pa
 from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation
 from cepheid.engine.keys import group
+from cepheid.engine.letters import having
 from cepheid.engine.order import NEVER
 from cepheid.engine.partitions import Arrived
 from cepheid.engine.payload import decoded
@@ -226,9 +227,7 @@ class AbsenceState:
         rows = np.flatnonzero(slots >= 0)
         if len(rows):
             own = letters[rows].astype(np.uint64)
-            shown = np.zeros(len(rows), np.bool_)
-            for mask in self._program.relevant_masks:
-                shown |= own & np.uint64(mask) == np.uint64(mask)
+            shown = having(own, self._program.automaton.alphabet, [(mask, 0) for mask in self._program.relevant_masks])
             kept = events.select(self._empty.events.schema.names).take(pa.array(rows[shown]))
             self._held.append(Held(own, times[rows], slots[rows], shown, decoded(kept)))
 
@@ -344,7 +343,7 @@ class AbsenceState:
         events = state.table_of(sections["held_events"])
         slots = stored.slots[stored.rows(slots)]
         held = Held(letters.view(np.uint64), times, slots.astype(np.int32), shown.astype(np.bool_), events)
-        wanted, bits = self._empty.events.schema, len(self._program.predicates)
+        wanted, bits = self._empty.events.schema, self._program.automaton.alphabet.event_bits
         right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
         right = right and not (held.letters >> np.uint64(bits)).any() and not (times[1:] < times[:-1]).any()
         if not right or (times > latest).any():

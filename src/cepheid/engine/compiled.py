@@ -70,7 +70,7 @@ class Compiled:
     @cached_property
     def alphabets(self) -> tuple[Predicates, ...]:
         """Events to letters, for each of `programs`."""
-        return tuple(Predicates(program.predicates, self.schema) for program in self.programs)
+        return tuple(Predicates(program.predicates, self.schema, values=program.automaton.alphabet.values) for program in self.programs)
 
     @property
     def predicates(self) -> Predicates:

@@ -24,7 +24,7 @@ from cepheid.logical.rewrite import rewrite_steps
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cepheid.automata.alphabet import Predicate
+    from cepheid.automata.alphabet import Alphabet, Predicate
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.transition import Transition
     from cepheid.engine.compiled import Compiled
@@ -181,15 +181,25 @@ def program_text(compiled: Compiled) -> str:
     lines = []
     for number, reader in enumerate(compiled.programs):
         whose = f"absence {number}, " if number else ""
-        lines += [f"{whose}letter bit {bit}: {predicate_text(predicate)}" for bit, predicate in enumerate(reader.predicates)]
+        lines += [f"{whose}letter {place}: {text}" for place, text in _letter_parts(reader.automaton.alphabet)]
     lines += [
-        f"letter bits from {tracker.bit} on: tracker {number}, {tracker.states} states, for a nested strategy"
+        f"letter bits from {program.automaton.alphabet.place(tracker.bit)} on: tracker {number}, {tracker.states} states, for a nested strategy"
         for number, tracker in enumerate(program.trackers, 1)
     ]
     lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]
     dropped = "can be left out before" if compiled.droppable else "stay: the pattern counts or compares positions"
     lines += [f"events with an irrelevant letter {dropped}", f"fingerprint {compiled.fingerprint.hex()[:16]}"]
     return "\n".join(lines)
+
+
+def _letter_parts(alphabet: Alphabet) -> Iterator[tuple[str, str]]:
+    """Places in a letter, and what they say of the event."""
+    types = alphabet.types.bit_count().bit_length()
+    for predicate, value in zip(alphabet.predicates, alphabet.values, strict=True):
+        if alphabet.packed and predicate.type is not None:
+            yield f"bits 0 to {types - 1} = {value}", predicate_text(predicate)
+        else:
+            yield f"bit {value.bit_length() - 1}", predicate_text(predicate)
 
 
 CONSUMES = {

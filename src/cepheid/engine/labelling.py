@@ -15,7 +15,7 @@ import numpy as np
 
 from cepheid.automata.supports import FIRST, LAST, labelling, shown_variables
 from cepheid.engine.evaluation import Evaluation
-from cepheid.engine.letters import DIRECT_BITS
+from cepheid.engine.letters import DIRECT_BITS, having
 from cepheid.engine.pools import ragged
 from cepheid.engine.running import Chunk
 from cepheid.errors import LimitError
@@ -73,6 +73,7 @@ class Labelling:
     def __init__(self, program: Program, *, variant: str | None = None) -> None:
         self.label_sets = program.label_sets
         self.bits = program.bits
+        self._alphabet = program.automaton.alphabet
         self._variant = variant
         self._moves = [t for t in program.automaton.transitions if t.mark is not None]
         shown = shown_variables(self.label_sets)
@@ -80,7 +81,11 @@ class Labelling:
         self._graph_program = labelling(program, shown)
         self._graph_labels: Array = np.array([self.label_sets.index(mark) for mark in self._graph_program.label_sets], np.uint16)
         self._hidden = self.label_sets.index(frozenset()) if frozenset() in self.label_sets else None
-        self._table: Array | None = self._label_table(np.arange(1 << self.bits, dtype=np.uint64)) if self.bits <= DIRECT_BITS else None
+        self._table: Array | None = (
+            self._label_table(np.arange(1 << self.bits, dtype=np.uint64))
+            if self.bits <= DIRECT_BITS and not self._alphabet.packed
+            else None
+        )
         self._graph: Evaluation | None = None
         self.begin()
 
@@ -141,8 +146,7 @@ class Labelling:
         met = np.zeros(len(letters), bool)
         several = np.zeros(len(letters), bool)
         for t in self._moves:
-            requires, forbids = np.uint64(t.requires), np.uint64(t.forbids)
-            enabled = ((letters & requires) == requires) & ((letters & forbids) == 0)
+            enabled = having(letters, self._alphabet, [(t.requires, t.forbids)])
             label = self._shown[t.mark] if t.mark is not None else SEVERAL
             several |= enabled & met & (labels != label)
             labels[enabled] = label

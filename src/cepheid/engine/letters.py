@@ -1,4 +1,4 @@
-"""Letters as dense codes: the numbers that index the tables of a kernel.
+"""Letters as dense codes, the numbers that index the tables of a kernel; and what many letters at a time have.
 
 A letter has up to 64 bits, a stream has few different ones. Narrow letters index a table of codes directly; wide ones get dense numbers per
 batch first.
@@ -6,12 +6,17 @@ batch first.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.pools import power_of_two
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cepheid.automata import Alphabet
 
 Array = np.ndarray[Any, Any]
 
@@ -19,6 +24,25 @@ DIRECT_BITS = 16
 """Letters of so many predicate bits index the table of codes directly; wider ones are given dense numbers per batch first."""
 
 NONE = -1
+
+
+def having(letters: Array, alphabet: Alphabet, tests: Iterable[tuple[int, int]]) -> Array:
+    """For each letter whether its mask has, of one of some tests (requires, forbids), all bits of the one and none of the other (bool).
+
+    Linear in letters x tests; packed letters are taken apart once each.
+    """
+    found: Array
+    if alphabet.packed:
+        distinct, places = np.unique(letters, return_inverse=True)
+        masks, tests = [alphabet.mask_of(letter) for letter in distinct.tolist()], list(tests)
+        found = np.array([any(not requires & ~mask and not forbids & mask for requires, forbids in tests) for mask in masks], np.bool_)
+        return found[places]
+    found = np.zeros(len(letters), np.bool_)
+    for requires, forbids in tests:
+        required = np.uint64(requires)
+        one = letters & required == required
+        found |= one & (letters & np.uint64(forbids) == 0) if forbids else one
+    return found
 
 
 class LetterCodes:

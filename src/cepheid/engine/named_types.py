@@ -5,6 +5,8 @@ Comes in: the events of a run, with their letters where there are any. Goes out:
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +39,7 @@ class NamedTypes:
         named = {node.type for node in walk(plan.pattern) if isinstance(node, Event) and node.type is not None}
         self.column = plan.schema.type_column
         self.missing: set[str] = set() if self.column is None else named
-        self._of_letters = tuple(tuple(predicate.type for predicate in program.predicates) for program in programs)
+        self._alphabets = tuple(program.automaton.alphabet for program in programs)
         self._met: set[str | None] = set()
 
     def see(self, events: pa.Table, letters: Sequence[Array] = ()) -> None:
@@ -47,9 +49,13 @@ class NamedTypes:
         """
         if not self.missing or not events.num_rows:
             return
-        for types, array in zip(self._of_letters, letters, strict=bool(letters)):
-            bits = int(np.bitwise_or.reduce(array))
-            self.missing.difference_update(kind for bit, kind in enumerate(types) if kind is not None and bits >> bit & 1)
+        for alphabet, array in zip(self._alphabets, letters, strict=bool(letters)):
+            # PERF: of letters that are masks all bits are found at once.
+            met = np.unique(array).tolist() if alphabet.packed else [int(np.bitwise_or.reduce(array))]
+            mask = functools.reduce(operator.or_, map(alphabet.mask_of, met))
+            self.missing.difference_update(
+                each.type for bit, each in enumerate(alphabet.predicates) if each.type is not None and mask >> bit & 1
+            )
         if self.missing and self.column in events.column_names:
             for chunk in events[self.column].chunks:
                 self.met((chunk if pa.types.is_dictionary(chunk.type) else plain(chunk)).unique().to_pylist())

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from cepheid.automata.program import EndProgram, end_program, span_program
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.letters import having
 from cepheid.engine.method import CHOOSING, Guarantee, Method
 from cepheid.engine.order import earlier
 from cepheid.engine.partitions import events_before
@@ -119,7 +120,7 @@ class PerEnd(Feeding):
         self._variant = variant
         self._longest = self._longest_ever = 1  # events of a window: since the last look at the memory, and since `_chosen` was made
         trackers = program.chosen.trackers[len(program.trackers) :]
-        self._trackers = Trackers(trackers, bits=program.bits + 1, variant=variant) if trackers else None
+        self._trackers = Trackers(trackers, program.chosen.automaton.alphabet, bits=program.bits + 1, variant=variant) if trackers else None
         self._abilities = _Abilities(program)
         self.records: Array = np.zeros((1, len(RECORD)), np.int64)
         self._kept: tuple[Array, ...] = tuple(np.zeros(0, kind) for kind in KINDS)
@@ -478,7 +479,8 @@ class _Abilities:
     """What the events of each letter can do: matter at all, and be marked."""
 
     def __init__(self, program: Program) -> None:
-        self._masks = program.relevant_masks if program.droppable else (0,)
+        self._alphabet = program.automaton.alphabet
+        self._mattering = [(mask, 0) for mask in program.relevant_masks] if program.droppable else [(0, 0)]
         self._marking = {(move.requires, move.forbids) for move in program.automaton.transitions if move.mark is not None}
         self._table = self._compute(np.arange(1 << program.bits, dtype=np.uint64)) if program.bits <= TABLE_BITS else None
 
@@ -493,12 +495,7 @@ class _Abilities:
         return relevant[places], marked[places]
 
     def _compute(self, letters: Array) -> tuple[Array, Array]:
-        relevant, marked = np.zeros(len(letters), bool), np.zeros(len(letters), np.uint8)
-        for mask in self._masks:
-            relevant |= letters & np.uint64(mask) == np.uint64(mask)
-        for requires, forbids in self._marking:
-            marked |= (letters & np.uint64(requires) == np.uint64(requires)) & (letters & np.uint64(forbids) == 0)
-        return relevant, marked
+        return having(letters, self._alphabet, self._mattering), having(letters, self._alphabet, self._marking).astype(np.uint8)
 
 
 def _groups(owners: Array) -> list[tuple[int, Array]]:

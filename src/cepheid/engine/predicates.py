@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.values import Column, evaluate, in_arrow, plain, raw, read, validity
-from cepheid.errors import LimitError
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time, walk
 from cepheid.logical.types import TEXT
 from cepheid.schema import is_text
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 SLICE = 1 << 15
 """Rows per pass: a slice of a few columns and their temporaries stays in the cache."""
 
-MAX_PREDICATES = 64
-"""Bits of a letter."""
-
 FEW_VALUES = 6
 """Up to so many dictionary values that matter, comparing codes is faster than looking each code up."""
 
@@ -41,24 +37,22 @@ UNKNOWN_TYPE = Literal(None, pa.string())
 class Predicates:
     """The predicates of one program over one schema; immutable, so that any number of threads may share them.
 
-    predicates: bit i of a letter is predicates[i]. schema: where the type, the time and the attributes stand. Raises LimitError for more
-    than `MAX_PREDICATES`. `columns` are the names of the input columns that `letters` reads; dtype: of a letter; narrow: the same in as few
+    values: what predicates[i] adds to the letters of the events that satisfy it (default: bit i). schema: where the type, the time and the
+    attributes stand. `columns` are the names of the input columns that `letters` reads; dtype: of a letter; narrow: the same in as few
     bytes as its bits need.
     """
 
-    def __init__(self, predicates: Sequence[Predicate], schema: EventSchema) -> None:
-        if len(predicates) > MAX_PREDICATES:
-            raise LimitError(
-                f"the query has {len(predicates)} distinct predicates, and a letter holds {MAX_PREDICATES} (MAX_PREDICATES)",
-                help="split the query, or compute a column that joins some of the conditions",
-            )
+    def __init__(self, predicates: Sequence[Predicate], schema: EventSchema, *, values: Sequence[int] | None = None) -> None:
         self.schema = schema
+        self.values = tuple(1 << bit for bit in range(len(predicates))) if values is None else tuple(values)
+        bits = max(self.values, default=0).bit_length()
+        assert bits <= NARROW[-1][0], "construction gives letters of one machine word"
         self.conditions = tuple(_condition(predicate, schema) for predicate in predicates)
         leaves = [leaf for condition in self.conditions for leaf in walk(condition)]
         times = [schema.time_column or "" for leaf in leaves if isinstance(leaf, Time)]
         self.columns: tuple[str, ...] = tuple(dict.fromkeys([leaf.path[0] for leaf in leaves if isinstance(leaf, Field)] + times))
-        self.dtype = np.dtype(np.uint32 if len(predicates) <= 32 else np.uint64)
-        self.narrow = next(np.dtype(kind) for size, kind in NARROW if len(predicates) <= size)
+        self.dtype = np.dtype(np.uint32 if bits <= 32 else np.uint64)
+        self.narrow = next(np.dtype(kind) for size, kind in NARROW if bits <= size)
 
     def letters(self, events: pa.RecordBatch | pa.Table) -> np.ndarray[Any, Any]:
         """One letter per event, as `LetterReader.read` gives them for the first batch of a stream."""
@@ -78,7 +72,7 @@ class LetterReader:
         self._dictionaries: dict[tuple[str, ...], _Distinct] = {}
 
     def read(self, events: pa.RecordBatch | pa.Table) -> np.ndarray[Any, Any]:
-        """One letter per event: uint32, or uint64 where there are more than 32 predicates.
+        """One letter per event: uint32, or uint64 where letters have more than 32 bits.
 
         events: has at least the predicates' `columns`, of any encoding. Never raises for what the rows hold. Linear.
         """
@@ -94,34 +88,35 @@ class LetterReader:
         return out.astype(self.predicates.dtype, copy=False)
 
     def _constants(self, out: np.ndarray[Any, Any]) -> None:
-        for index, condition in enumerate(self.predicates.conditions):
+        for value, condition in zip(self.predicates.values, self.predicates.conditions, strict=True):
             if evaluate(condition, Rows(self.predicates.schema, {}, 0)).truth():
-                out |= self._narrow.type(1 << index)
+                out |= self._narrow.type(value)
 
     def _batch(self, batch: pa.RecordBatch, out: np.ndarray[Any, Any]) -> None:
         predicates = self.predicates
         rows = Rows(predicates.schema, {name: batch.column(name) for name in predicates.columns}, batch.num_rows)
         tables: dict[tuple[str, ...], np.ndarray[Any, Any]] = {}
-        sliced: list[tuple[int, Expression]] = []
-        for index, condition in enumerate(predicates.conditions):
+        sliced: list[tuple[Any, Expression]] = []
+        for number, condition in zip(predicates.values, predicates.conditions, strict=True):
+            value = self._narrow.type(number)
             path = text_column(condition)
             if path is None:
                 self._prepare(condition, rows)
-                sliced.append((index, condition))
+                sliced.append((value, condition))
                 continue
             distinct = self._distinct(path, rows)
             table = tables.setdefault(path, np.zeros(distinct.size, self._narrow))
-            table |= distinct.truth(condition).astype(self._narrow) << self._narrow.type(index)
+            table |= distinct.truth(condition).astype(self._narrow) * value
         for start in range(0, batch.num_rows, SLICE):
             length = min(SLICE, batch.num_rows - start)
             target = out[start : start + length]
             for path, table in tables.items():
                 rows.distinct[path].add(table, start, target)
             piece = rows.slice(start, length)
-            for index, condition in sliced:
+            for value, condition in sliced:
                 truth = evaluate(condition, piece).truth()
                 bit = truth.view(np.uint8).astype(self._narrow, copy=False) if truth.ndim else self._narrow.type(bool(truth))
-                np.bitwise_or(target, bit << self._narrow.type(index), out=target)
+                np.bitwise_or(target, bit * value, out=target)
 
     def _prepare(self, condition: Expression, rows: Rows) -> None:
         """Compute for the whole batch what has text or decimals as arguments: on distinct values where there is one text column."""

@@ -344,7 +344,7 @@ class SupportEvaluation(KernelRun, ABC):
             self._forgotten()
         index = int(self._batch[0][self._get("row")]) & self.codes.letter_mask
         code = self.codes.learn(index)
-        self._learned(code, self.codes.letters[code])
+        self._learned(code, self.program.automaton.alphabet.mask_of(self.codes.letters[code]))
 
     def _mend_ring(self) -> None:
         """Ring `argument` of the partition being read is full."""

@@ -20,7 +20,7 @@ from cepheid.kernel import kernel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cepheid.automata.alphabet import Tracker
+    from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.program import Program
     from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
@@ -39,11 +39,15 @@ UNKNOWN = -1
 class Trackers:
     """The run state of trackers over any number of partitions.
 
-    trackers: in the order in which they read each other's bits. bits: width of the letters that come in. variant: of the kernel. O(1) per event.
+    trackers: in the order in which they read each other's bits. alphabet: of the letters that go out. bits: width of the letters that come in.
+    variant: of the kernel. O(1) per event.
     """
 
-    def __init__(self, trackers: Sequence[Tracker], *, bits: int, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
+    def __init__(
+        self, trackers: Sequence[Tracker], alphabet: Alphabet, *, bits: int, variant: str | None = None, entries: int = TABLE_ENTRIES
+    ) -> None:
         self.trackers = tuple(trackers)
+        self.alphabet = alphabet
         self.entries = entries
         self.kernel = kernel("track", variant)
         self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
@@ -102,8 +106,8 @@ class Trackers:
     def _fill(self, code: int) -> None:
         """Make the transition known that the kernel asks for."""
         state = self._get("state")
-        letter = self.codes.letters[code] | int(self._bits[state])
-        after = tuple(tracker.successor(own, letter) for tracker, own in zip(self.trackers, self.states[state], strict=True))
+        mask = self.alphabet.mask_of(self.codes.letters[code] | int(self._bits[state]))
+        after = tuple(tracker.successor(own, mask) for tracker, own in zip(self.trackers, self.states[state], strict=True))
         if (
             after not in self._numbers
             and len(self.states) == len(self._bits)
@@ -117,7 +121,7 @@ class Trackers:
         number = self._numbers.setdefault(state, len(self.states))
         if number == len(self.states):
             self.states.append(state)
-            self._bits[number] = sum(own << tracker.bit for tracker, own in zip(self.trackers, state, strict=True))
+            self._bits[number] = sum(own << self.alphabet.place(tracker.bit) for tracker, own in zip(self.trackers, state, strict=True))
         return number
 
     def _resize(self, states: int, codes: int) -> bool:
@@ -214,7 +218,9 @@ class Tracked(Around):
     def __init__(self, evaluation: Running, program: Program, *, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
         super().__init__(evaluation)
         self.program = program
-        self.trackers = Trackers(program.trackers, bits=len(program.predicates), variant=variant, entries=entries)
+        self.trackers = Trackers(
+            program.trackers, program.automaton.alphabet, bits=program.automaton.alphabet.event_bits, variant=variant, entries=entries
+        )
 
     def chunks(
         self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False

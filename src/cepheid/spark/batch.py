@@ -22,7 +22,7 @@ from cepheid.engine.inputs import STREAM_COLUMN, time_number
 from cepheid.engine.measures import attributes_of
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
-from cepheid.spark.columns import ColumnPrinter, binary_text, column_named, is_binary_text, spark_type
+from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.raising import recognized
 from cepheid.spark.rows import INDEX, stored_type
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
@@ -252,25 +252,25 @@ class Plan:
         ranks = [] if self.source.rank is None else [column_named(self.source.rank)]
         return dict(zip(self.tie_names, [*ranks, *map(self._comparable, self.options.order)], strict=True))
 
-    def letter(self, printer: ColumnPrinter, conditions: Sequence[Expression]) -> Column:
-        """A letter: bit i is predicate i."""
-        wide = len(conditions) > INT_BITS
-        letter = F.lit(0).cast("long") if wide else F.lit(0)
-        for index, condition in enumerate(conditions):
-            value = 1 << index if index < LONG_SIGN else -(1 << index)
+    def letter(self, printer: ColumnPrinter, parts: Sequence[tuple[Expression, int]]) -> Column:
+        """A letter: what the predicates that hold add to it."""
+        wide = max((value for _, value in parts), default=0) >> INT_BITS > 0
+        bits = [F.lit(0).cast("long") if wide else F.lit(0)]
+        for condition, number in parts:
+            value = number if number < 1 << LONG_SIGN else -number
             bit = F.lit(value).cast("long") if wide else F.lit(value)
-            letter = letter.bitwiseOR(F.when(printer.condition(condition), bit).otherwise(bit.bitwiseXOR(bit)))
-        return letter
+            bits.append(F.when(printer.condition(condition), bit).otherwise(bit.bitwiseXOR(bit)))
+        return balanced(lambda one, other: one.bitwiseOR(other), bits)
 
     def relevant(self, printer: ColumnPrinter) -> Column:
         """Where an event can change anything: the letter has all bits of one of a program's masks; sources understand this form."""
         cubes = [
-            functools.reduce(operator.and_, [printer.condition(each) for bit, each in enumerate(alphabet.conditions) if mask >> bit & 1])
+            balanced(operator.and_, [printer.condition(each) for bit, each in enumerate(alphabet.conditions) if mask >> bit & 1])
             for program, alphabet in zip(self.compiled.programs, self.compiled.alphabets, strict=True)
             for mask in program.relevant_masks
         ]
         # A pattern that nothing can match has no cubes.
-        return functools.reduce(operator.or_, cubes) if cubes else F.lit(False)
+        return balanced(operator.or_, cubes) if cubes else F.lit(False)
 
     @property
     def time(self) -> Column:
@@ -452,14 +452,15 @@ def has_own_letters(plans: Sequence[Plan]) -> bool:
     return len(plans) == 1 and len(plans[0].compiled.programs) == 1
 
 
-def letter_columns(plans: Sequence[Plan]) -> dict[str, list[Expression]]:
-    """Names of the letter columns, and the predicates that are their bits: those of several queries each once."""
+def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, int]]]:
+    """Names of the letter columns, and of each the predicates with what they add to its numbers; those of several queries each once."""
     alphabets = [alphabet for plan in plans for alphabet in plan.compiled.alphabets]
     if has_own_letters(plans):
-        return {LETTER: list(alphabets[0].conditions)}
+        (alphabet,) = alphabets
+        return {LETTER: list(zip(alphabet.conditions, alphabet.values, strict=True))}
     pool = list(dict.fromkeys(condition for alphabet in alphabets for condition in alphabet.conditions))
     parts = [pool[start : start + LETTER_BITS] for start in range(0, max(len(pool), 1), LETTER_BITS)]
-    return {f"{LETTER}{number or ''}": part for number, part in enumerate(parts)}
+    return {f"{LETTER}{number or ''}": [(each, 1 << bit) for bit, each in enumerate(part)] for number, part in enumerate(parts)}
 
 
 def kept(plans: Sequence[Plan]) -> DataFrame:
@@ -472,7 +473,7 @@ def kept(plans: Sequence[Plan]) -> DataFrame:
     if not all(plan.dropping for plan in plans):
         return frame
     printer = first.printer()
-    return first.passing(frame, functools.reduce(operator.or_, [plan.relevant(printer) for plan in plans]))
+    return first.passing(frame, balanced(operator.or_, [plan.relevant(printer) for plan in plans]))
 
 
 def prepare(
@@ -487,7 +488,7 @@ def prepare(
     printer = plan.printer()
     frame = plan.without_dropped(kept(plans), observed=observed)
     columns = {**(first or {}), **plan.key_columns(), TIME: plan.time}
-    columns |= {name: plan.letter(printer, conditions) for name, conditions in letter_columns(plans).items()}
+    columns |= {name: plan.letter(printer, parts) for name, parts in letter_columns(plans).items()}
     columns |= plan.tie_columns()
     for name in [*(each.payload_column(name) for each in plans for name in each.needed()), *last]:
         columns.setdefault(name, column_named(name))

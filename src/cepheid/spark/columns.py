@@ -29,7 +29,7 @@ from cepheid.schema import NANOSECONDS
 from cepheid.spark.bounds import MICROSECONDS_PER_DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column
 
@@ -248,12 +248,21 @@ NAN_ON_RIGHT = frozenset({"=", ">", ">="})
 """Comparisons with a literal that are false for NaN on that side anyway: to Spark, NaN equals itself and is greater than all numbers."""
 
 
+def balanced(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
+    """The columns joined pairwise, then the pairs: Spark goes down into an expression as deep as it is, and its stack ends after some hundreds."""
+    rest = list(parts)
+    while len(rest) > 1:
+        pairs = [join(rest[place], rest[place + 1]) for place in range(0, len(rest) - 1, 2)]
+        rest = [*pairs, *rest[2 * len(pairs) :]]
+    return rest[0]
+
+
 def _and(printer: ColumnPrinter, node: Apply) -> Column:
-    return functools.reduce(operator.and_, map(printer.condition, node.arguments))
+    return balanced(operator.and_, [printer.condition(each) for each in node.arguments])
 
 
 def _or(printer: ColumnPrinter, node: Apply) -> Column:
-    return functools.reduce(operator.or_, map(printer.condition, node.arguments))
+    return balanced(operator.or_, [printer.condition(each) for each in node.arguments])
 
 
 def _not(printer: ColumnPrinter, node: Apply) -> Column:
@@ -266,7 +275,7 @@ def _in(printer: ColumnPrinter, node: Apply) -> Column:
         return F.lit(False)
     if pa.types.is_floating(value.type):  # type: ignore[attr-defined]
         # A long list becomes a hash set in Spark, to which 0.0 and -0.0 are two values.
-        return functools.reduce(operator.or_, (_EQUAL(printer, Apply("=", (value, option), node.type)) for option in options))
+        return balanced(operator.or_, [_EQUAL(printer, Apply("=", (value, option), node.type)) for option in options])
     if all(map(_is_native, (value, *options))):
         return printer.native(value).isin([printer.native(option) for option in options])
     return printer.value(value).isin([printer.value(option) for option in options])

@@ -40,7 +40,7 @@ QUERY = "query"
 
 Letters = tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None]
 """The letter columns, and for each program of a query (`Compiled.programs`) the number of each predicate's bit in them; None: there is one program,
-and the column is its letter."""
+and the column has its letters."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Several:
         columns = letter_columns(self.plans)
         if has_own_letters(self.plans):
             return ((tuple(columns), None),)
-        place = {condition: number for number, condition in enumerate(itertools.chain(*columns.values()))}
+        place = {condition: number for number, (condition, _) in enumerate(itertools.chain(*columns.values()))}
         alphabets = [[alphabet.conditions for alphabet in plan.compiled.alphabets] for plan in self.plans]
         return tuple((tuple(columns), tuple(tuple(place[each] for each in own) for own in every)) for every in alphabets)
 

@@ -275,7 +275,7 @@ class Bucket:
     def _letters(self, events: pa.Table, number: int) -> list[Array]:
         """The letters of a query's programs: its predicates' bits among those of all queries."""
         columns, places = self.unit.letters[number]
-        return own_letters([one_chunk(events[column]) for column in columns], places)
+        return own_letters([one_chunk(events[column]) for column in columns], places, self.compiled[number].alphabets)
 
     def _rows(self, found: Sequence[Found], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
@@ -392,7 +392,7 @@ class Bucket:
             raise ValueError("events that wait lack their time or letter")
         for number, compiled in enumerate(self.compiled):
             programs = zip(self._letters(self.order.pending, number), compiled.programs, strict=True)
-            if any((letters.astype(np.uint64) >> np.uint64(len(program.predicates))).any() for letters, program in programs):
+            if any((letters.astype(np.uint64) >> np.uint64(program.automaton.alphabet.event_bits)).any() for letters, program in programs):
                 raise ValueError("events that wait have letters of another query")
 
     def seal(self) -> bytes:

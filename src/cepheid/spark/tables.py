@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql.udtf import AnalyzeResult
 
 from cepheid.engine.keys import normalized
+from cepheid.engine.letters import having
 from cepheid.engine.matches import python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
@@ -28,7 +29,7 @@ from cepheid.schema import is_text
 from cepheid.spark.bounds import outside
 from cepheid.spark.decided import recognize_decided
 from cepheid.spark.stateful import Unit
-from cepheid.spark.worker import LETTER, LETTER_BITS, TIME, Run, Task, compiled_here, different
+from cepheid.spark.worker import LETTER, TIME, Run, Task, compiled_here, different
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -167,13 +168,9 @@ class Reader:
         # Time passes for all partitions at once. What is in a partition is in order, and stays so.
         events = events.take(pa.array(np.argsort(raw(plain(events[TIME].chunk(0))), kind="stable")))
         keys, names = (PARTITION, *self.task.keys), (PARTITION, *self.task.key_names)
-        places = tuple(
-            tuple(range(LETTER_BITS * number, LETTER_BITS * number + len(program.predicates)))
-            for number, program in enumerate(self.compiled.programs)
-        )
         unit = Unit(
             tasks=({**self.reading.task, "keys": keys, "key_names": names},),
-            letters=((tuple(self.readers), places),),
+            letters=((tuple(self.readers), None),),
             ties=self.task.ties or (),
             queries=None,
             late=None,
@@ -235,11 +232,8 @@ class Reader:
         kept = np.ones(batch.num_rows, np.bool_)
         if self.reading.relevant is not None:
             kept[:] = False
-            for name, masks in zip(self.readers, self.reading.relevant, strict=True):
-                letters = raw(batch.column(name))
-                for mask in masks:
-                    bits = letters.dtype.type(mask)
-                    kept |= letters & bits == bits
+            for name, program, masks in zip(self.readers, self.compiled.programs, self.reading.relevant, strict=True):
+                kept |= having(raw(batch.column(name)), program.automaton.alphabet, [(mask, 0) for mask in masks])
             wrong = self._outside(batch)
             if wrong is not None:
                 kept |= wrong

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cepheid.engine.compiled import Compiled
+    from cepheid.engine.predicates import Predicates
     from cepheid.engine.running import Chunk
 
 Array = np.ndarray[Any, Any]
@@ -169,27 +170,30 @@ def recognize_several(
             continue
         runs = runs or [Run(Task(**task), compiled_here(task), batch.schema) for task in tasks]
         for run, (columns, places), name in zip(runs, letters, names, strict=True):
-            own = pa.array(own_letters([batch.column(column) for column in columns], places)[0])
+            own = pa.array(own_letters([batch.column(column) for column in columns], places, run.alphabets)[0])
             place = batch.schema.get_field_index(LETTER)
             for rows in run.read(batch.set_column(place, LETTER, own)):
                 yield aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema)
 
 
-def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None) -> list[Array]:
-    """The letters of a query's programs from those of all: for each, unsigned integers whose bit i is bit places[i] of the columns.
+def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None, alphabets: Sequence[Predicates]) -> list[Array]:
+    """The letters of a query's programs, whose alphabets these are, from what travels for all queries; unsigned integers.
 
-    columns: LETTER_BITS each. places: for each program; None where there is one, and the one column has its letters.
+    columns: LETTER_BITS predicates each. places: for each program, for each of its predicates, the number of the bit in them that says whether it
+    holds; None where column k has the letters of program k, whatever their bits mean.
     """
     pooled = [raw(column) for column in columns]
     pooled = [letters.view(f"u{letters.itemsize}") for letters in pooled]
-    return [pooled[0]] if places is None else [_gathered(pooled, own) for own in places]
+    if places is None:
+        return pooled
+    return [_gathered(pooled, own, alphabet.values) for own, alphabet in zip(places, alphabets, strict=True)]
 
 
-def _gathered(pooled: Sequence[Array], places: Sequence[int]) -> Array:
+def _gathered(pooled: Sequence[Array], places: Sequence[int], values: Sequence[int]) -> Array:
     letters: Array = np.zeros(len(pooled[0]), np.uint64)
-    for bit, place in enumerate(places):
+    for place, value in zip(places, values, strict=True):
         source = pooled[place // LETTER_BITS]
-        letters |= (source >> source.dtype.type(place % LETTER_BITS) & source.dtype.type(1)).astype(np.uint64) << np.uint64(bit)
+        letters |= (source >> source.dtype.type(place % LETTER_BITS) & source.dtype.type(1)).astype(np.uint64) * np.uint64(value)
     return letters
 
 
@@ -209,6 +213,7 @@ class Run:
     def __init__(self, task: Task, compiled: Compiled, schema: pa.Schema, *, partition: tuple[str, ...] | None = None) -> None:
         assert not compiled.absences, "matches with absences are decided later than they end: `stateful` reads them"
         self.task = task
+        self.alphabets = compiled.alphabets
         self.evaluation = compiled.evaluation()
         self.window = compiled.window
         self.count_window = compiled.count_window
