@@ -37,7 +37,10 @@ def packed(case: Case) -> Case:
 def test_packed_letters_change_nothing(group: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     matched = 0
     for case in draw(GROUPS[group], count=max(cases // 4, 10), seed=seed):
-        expected = whole(case, None)
+        try:
+            expected = whole(case, None)
+        except LimitError:  # of a nested strategy's automaton: a named limit, packed or not
+            continue
         with monkeypatch.context() as patch:
             patch.setattr(CONSTRUCT, "PLAIN_BITS", -1)
             again = packed(case)
