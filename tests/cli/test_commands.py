@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -314,7 +315,10 @@ def test_an_interrupt_while_matches_are_made(output: list[str]) -> None:
         process.send_signal(signal.SIGINT)
         if output == ["--json"]:
             process.stdout.close()
+        hung = threading.Timer(60, process.kill)  # where it goes on, this test fails and does not wait for ever
+        hung.start()
         _, status, usage = os.wait4(process.pid, 0)
+        hung.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 130, process.stderr.read()
         assert process.stderr.read().endswith(b"interrupted\n")
