@@ -1,13 +1,15 @@
 """The command line: `cepheid run`, `explain`, `check`, `draw` and `doctor`.
 
 Comes in: arguments, files of events. Goes out: matches and texts on the standard output, everything else on the standard error, an exit
-status (`failures`). `files` reads events, `queries` the query and its parameters, `results` prints and writes matches, `running` evaluates
-on the engine asked for, `doctor` looks at the installation, `app` has the commands. Nothing is recognized here.
+status (`failures`, and `interrupts` for Ctrl-C). `files` reads events, `queries` the query and its parameters, `results` prints and writes
+matches, `running` evaluates on the engine asked for, `doctor` looks at the installation, `app` has the commands. Nothing is recognized here.
 """
 
 from __future__ import annotations
 
 import sys
+
+from cepheid.cli.interrupts import persistent
 
 
 def main() -> None:
@@ -18,9 +20,10 @@ def main() -> None:
     except ImportError as error:
         print(f'error: the command line needs {error.name}\nhelp: pip install "cepheid[cli]"', file=sys.stderr)
         sys.exit(1)
-    try:
-        from cepheid.cli.app import app
-    except KeyboardInterrupt:  # loading takes a moment, too
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
-    app()
+    with persistent():
+        try:
+            from cepheid.cli.app import app
+        except KeyboardInterrupt:  # loading takes a moment, too
+            print("interrupted", file=sys.stderr)
+            sys.exit(130)
+        app()
