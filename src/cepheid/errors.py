@@ -24,6 +24,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
+"""What to do where no evaluation but the definition does something."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -5,9 +5,11 @@ A letter is all that an automaton sees of an event. Its bits have scopes, and wh
 * EVENT, a `Predicate`: the event alone says it, and so does its type or a local condition. Set from the columns, on Spark before the shuffle.
 * PARTITION, a `Tracker`: what the events before it in the partition say, whatever a match makes of them. Set where events are read by partition.
 * SUPPORT, a `Flag`: the event's place among those that are read together, the events of one window or of one support. Set where they are read.
+* RUN, a `Guard`: the event and what this partial match has stored in `Register`s. No letter has it: the evaluation asks, for each partial match.
 
-An automaton speaks of masks: predicates come first, one bit each, however many there are; trackers and flags say which bits they have. A letter is
-a mask in one machine word. Where the mask does not fit, the letter is PACKED: an event has one type at most, so the types are one number in it.
+An automaton speaks of masks: predicates come first, one bit each, however many there are; trackers, flags and guards, the last, say which bits they
+have. A letter is a mask without the guards in one machine word. Where that does not fit, the letter is PACKED: an event has one type at most, so the
+types are one number in it. What reads letters alone cannot tell what a guard says: it calls `Alphabet.refuse_guards`, and nothing else refuses them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from cepheid.errors import REFERENCE_HELP, NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +39,7 @@ class Scope(Enum):
     EVENT = "event"
     PARTITION = "partition"
     SUPPORT = "support"
+    RUN = "run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,9 @@ class Tracker:
         """The moves of each state."""
         return tuple(tuple(move for move in self.moves if move.source == state) for state in range(self.states))
 
-    def successor(self, state: int, letter: int) -> int:
-        """The state after an event with this letter."""
-        return next((move.target for move in self.outgoing[state] if move.enabled(letter)), state)
+    def successor(self, state: int, mask: int) -> int:
+        """The state after an event with this mask."""
+        return next((move.target for move in self.outgoing[state] if move.enabled(mask)), state)
 
     def possible(self, requires: int, forbids: int) -> bool:
         """Whether some state's number has the required bits and none of the forbidden ones."""
@@ -100,23 +105,50 @@ class Flag:
         return 1 << self.bit
 
 
+@dataclass(frozen=True, slots=True)
+class Register:
+    """What a partial match keeps for its guards, one value or none; transitions write it. name: of what it keeps, as in `time of x`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One bit of a mask that compares the event with registers, as they were before the event.
+
+    says: the comparison, as in `ts - (time of x) <= 5`; guards that say the same are one. reads: numbers of registers.
+    """
+
+    bit: int
+    says: str
+    reads: frozenset[int]
+
+    @property
+    def mask(self) -> int:
+        """Its bit of a mask."""
+        return 1 << self.bit
+
+
 @dataclass(frozen=True)
 class Alphabet:
     """What the bits of the letters of one automaton mean.
 
-    predicates: bit i of a mask is predicates[i]. trackers: in the order in which they read each other's bits. flags: the rest. All bits are
-    different, and there are none between them that mean nothing. packed: whether the types share bits in a letter; else it is the mask.
+    predicates: bit i of a mask is predicates[i]. trackers: in the order in which they read each other's bits. flags, guards: the rest. All bits are
+    different, and there are none between them that mean nothing. packed: whether the types share bits in a letter; else it is the mask without the
+    guards. registers: what guards read, by number.
     """
 
     predicates: tuple[Predicate, ...] = ()
     trackers: tuple[Tracker, ...] = ()
     flags: tuple[Flag, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    registers: tuple[Register, ...] = ()
     packed: bool = False
 
     @property
     def width(self) -> int:
         """How many bits a mask has; the first one that is free."""
-        return len(self.predicates) + self._rest
+        return len(self.predicates) + self._rest + len(self.guards)
 
     @property
     def bits(self) -> int:
@@ -142,7 +174,7 @@ class Alphabet:
         return tuple(next(types) if predicate.type is not None else 1 << next(conditions) for predicate in self.predicates)
 
     def place(self, bit: int) -> int:
-        """Where a letter has a bit of the mask that no predicate has."""
+        """Where a letter has a bit of the mask that a tracker or a flag has."""
         return bit - len(self.predicates) + self.event_bits
 
     def mask_of(self, letter: int) -> int:
@@ -170,13 +202,25 @@ class Alphabet:
                 return sum(tracker.mask for tracker in self.trackers)
             case Scope.SUPPORT:
                 return sum(flag.mask for flag in self.flags)
+            case Scope.RUN:
+                return sum(guard.mask for guard in self.guards)
+
+    def refuse_guards(self, reader: str) -> None:
+        """Raise NotSupportedError if there are guards: for what goes by letters alone; reader: its name, for the message."""
+        if self.guards:
+            raise NotSupportedError(f"{reader} cannot ask what a partial match has stored: {self.guards[0].says}", help=REFERENCE_HELP)
 
     def beyond_the_event(self, move: Transition) -> Iterator[str]:
-        """What a transition asks that no predicate says, as texts: `tracker 1 = 3`, `last event`."""
+        """What a transition asks that no predicate says, as texts: `tracker 1 = 3`, `last event`, `not (ts - (time of x) <= 5)`."""
         for number, tracker in enumerate(self.trackers, 1):
             states = tracker.states_of(move.requires, move.forbids)
             if len(states) < tracker.states:
                 yield f"tracker {number} = {' or '.join(map(str, states)) or 'none'}"
-        for flag in self.flags:
-            if (move.requires | move.forbids) & flag.mask:
-                yield flag.name if move.requires & flag.mask else f"not {flag.name}"
+        for mask, text in [*((flag.mask, flag.name) for flag in self.flags), *((guard.mask, f"({guard.says})") for guard in self.guards)]:
+            if (move.requires | move.forbids) & mask:
+                yield text if move.requires & mask else f"not {text}"
+
+    def written(self, move: Transition) -> str:
+        """What a transition writes, as text: `, write time of x`; empty where it writes nothing."""
+        names = (self.registers[number].name for number in sorted(move.writes))
+        return "".join(f", write {name}" for name in names)

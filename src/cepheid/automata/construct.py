@@ -20,7 +20,7 @@ from cepheid.automata.automaton import Automaton
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.transform import trim
 from cepheid.automata.transition import Transition, order
-from cepheid.errors import LimitError, NotSupportedError
+from cepheid.errors import REFERENCE_HELP, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.plan import localize
@@ -178,8 +178,6 @@ def unsupported(part: Pattern | plan.Link | plan.Interval, *, what: str | None =
         help=REFERENCE_HELP,
     )
 
-
-REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
 
 OPERATOR_NAMES: dict[type, str] = {
     plan.All: "ALL between patterns",
@@ -393,7 +391,8 @@ def _product(constructor: Constructor, left: Fragment, right: Fragment) -> Fragm
                 if target not in numbers:
                     numbers[target] = constructor.state()
                     todo.append(target)
-                moves.append(Transition(numbers[pair], numbers[target], a.requires | b.requires, a.mark, a.forbids | b.forbids))
+                both = a.requires | b.requires, a.mark, a.forbids | b.forbids, a.writes | b.writes
+                moves.append(Transition(numbers[pair], numbers[target], *both))
     finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
     # A pair that is final on one side alone is a dead end: finals have no way out.
     return Fragment(numbers[start], finals, tuple(moves))

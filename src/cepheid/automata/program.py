@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.automaton import Automaton
-    from cepheid.automata.transition import Mark, Transition
+    from cepheid.automata.transition import Mark
     from cepheid.schema import EventSchema
 
 
@@ -113,13 +113,13 @@ class Program:
         automaton = self.automaton
         if automaton.waiting:
             return True
-        return all(coverage([t for t in automaton.outgoing[state] if _stays(t)], self.relevant_masks) for state in automaton.inner)
+        return all(coverage([t for t in automaton.outgoing[state] if t.stays], self.relevant_masks) for state in automaton.inner)
 
     @cached_property
     def relevant_masks(self) -> tuple[int, ...]:
         """Minimal masks over the predicates: a letter is relevant if it has all bits of one of them."""
         event = self.automaton.alphabet.mask(Scope.EVENT)
-        moves = [t for t in self.automaton.transitions if not _stays(t)] + [t for tracker in self.trackers for t in tracker.moves]
+        moves = [t for t in self.automaton.transitions if not t.stays] + [t for tracker in self.trackers for t in tracker.moves]
         masks = {t.requires & event for t in moves}
         return tuple(sorted(mask for mask in masks if not any(other != mask and other & mask == other for other in masks)))
 
@@ -136,13 +136,13 @@ class Program:
         trackers = [(t.bit, t.states, [(m.source, m.target, m.requires, m.forbids) for m in t.moves]) for t in automaton.trackers]
         fields = sorted([*trackers, *((flag.bit, 2, []) for flag in automaton.alphabet.flags)])
         packed = ("packed",) if automaton.alphabet.packed else ()
-        text = canonical((automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *fields, *packed))
+        guards = [(guard.bit, guard.says, sorted(guard.reads)) for guard in automaton.alphabet.guards]
+        writes = [(place, sorted(t.writes)) for place, t in enumerate(automaton.transitions) if t.writes]
+        stored = (guards, writes, [register.name for register in automaton.alphabet.registers]) if guards or writes else ()
+        text = canonical(
+            (automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *fields, *packed, *stored)
+        )
         return hashlib.sha256(text.encode()).digest()
-
-
-def _stays(transition: Transition) -> bool:
-    """Whether an event that takes the transition changes nothing by it."""
-    return transition.source == transition.target and transition.mark is None
 
 
 def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:

@@ -94,6 +94,7 @@ def select(automaton: Automaton, strategy: Strategy, *, last: Flag | None = None
     the matches of one end alone come out. The marks stay, but that hidden ones inside become none. Raises LimitError past MAX_RELATIONS,
     MAX_TRACKER_STATES and MAX_CUBES, with `span`.
     """
+    automaton.alphabet.refuse_guards(f"the strategy {strategy.value}")
     return _Construction(hide(automaton), strategy, span).automaton(0 if last is None else last.mask)
 
 

@@ -62,6 +62,7 @@ def labelling(program: Program, shown: Iterable[str]) -> Program:
     """
     kept = frozenset(shown)
     automaton = program.automaton
+    automaton.alphabet.refuse_guards("the labelling of supports")
     first, last = Flag(automaton.alphabet.width + FIRST, "first event"), Flag(automaton.alphabet.width + LAST, "last event")
     moves = [
         dataclasses.replace(

@@ -87,6 +87,7 @@ def successors(automaton: Automaton, macro: int, letter: int) -> Successors:
 
     macro: a set of states as a bit mask. O(transitions that leave the macro state).
     """
+    automaton.alphabet.refuse_guards("determinization by letters")
     marked: dict[Mark, int] = {}
     unmarked = 0
     for state in members(macro):

@@ -17,7 +17,8 @@ class Transition:
 
     requires, forbids: bit masks over letters (`alphabet`); the letter must have all bits of the one and none of the other. mark: the variables
     that the event is put in; None: the event is not marked; the empty set: marked, but shown in no variable (the first or last event of a
-    match that PROJECT hides).
+    match that PROJECT hides). writes: the registers (`alphabet`) that the event is stored in, marked or not, for an event that PROJECT hides is
+    still compared with.
     """
 
     source: int
@@ -25,15 +26,21 @@ class Transition:
     requires: int = 0
     mark: Mark | None = None
     forbids: int = 0
+    writes: frozenset[int] = frozenset()
 
-    def enabled(self, letter: int) -> bool:
-        """Whether an event with this letter may take the transition."""
-        return letter & self.requires == self.requires and not letter & self.forbids
+    def enabled(self, mask: int) -> bool:
+        """Whether an event with this mask may take the transition."""
+        return mask & self.requires == self.requires and not mask & self.forbids
+
+    @property
+    def stays(self) -> bool:
+        """Whether an event that takes the transition changes nothing by it: no mark, nothing written, same state."""
+        return self.source == self.target and self.mark is None and not self.writes
 
     @property
     def waits(self) -> bool:
-        """Whether this is a waiting loop: any event, no mark, same state."""
-        return self.source == self.target and self.mark is None and not self.requires and not self.forbids
+        """Whether this is a waiting loop: any event, and it changes nothing."""
+        return self.stays and not self.requires and not self.forbids
 
 
 def order(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
@@ -41,6 +48,6 @@ def order(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
     return tuple(sorted(set(transitions), key=_key))
 
 
-def _key(transition: Transition) -> tuple[int, int, int, int, bool, list[str]]:
-    mark = transition.mark
-    return transition.source, transition.target, transition.requires, transition.forbids, mark is not None, sorted(mark or ())
+def _key(transition: Transition) -> tuple[int, int, int, int, bool, list[str], list[int]]:
+    mark, writes = transition.mark, sorted(transition.writes)
+    return transition.source, transition.target, transition.requires, transition.forbids, mark is not None, sorted(mark or ()), writes

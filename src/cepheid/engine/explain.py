@@ -168,7 +168,7 @@ def _transition(automaton: Automaton, move: Transition) -> str:
     names += [f"not ({predicate_text(predicate)})" for bit, predicate in enumerate(automaton.predicates) if move.forbids >> bit & 1]
     condition = " and ".join([*names, *automaton.alphabet.beyond_the_event(move)]) or "any event"
     mark = "no mark" if move.mark is None else f"mark {', '.join(sorted(move.mark)) or 'hidden'}"
-    return f"{move.source} -> {move.target}  {condition}: {mark}"
+    return f"{move.source} -> {move.target}  {condition}: {mark}{automaton.alphabet.written(move)}"
 
 
 def _numbers(numbers: frozenset[int]) -> str:

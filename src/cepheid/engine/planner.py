@@ -15,7 +15,7 @@ from cepheid.engine.absence import Absence
 from cepheid.engine.compiled import Compiled
 from cepheid.engine.method import Task
 from cepheid.engine.methods import choose
-from cepheid.errors import CepheidError, NotSupportedError
+from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import Interval, Pattern, QueryPlan
     from cepheid.schema import EventSchema
 
-REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (slow: for small inputs)'
 NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
 
 

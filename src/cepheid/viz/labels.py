@@ -49,19 +49,20 @@ class Link:
 
 def links(automaton: Automaton) -> list[Link]:
     """The links of an automaton, by source, then target."""
-    grouped: dict[tuple[int, int], dict[Mark | None, list[Cube]]] = {}
+    grouped: dict[tuple[int, int], dict[tuple[bool, str], list[Cube]]] = {}
     for move in automaton.transitions:
         marks = grouped.setdefault((move.source, move.target), {})
-        marks.setdefault(move.mark, []).append(cube_of(automaton, move))
+        done = move.stays, mark_text(move.mark) + automaton.alphabet.written(move)
+        marks.setdefault(done, []).append(cube_of(automaton, move))
     found = []
     for (source, target), marks in grouped.items():
         labels = []
-        for mark, cubes in marks.items():
+        for (stays, text), cubes in marks.items():
             united = unite(cubes)
-            if source == target and mark is None and Cube() in united:
+            if stays and Cube() in united:
                 found.append(Link(source, target, (), waits=True))
             else:
-                labels += [Label(condition(automaton, cube), mark_text(mark)) for cube in united]
+                labels += [Label(condition(automaton, cube), text) for cube in united]
         if labels:
             found.append(Link(source, target, tuple(labels)))
     return sorted(found, key=lambda link: (link.source, link.target, link.waits))
@@ -69,13 +70,13 @@ def links(automaton: Automaton) -> list[Link]:
 
 @dataclass(frozen=True, slots=True)
 class Cube:
-    """A condition on letters: one of all types but `others`, or the types `types`; what holds and fails, by its bits; what trackers say, as text."""
+    """A condition on letters: one of all types but `others`, or the types `types`; what holds, what fails, by its bits; what no predicate says."""
 
     types: frozenset[int] = frozenset()
     others: frozenset[int] = frozenset()
     holds: frozenset[int] = frozenset()
     fails: frozenset[int] = frozenset()
-    tracked: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
 
 
 def cube_of(automaton: Automaton, move: Transition) -> Cube:
@@ -113,15 +114,15 @@ MOST = 64
 
 def _united(first: Cube, second: Cube) -> Cube | None:
     """One cube for two, if there is one."""
-    if first.tracked != second.tracked:
+    if first.beyond != second.beyond:
         return None
     if first.types == second.types and first.others == second.others:
         bits = first.holds ^ second.holds
         if len(bits) <= 1 and bits == first.fails ^ second.fails:
-            return Cube(first.types, first.others, first.holds - bits, first.fails - bits, first.tracked)
+            return Cube(first.types, first.others, first.holds - bits, first.fails - bits, first.beyond)
     for one, rest in ((first, second), (second, first)):
         if len(one.types) == 1 and not rest.types and one.types <= rest.others and (one.holds, one.fails) == (rest.holds, rest.fails):
-            return Cube(frozenset(), rest.others - one.types, one.holds, one.fails, one.tracked)
+            return Cube(frozenset(), rest.others - one.types, one.holds, one.fails, one.beyond)
     return None
 
 
@@ -138,7 +139,7 @@ def condition(automaton: Automaton, cube: Cube) -> str:
     conditions = [_test(automaton, bit) for bit in sorted(cube.holds)]
     conditions = [_operand(each) if len(conditions) > 1 else each for each in conditions]
     conditions += [f"NOT ({_test(automaton, bit)})" for bit in sorted(cube.fails)]
-    conditions += cube.tracked
+    conditions += cube.beyond
     return f"{text}[{' AND '.join(conditions)}]" if conditions else text
 
 

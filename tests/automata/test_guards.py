@@ -1,0 +1,385 @@
+"""Run bits of the alphabet: whatever reads transitions respects what a guard asks and what a transition writes, or refuses them by name.
+
+No operator makes guards yet. Here they are put where the automaton of a pattern reads a condition or marks an event.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pattern_cases import CASES, CHOOSING, SEED, random_pattern
+
+import cepheid
+from cepheid.automata import Automaton, Program, Transition, construct, determinize, end_program, hide, trim
+from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Register, Scope
+from cepheid.automata.strategies import select
+from cepheid.automata.supports import labelling
+from cepheid.automata.transform import cubes, project, successors
+from cepheid.automata.transition import order
+from cepheid.automata.waiting import WaitingAutomaton, obstacle
+from cepheid.engine.explain import automaton_text
+from cepheid.engine.labelling import Labelling
+from cepheid.errors import NotSupportedError
+from cepheid.language.syntax import Strategy
+from cepheid.logical.plan import And, Event, Filter, Iterate, Link, Literal, Named, Optional, Or, Pattern, Project, Select, Sequence
+from cepheid.schema import EventSchema
+from cepheid.testing import events
+from cepheid.viz import FORMATS, draw
+
+construction = importlib.import_module("cepheid.automata.construct")
+"""The module; the package has a function of that name."""
+
+SCHEMA = EventSchema({"type": pa.string(), "v": pa.int64()}, type_column="type")
+SAYS = "v = (v of x)"
+
+CONSUMERS = {
+    "automata/alphabet.py Alphabet": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "automata/alphabet.py Tracker": "test_strategies_refuse_guards",
+    "automata/automaton.py Automaton": "test_a_move_that_writes_is_no_waiting",
+    "automata/construct.py _chain": "test_constructions_carry_guards",
+    "automata/construct.py _event": "test_constructions_carry_guards",
+    "automata/construct.py _filter": "test_constructions_carry_guards",
+    "automata/construct.py _marked": "test_constructions_carry_writes",
+    "automata/construct.py _plus": "test_constructions_carry_writes",
+    "automata/construct.py _product": "test_both_sides_of_a_conjunction_write",
+    "automata/construct.py _select": "test_strategies_refuse_guards",
+    "automata/construct.py hide_fragment": "test_hidden_events_are_written",
+    "automata/construct.py strict": "test_constructions_carry_guards",
+    "automata/program.py Program": "test_programs_know_what_guards_may_change",
+    "automata/strategies.py _Construction": "test_strategies_refuse_guards",
+    "automata/strategies.py _Rivals": "test_strategies_refuse_guards",
+    "automata/strategies.py _answers": "test_strategies_refuse_guards",
+    "automata/strategies.py simulation": "test_strategies_refuse_guards",
+    "automata/supports.py labelling": "test_labellings_refuse_guards",
+    "automata/transform.py _cubes": "test_determinization_refuses_guards",
+    "automata/transform.py coverage": "test_programs_know_what_guards_may_change",
+    "automata/transform.py cubes": "test_cubes_decide_guards",
+    "automata/transform.py determinize": "test_determinization_refuses_guards",
+    "automata/transform.py hide": "test_hidden_events_are_written",
+    "automata/transform.py project": "test_constructions_carry_guards",
+    "automata/transform.py successors": "test_determinization_refuses_guards",
+    "automata/transform.py trim": "test_constructions_carry_guards",
+    "automata/transition.py Transition": "test_a_move_that_writes_is_no_waiting",
+    "automata/transition.py _key": "test_constructions_carry_writes",
+    "automata/waiting.py WaitingAutomaton": "test_waiting_automata_refuse_guards",
+    "automata/waiting.py WaitingMove": "test_waiting_automata_refuse_guards",
+    "automata/waiting.py _answers": "test_waiting_automata_refuse_guards",
+    "automata/waiting.py _numbered": "test_waiting_automata_refuse_guards",
+    "automata/waiting.py _simulation": "test_waiting_automata_refuse_guards",
+    "automata/waiting.py _strongest": "test_waiting_automata_refuse_guards",
+    "automata/waiting.py obstacle": "test_waiting_automata_refuse_guards",
+    "engine/domination.py _letters": "test_waiting_automata_refuse_guards",
+    "engine/explain.py _transition": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "engine/explain.py automaton_text": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "engine/labelling.py Labelling": "test_labellings_refuse_guards",
+    "engine/maximal.py _hides_inside": "test_waiting_automata_refuse_guards",
+    "engine/next.py NextTables": "test_waiting_automata_refuse_guards",
+    "engine/next.py _test": "test_waiting_automata_refuse_guards",
+    "engine/per_end.py _Abilities": "test_strategies_refuse_guards",
+    "viz/graph.py draw": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "viz/labels.py cube_of": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "viz/labels.py links": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+}
+"""Who reads a transition or makes one, and the test that shows what becomes of a guard there."""
+
+READ = {"requires", "forbids", "enabled", "writes", "stays", "transitions", "outgoing"}
+"""Attributes by which a transition is read (`mark` and `waits` are names of drawings, too: whoever reads them here also reads one of these)."""
+
+
+def test_everything_that_reads_transitions_is_in_the_table() -> None:
+    root, found = Path(cepheid.__file__).parent, set()
+    for path in sorted(root.rglob("*.py")):
+        for part in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(part, ast.FunctionDef | ast.ClassDef):
+                for node in ast.walk(part):
+                    reads = isinstance(node, ast.Attribute) and node.attr in READ | ({"mark"} if path.parent.name != "viz" else set())
+                    if reads or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Transition"):
+                        found.add(f"{path.relative_to(root).as_posix()} {part.name}")
+    assert found == set(CONSUMERS)
+    assert set(CONSUMERS.values()) <= set(globals())
+
+
+# ------------------------------------------------------------------------------------------------------------------------- helpers
+
+
+def guarded(automaton: Automaton, bit: int) -> Automaton:
+    """The same automaton, but that a guard says what a predicate did: its bit goes behind all others."""
+    before, last = automaton.alphabet, automaton.alphabet.width - 1
+
+    def moved(mask: int) -> int:
+        low = mask & (1 << bit) - 1
+        return low | mask >> bit + 1 << bit | (mask >> bit & 1) << last
+
+    assert not before.trackers
+    assert not before.flags
+    alphabet = Alphabet(
+        before.predicates[:bit] + before.predicates[bit + 1 :],
+        guards=(Guard(last, SAYS, frozenset({0})),),
+        registers=(Register("v of x"),),
+    )
+    moves = (dataclasses.replace(t, requires=moved(t.requires), forbids=moved(t.forbids)) for t in automaton.transitions)
+    return dataclasses.replace(automaton, transitions=order(moves), alphabet=alphabet)
+
+
+def guarded_a(automaton: Automaton) -> Automaton | None:
+    """The same automaton where a guard decides what the type A did, if it asks for that."""
+    bits = [bit for bit, predicate in enumerate(automaton.predicates) if predicate.type == "A"]
+    return guarded(automaton, bits[0]) if bits else None
+
+
+def random_automata() -> list[tuple[Automaton, Automaton]]:
+    """Automata of random patterns without strategies but STRICT, plain and guarded."""
+    rng, found = random.Random(f"{SEED} guards"), []
+    while len(found) < CASES:
+        pattern = random_pattern(rng, rng.choice((1, 2)), strategies=0)
+        if rng.random() < 0.2:
+            pattern = Select(Strategy.STRICT, pattern)
+        plain = construct(pattern, SCHEMA)
+        other = guarded_a(plain)
+        if other is not None:
+            found.append((plain, other))
+    return found
+
+
+def sample() -> Automaton:
+    """`A ; B` where A is written and B is compared with it."""
+    plain = guarded_a(construct(sequence(Event("B"), Event("A")), SCHEMA))
+    assert plain is not None
+    moves = (dataclasses.replace(t, writes=frozenset({0})) if t.source == plain.initial else t for t in plain.transitions)
+    return dataclasses.replace(plain, transitions=order(moves))
+
+
+def sequence(*items: Pattern) -> Pattern:
+    return Sequence(items, (Link(";"),) * (len(items) - 1))
+
+
+# ----------------------------------------------------------------------------------------------------------------------- carried
+
+
+@pytest.mark.parametrize("variables", [("A", "x"), ()])
+def test_constructions_carry_guards(variables: tuple[str, ...]) -> None:
+    for plain, other in random_automata():
+        for transform in (trim, hide, lambda automaton: hide(project(automaton, variables))):
+            expected = guarded_a(transform(plain))
+            found = transform(other)
+            assert expected is None or (found.states, found.finals, found.transitions) == (
+                expected.states,
+                expected.finals,
+                expected.transitions,
+            )
+
+
+def written(monkeypatch: pytest.MonkeyPatch, automaton_of: Pattern, instead: bool) -> Automaton:
+    """The automaton of a pattern in which each event of type A is written; instead: it is put in the variable `written`, and writes nothing."""
+    event = construction._event
+
+    def writing(constructor, pattern, conditions=()):
+        body = event(constructor, pattern, conditions)
+        if pattern.type != "A":
+            return body
+        (move,) = body.moves
+        done = dataclasses.replace(move, mark=move.mark | {"written"}) if instead else dataclasses.replace(move, writes=frozenset({0}))
+        return dataclasses.replace(body, moves=(done,))
+
+    def project_but(constructor, pattern):
+        return construction._project(constructor, Project(pattern.variables | {"written"}, pattern.pattern))
+
+    def named_but(constructor, pattern):
+        body = constructor.build(pattern.pattern)
+        return construction._marked(body, lambda mark: mark | {pattern.variable} if mark and mark != {"written"} else mark)
+
+    monkeypatch.setitem(construction.CONSTRUCTIONS, Event, writing)
+    monkeypatch.setattr(construction, "_event", writing)
+    if instead:
+        monkeypatch.setitem(construction.CONSTRUCTIONS, Project, project_but)
+        monkeypatch.setitem(construction.CONSTRUCTIONS, Named, named_but)
+    try:
+        return construct(automaton_of, SCHEMA)
+    finally:
+        monkeypatch.undo()
+
+
+def test_constructions_carry_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, seen = random.Random(f"{SEED} writes"), 0
+    fixed = [
+        Iterate(sequence(Event("A"), Event("B")), minimum=2, maximum=3),
+        Sequence((Event("B"), Optional(Event("A")), Event("C")), (Link(";"), Link(":"))),
+        Filter(Named(Event("A"), "x"), (Literal(True, pa.bool_()),)),
+        Project(frozenset({"B"}), sequence(Event("A"), Event("B"), Event("A"))),
+    ]
+    patterns = [*fixed, *(random_pattern(rng, rng.choice((1, 2)), strategies=0) for _ in range(CASES))]
+    for pattern in patterns:
+        if any(isinstance(part, And) for part in parts(pattern)):  # its sides must have equal marks: see below
+            continue
+        found, expected = (written(monkeypatch, pattern, instead) for instead in (False, True))
+        moves = {
+            t if t.mark is None else dataclasses.replace(t, mark=t.mark - {"written"}, writes=frozenset({0} if "written" in t.mark else ()))
+            for t in expected.transitions
+        }
+        assert found.transitions == order(moves)
+        seen += any(t.writes for t in found.transitions)
+    assert seen > CASES / 4
+
+
+def parts(pattern: Pattern) -> list[Pattern]:
+    return [pattern, *(below for child in pattern.children() for below in parts(child))]
+
+
+def test_both_sides_of_a_conjunction_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = written(monkeypatch, And((Named(Event("A"), "A"), Or((Event("A"), Event("B"))))), instead=False)
+    assert [t.writes for t in found.transitions] == [frozenset({0})]
+    constructor = construction.Constructor.over(Event("A"), SCHEMA)
+    left, right = (
+        dataclasses.replace(body, moves=tuple(dataclasses.replace(t, writes=frozenset({number})) for t in body.moves))
+        for number, body in enumerate(constructor.build(Event("A")) for _ in range(2))
+    )
+    assert [t.writes for t in construction._product(constructor, left, right).moves] == [frozenset({0, 1})]
+
+
+def test_hidden_events_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = Project(frozenset({"B"}), sequence(Event("B"), Event("A"), Event("B")))
+    found = hide(written(monkeypatch, pattern, instead=False))
+    assert [(t.mark, t.writes) for t in found.transitions if t.writes] == [(None, frozenset({0}))]
+    inside = hide(written(monkeypatch, And((pattern, pattern)), instead=False))
+    assert {(t.mark, t.writes) for t in inside.transitions if t.writes} == {(None, frozenset({0}))}
+
+
+def test_a_move_that_writes_is_no_waiting() -> None:
+    loop = Transition(1, 1)
+    assert loop.waits
+    assert loop.stays
+    writes = dataclasses.replace(loop, writes=frozenset({0}))
+    assert not writes.waits
+    assert not writes.stays
+    assert not dataclasses.replace(loop, requires=4).waits
+    waiting = construct(sequence(Event("A"), Event("B")), SCHEMA)
+    assert waiting.waiting
+    moves = (dataclasses.replace(t, writes=frozenset({0})) if t.waits else t for t in waiting.transitions)
+    assert not dataclasses.replace(waiting, transitions=order(moves)).waiting
+
+
+def test_cubes_decide_guards() -> None:
+    for _, other in random_automata():
+        for moves in other.outgoing:
+            found = list(cubes(moves, other.alphabet))
+            for mask in range(1 << other.alphabet.width):
+                if (mask & other.alphabet.types).bit_count() > 1:
+                    continue
+                (cube,) = [cube for cube in found if mask & cube[0] == cube[0] and not mask & cube[1]]
+                assert [move.enabled(mask) for move in moves] == [move.enabled(cube[0]) for move in moves]
+
+
+def test_programs_know_what_guards_may_change() -> None:
+    """An event may be left out only if it changes nothing whatever the guards say."""
+    for _, automaton in random_automata():
+        program = Program(hide(automaton))
+        run = program.automaton.alphabet.mask(Scope.RUN)
+        types = program.automaton.alphabet.types
+        for mask in range(1 << program.automaton.alphabet.width):
+            if (mask & types).bit_count() > 1 or mask & run or not program.droppable or program.relevant(mask):
+                continue
+            for said in (0, run):
+                for state in program.automaton.inner | {program.automaton.initial}:
+                    enabled = [move for move in program.automaton.outgoing[state] if move.enabled(mask | said)]
+                    assert all(move.stays for move in enabled)
+                    assert enabled or state == program.automaton.initial
+    writes = Program(sample())
+    assert writes.relevant_masks == (0,), "the guard alone decides whether an event goes on"
+
+
+def test_guards_and_writes_are_printed_drawn_and_fingerprinted() -> None:
+    automaton = sample()
+    assert automaton_text(automaton).splitlines() == [
+        "3 states, 3 transitions; starts in 0, accepts in 2",
+        "0 -> 1  type is B: mark B, write v of x",
+        "1 -> 1  any event: no mark",
+        "1 -> 2  (v = (v of x)): mark A",
+    ]
+    for name in FORMATS:
+        text = str(draw(automaton, format=name)).replace("#40;", "(").replace("#41;", ")")
+        assert "v = (v of x)" in text
+        assert "write v of x" in text
+    alphabet = automaton.alphabet
+    (guard,) = alphabet.guards
+    others = [
+        dataclasses.replace(automaton, alphabet=dataclasses.replace(alphabet, guards=(dataclasses.replace(guard, **change),)))
+        for change in ({"says": "v < (v of x)"}, {"reads": frozenset[int]()})
+    ]
+    others.append(dataclasses.replace(automaton, alphabet=dataclasses.replace(alphabet, registers=(Register("v of y"),))))
+    others.append(
+        dataclasses.replace(automaton, transitions=tuple(dataclasses.replace(t, writes=frozenset()) for t in automaton.transitions))
+    )
+    forbids = (dataclasses.replace(t, forbids=t.requires & guard.mask, requires=t.requires & ~guard.mask) for t in automaton.transitions)
+    others.append(dataclasses.replace(automaton, transitions=order(forbids)))
+    assert len({Program(each).fingerprint for each in [automaton, *others]}) == 6
+    assert list(alphabet.beyond_the_event(others[-1].transitions[-1])) == ["not (v = (v of x))"]
+
+
+def test_letters_have_no_run_bits() -> None:
+    alphabet = Alphabet(
+        (Predicate(type="A"), Predicate(type="B")), guards=(Guard(2, SAYS, frozenset({0})),), registers=(Register("v of x"),)
+    )
+    assert (alphabet.width, alphabet.bits, alphabet.mask(Scope.RUN), alphabet.mask_of(0b01)) == (3, 2, 0b100, 0b01)
+    packed = dataclasses.replace(alphabet, packed=True)
+    assert [packed.mask_of(letter) for letter in range(3)] == [0, 0b01, 0b10]
+    assert packed.bits == 2
+
+
+# ----------------------------------------------------------------------------------------------------------------------- refused
+
+REFUSED = r"cannot ask what a partial match has stored: v = \(v of x\)"
+
+
+def test_determinization_refuses_guards() -> None:
+    for refuse in (determinize, lambda automaton: successors(automaton, 1, 1), lambda automaton: Program(automaton).successors(1, 1)):
+        with pytest.raises(NotSupportedError, match=f"determinization by letters {REFUSED}") as error:
+            refuse(sample())
+        assert 'engine="reference"' in error.value.help[0]
+
+
+@pytest.mark.parametrize("strategy", CHOOSING)
+def test_strategies_refuse_guards(strategy: Strategy) -> None:
+    with pytest.raises(NotSupportedError, match=f"the strategy {strategy.value} {REFUSED}"):
+        select(sample(), strategy)
+    with pytest.raises(NotSupportedError, match=REFUSED):
+        end_program(Program(sample()), variables=None, strategy=strategy)
+
+
+def test_labellings_refuse_guards() -> None:
+    with pytest.raises(NotSupportedError, match=f"the labelling of supports {REFUSED}"):
+        labelling(Program(sample()), ["A"])
+    with pytest.raises(NotSupportedError, match=REFUSED):
+        Labelling(Program(sample()))
+
+
+def test_waiting_automata_refuse_guards() -> None:
+    assert obstacle(sample()) == "what a partial match can do depends on what it has stored"
+    assert WaitingAutomaton.of(sample()) is None
+
+
+def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were an operator to make guards today, no evaluation would give an answer."""
+    plain = construction.Constructor.over
+
+    def guarding(pattern: Pattern, schema: EventSchema) -> construction.Constructor:
+        before = plain(pattern, schema)
+        alphabet = Alphabet(
+            tuple(predicate for predicate in before.masks if predicate.type != "A"),
+            guards=(Guard(len(before.masks) - 1, SAYS, frozenset({0})),),
+            registers=(Register("v of x"),),
+        )
+        masks = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)} | {Predicate(type="A"): alphabet.guards[0].mask}
+        return construction.Constructor(schema, alphabet, masks)
+
+    monkeypatch.setattr(construction.Constructor, "over", guarding)
+    given = events("A1 B2 A3 B4")
+    for asked in ("*", "NXT *", "LAST *", "MAX *", "STRICT *", "ANY *", "COUNT(*)", "MAX COUNT(*)", "A"):
+        for tail in ("", " WITHIN 2", " CONSUME BY ANY"):
+            with pytest.raises(NotSupportedError, match=REFUSED):
+                cepheid.query(f"SELECT {asked} WHERE B ; A{tail}").run(given)
