@@ -81,11 +81,7 @@ class Labelling:
         self._graph_program = labelling(program, shown)
         self._graph_labels: Array = np.array([self.label_sets.index(mark) for mark in self._graph_program.label_sets], np.uint16)
         self._hidden = self.label_sets.index(frozenset()) if frozenset() in self.label_sets else None
-        self._table: Array | None = (
-            self._label_table(np.arange(1 << self.bits, dtype=np.uint64))
-            if self.bits <= DIRECT_BITS and not self._alphabet.packed
-            else None
-        )
+        self._table: Array | None = self._label_table(np.arange(1 << self.bits, dtype=np.uint64)) if self.bits <= DIRECT_BITS else None
         self._graph: Evaluation | None = None
         self.begin()
 

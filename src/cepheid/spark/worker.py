@@ -43,7 +43,7 @@ SLICE, OWN = "$slice", "$own"
 OPTION = "q.on(.., {}={})"
 """How an option is given, in messages: with its name and its value."""
 
-LETTER_BITS = 64
+POOLED_BITS = 64
 """Predicates of one letter column."""
 
 COMPACT_ROWS = 1 << 14
@@ -179,7 +179,7 @@ def recognize_several(
 def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None, alphabets: Sequence[Predicates]) -> list[Array]:
     """The letters of a query's programs, whose alphabets these are, from what travels for all queries; unsigned integers.
 
-    columns: LETTER_BITS predicates each. places: for each program, for each of its predicates, the number of the bit in them that says whether it
+    columns: POOLED_BITS predicates each. places: for each program, for each of its predicates, the number of the bit in them that says whether it
     holds; None where column k has the letters of program k, whatever their bits mean.
     """
     pooled = [raw(column) for column in columns]
@@ -192,8 +192,8 @@ def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | N
 def _gathered(pooled: Sequence[Array], places: Sequence[int], values: Sequence[int]) -> Array:
     letters: Array = np.zeros(len(pooled[0]), np.uint64)
     for place, value in zip(places, values, strict=True):
-        source = pooled[place // LETTER_BITS]
-        letters |= (source >> source.dtype.type(place % LETTER_BITS) & source.dtype.type(1)).astype(np.uint64) * np.uint64(value)
+        source = pooled[place // POOLED_BITS]
+        letters |= (source >> source.dtype.type(place % POOLED_BITS) & source.dtype.type(1)).astype(np.uint64) * np.uint64(value)
     return letters
 
 
