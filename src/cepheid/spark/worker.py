@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.events import Events
 from cepheid.engine.matches import Matches, python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import CepheidError, InputError, SetupError
@@ -239,7 +240,8 @@ class Run:
         letters = raw(batch.column(LETTER))
         events = self._events(batch, origins, cuts)
         last: Chunk | None = None
-        for chunk in self.evaluation.chunks(letters.view(f"u{letters.itemsize}"), times, cuts=cuts, continued=continued):
+        read = Events(letters.view(f"u{letters.itemsize}"), times, cuts, continued=continued)
+        for chunk in self.evaluation.chunks(read):
             found = chunk if own is None else ending_in(chunk, own, origins)
             yield from self._output(found, batch, events, origins)
             last = found if len(found) else last
