@@ -174,7 +174,8 @@ def fed(run: PerEnd, letters: list[int], *, times: list[int] | None = None, **ho
     def sink(chunk: Any) -> None:
         found.extend(part.tolist() for part in np.split(chunk.positions, chunk.offsets[1:-1]))
 
-    run.feed(np.array(letters, np.uint64), np.array(times or range(len(letters)), np.int64), sink=sink, **how)
+    types = np.array([letter.bit_length() for letter in letters], np.uint64)  # 1, 2, 4: A, B, C
+    run.feed(types, np.array(times or range(len(letters)), np.int64), sink=sink, **how)
     return found
 
 
