@@ -31,7 +31,7 @@ from cepheid.errors import (
 from cepheid.language.builder import any_event, attr, event, param
 from cepheid.query import Query, query
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Batches",

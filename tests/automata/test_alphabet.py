@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from pattern_cases import CASES, CHOOSING, SCHEMA, SEED, random_pattern
 
@@ -11,6 +12,7 @@ from cepheid.automata import Alphabet, Flag, Program, Scope, Tracker, Transition
 from cepheid.automata.alphabet import Predicate
 from cepheid.automata.supports import labelling
 from cepheid.automata.waiting import obstacle
+from cepheid.engine.letters import having
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import Event, Link, Select, Sequence
 
@@ -53,6 +55,31 @@ def test_nested_strategies_have_trackers_behind_each_other() -> None:
     assert [tracker.bit for tracker in program.trackers] == sorted(tracker.bit for tracker in program.trackers)
 
 
+def test_letters_and_masks_ask_the_same() -> None:
+    """Of every alphabet: what a transition asks of masks is what `having` asks of letters."""
+    rng = random.Random(f"{SEED} letters")
+    for _ in range(CASES):
+        kinds = [rng.choice([None, f"T{bit}"]) for bit in range(rng.randint(0, 5))]
+        predicates = tuple(Predicate(bit, kind) for bit, kind in enumerate(kinds))
+        tracker = Tracker(len(kinds), rng.choice([2, 3, 4]), ())
+        alphabet = Alphabet(predicates, (tracker,), (Flag(len(kinds) + tracker.width, "last event"),))
+        types = [bit for bit, kind in enumerate(kinds) if kind is not None]
+        masks = {}
+        for conditions in range(1 << alphabet.width):
+            if (conditions & alphabet.types).bit_count() > 1:
+                continue
+            event = sum(value for bit, value in enumerate(alphabet.values) if conditions >> bit & 1)
+            masks[event | conditions >> len(kinds) << alphabet.event_bits] = conditions
+        assert len(masks) == (1 << alphabet.width - len(types)) * (1 + len(types)), "each mask has a letter of its own"
+        assert all(alphabet.mask_of(letter) == mask for letter, mask in masks.items())
+        assert max(masks).bit_length() <= alphabet.bits
+        letters = np.array(list(masks), rng.choice([np.uint32, np.uint64, np.int32]))
+        tests = [(rng.getrandbits(alphabet.width), rng.getrandbits(alphabet.width) & rng.getrandbits(alphabet.width)) for _ in range(3)]
+        for some in (tests[:1], tests):
+            wanted = [any(mask & requires == requires and not mask & forbids for requires, forbids in some) for mask in masks.values()]
+            assert having(letters, alphabet, some).tolist() == wanted
+
+
 @pytest.mark.parametrize(
     ("move", "texts"),
     [
@@ -63,6 +90,6 @@ def test_nested_strategies_have_trackers_behind_each_other() -> None:
     ],
 )
 def test_what_is_asked_beyond_the_event(move: Transition, texts: list[str]) -> None:
-    alphabet = Alphabet((Predicate(type="A"),), (Tracker(1, 3, ()),), (Flag(3, "last event"),))
+    alphabet = Alphabet((Predicate(None, "A"),), (Tracker(1, 3, ()),), (Flag(3, "last event"),))
     assert alphabet.width == 4
     assert list(alphabet.beyond_the_event(move)) == texts

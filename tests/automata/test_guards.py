@@ -11,6 +11,7 @@ import importlib
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pattern_cases import CASES, CHOOSING, SEED, random_pattern
@@ -25,6 +26,7 @@ from cepheid.automata.transition import order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.engine.explain import automaton_text
 from cepheid.engine.labelling import Labelling
+from cepheid.engine.letters import having
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import And, Event, Filter, Iterate, Link, Literal, Named, Optional, Or, Pattern, Project, Select, Sequence
@@ -51,6 +53,7 @@ CONSUMERS = {
     "automata/construct.py _select": "test_strategies_refuse_guards",
     "automata/construct.py hide_fragment": "test_hidden_events_are_written",
     "automata/construct.py strict": "test_constructions_carry_guards",
+    "automata/program.py _written": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "automata/program.py Program": "test_programs_know_what_guards_may_change",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
     "automata/strategies.py _Rivals": "test_strategies_refuse_guards",
@@ -78,6 +81,7 @@ CONSUMERS = {
     "engine/explain.py _transition": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/explain.py automaton_text": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/labelling.py Labelling": "test_labellings_refuse_guards",
+    "engine/letters.py having": "test_tests_of_letters_refuse_guards",
     "engine/maximal.py _hides_inside": "test_waiting_automata_refuse_guards",
     "engine/next.py NextTables": "test_waiting_automata_refuse_guards",
     "engine/next.py _test": "test_waiting_automata_refuse_guards",
@@ -323,12 +327,10 @@ def test_guards_and_writes_are_printed_drawn_and_fingerprinted() -> None:
 
 def test_letters_have_no_run_bits() -> None:
     alphabet = Alphabet(
-        (Predicate(type="A"), Predicate(type="B")), guards=(Guard(2, SAYS, frozenset({0})),), registers=(Register("v of x"),)
+        (Predicate(None, "A"), Predicate(None, "B")), guards=(Guard(2, SAYS, frozenset({0})),), registers=(Register("v of x"),)
     )
     assert (alphabet.width, alphabet.bits, alphabet.mask(Scope.RUN), alphabet.mask_of(0b01)) == (3, 2, 0b100, 0b01)
-    packed = dataclasses.replace(alphabet, packed=True)
-    assert [packed.mask_of(letter) for letter in range(3)] == [0, 0b01, 0b10]
-    assert packed.bits == 2
+    assert [alphabet.mask_of(letter) for letter in range(3)] == [0, 0b01, 0b10]
 
 
 # ----------------------------------------------------------------------------------------------------------------------- refused
@@ -358,6 +360,14 @@ def test_labellings_refuse_guards() -> None:
         Labelling(Program(sample()))
 
 
+def test_tests_of_letters_refuse_guards() -> None:
+    automaton = sample()
+    letters = np.zeros(1, np.uint32)
+    with pytest.raises(NotSupportedError, match=f"a test of letters {REFUSED}"):
+        having(letters, automaton.alphabet, [(move.requires, move.forbids) for move in automaton.transitions])
+    assert having(letters, automaton.alphabet, [(0, 1)]).all()
+
+
 def test_waiting_automata_refuse_guards() -> None:
     assert obstacle(sample()) == "what a partial match can do depends on what it has stored"
     assert WaitingAutomaton.of(sample()) is None
@@ -374,7 +384,9 @@ def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> N
             guards=(Guard(len(before.masks) - 1, SAYS, frozenset({0})),),
             registers=(Register("v of x"),),
         )
-        masks = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)} | {Predicate(type="A"): alphabet.guards[0].mask}
+        masks = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)} | {
+            predicate: alphabet.guards[0].mask for predicate in before.masks if predicate.type == "A"
+        }
         return construction.Constructor(schema, alphabet, masks)
 
     monkeypatch.setattr(construction.Constructor, "over", guarding)

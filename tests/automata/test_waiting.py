@@ -110,7 +110,7 @@ def completions_of(waiting, state, letters):
 
 
 def automaton_of(*transitions, states, finals):
-    return Automaton(states, 0, frozenset(finals), order(transitions), Alphabet((Predicate(type="A"), Predicate(type="B"))))
+    return Automaton(states, 0, frozenset(finals), order(transitions), Alphabet((Predicate(None, "A"), Predicate(None, "B"))))
 
 
 A = frozenset({"A"})

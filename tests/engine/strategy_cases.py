@@ -123,7 +123,7 @@ def automaton_of(formula: tuple[Any, ...], *, spread: int = 1) -> Automaton:
         return start, finals | more_finals, [*moves, *more, *both]
 
     initial, finals, moves = build(formula)
-    predicates = tuple(Predicate(type=f"T{k}") for k in range(spread * (BITS - 1) + 1))
+    predicates = tuple(Predicate(f"T{k}") for k in range(spread * (BITS - 1) + 1))
     return trim(Automaton(count, initial, frozenset(finals), order(moves), Alphabet(predicates)))
 
 

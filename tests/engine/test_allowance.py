@@ -14,6 +14,7 @@ from slowness import SANITIZED
 import cepheid
 from cepheid.engine import allowance as module
 from cepheid.engine.allowance import Allowance, default_max_bytes, process_memory
+from cepheid.engine.events import Events
 from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.testing.differential import draw
 from cepheid.testing.generators import ENGINE, NESTED, WAITING
@@ -87,7 +88,7 @@ def test_the_allowance_is_for_the_whole_answer_of_a_run_and_for_each_push():
 
 def chunks_of(query, events):
     compiled = query.compiled(query.schema(events))
-    return list(compiled.evaluation().chunks(compiled.predicates.letters(events), events["ts"].to_numpy()))
+    return list(compiled.evaluation().chunks(Events(compiled.predicates.letters(events), events["ts"].to_numpy())))
 
 
 def test_keys_are_named():

@@ -104,7 +104,7 @@ def runs(automaton, letters):
 # ------------------------------------------------------------------------------------------------------------------------- cases
 
 
-THREE_TYPES = Alphabet(tuple(Predicate(type=f"T{bit}") for bit in range(3)))
+THREE_TYPES = Alphabet(tuple(Predicate(f"T{bit}") for bit in range(3)))
 
 
 def random_automaton(rng):
@@ -289,7 +289,7 @@ def test_random_queries(variant):
         pattern, bounds = hoist(rewritten.pattern)
         program = program_of(pattern, plan.schema, variables=None, strategy=plan.strategy)
         run = Counting(program, window=bounds.window, count_window=bounds.count, consume=plan.consume, variant=variant)
-        letters = Predicates(program.predicates, plan.schema).letters(events)
+        letters = Predicates(program.automaton.alphabet, plan.schema).letters(events)
         rows = events.to_pylist()
         keys = [tuple(None if row[name] != row[name] else row[name] for name in rewritten.partition_by) for row in rows]
         kept = [place for place, key in enumerate(keys) if None not in key]
@@ -319,7 +319,7 @@ def chain(*parts):
             moves.append(Transition(number + 1, number + 1, bit, mark))
         if number + 1 < len(parts):
             moves.append(Transition(number + 1, number + 1))
-    predicates = tuple(Predicate(type=f"T{bit}") for bit in range(8))
+    predicates = tuple(Predicate(f"T{bit}") for bit in range(8))
     return Program(Automaton(len(parts) + 1, 0, frozenset({len(parts)}), order(moves), Alphabet(predicates)))
 
 
@@ -340,7 +340,7 @@ LABELS = Program(
                 *(Transition(1, 3, C, mark) for mark in MARKS[:2]),
             ]
         ),
-        Alphabet(tuple(Predicate(type=f"T{bit}") for bit in range(8))),
+        Alphabet(tuple(Predicate(f"T{bit}") for bit in range(8))),
     )
 )
 PROGRAMS = {"A;B;C": ONCE, "A+;B+;C": PLUS, "labels": LABELS}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cepheid.engine import evaluation as module
-from cepheid.engine import running
+from cepheid.engine import events as engine_events
 from cepheid.engine.evaluation import Evaluation, Sizes
 from cepheid.errors import LimitError
 
@@ -238,10 +238,10 @@ def test_memory_of_a_window_does_not_grow_with_the_stream():
 
 
 def test_limits_have_names_and_a_way_out(monkeypatch):
-    monkeypatch.setattr(running, "ROW_LIMIT", 2)
+    monkeypatch.setattr(engine_events, "BATCH_LIMIT", 2)
     with pytest.raises(LimitError, match="3 events, and the limit is 2"):
         Evaluation(Sequence()).feed(np.zeros(3, np.uint32), np.zeros(3, np.int64))
-    monkeypatch.setattr(running, "ROW_LIMIT", 100)
+    monkeypatch.setattr(engine_events, "BATCH_LIMIT", 100)
     monkeypatch.setattr(module, "CELL_LIMIT", 64)
     with pytest.raises(LimitError, match="the limit is 64") as error:
         Evaluation(Sequence()).feed(np.full(100, A, np.uint32), np.zeros(100, np.int64))

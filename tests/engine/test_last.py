@@ -221,7 +221,7 @@ def chain(length):
     """A sequence of so many atoms over as many states; bit k % 40 of the letter for atom k."""
     moves = [Transition(k, k + 1, 1 << k % 40, frozenset({f"x{k}"})) for k in range(length)]
     loops = [Transition(k, k) for k in range(1, length)]
-    predicates = tuple(Predicate(type=f"T{k}") for k in range(40))
+    predicates = tuple(Predicate(f"T{k}") for k in range(40))
     return Program(Automaton(length + 1, 0, frozenset({length}), order([*moves, *loops]), Alphabet(predicates)))
 
 
@@ -237,7 +237,7 @@ def test_more_states_than_bits_of_the_live_ones(variant):
 
 def test_outside_the_fragment():
     moves = [Transition(0, 1, 1, frozenset("a")), Transition(1, 2, 2, frozenset("b"))]
-    adjacent = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate(type="A"), Predicate(type="B")))))
+    adjacent = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate("A"), Predicate("B")))))
     with pytest.raises(NotSupportedError, match="waits"):
         Last(adjacent)
 

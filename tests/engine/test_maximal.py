@@ -57,7 +57,7 @@ def affordable(case):
 
 def explored(program):
     """What any stream can ask for, over the four predicates of the random automata, in every combination."""
-    return explore(WaitingAutomaton.of(program.automaton), [Predicate(condition=k) for k in range(4)])
+    return explore(WaitingAutomaton.of(program.automaton), [Predicate(k) for k in range(4)])
 
 
 @cache
@@ -338,7 +338,7 @@ def test_damaged_snapshots(variant):
 
 def test_outside_the_fragment():
     moves = (Transition(0, 1, 1, frozenset("x")), Transition(1, 2, 2, frozenset("y")))
-    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate(type="A"), Predicate(type="B")))))
+    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate("A"), Predicate("B")))))
     with pytest.raises(NotSupportedError, match="partial matches may wait"):
         Maximal(strict)
 
@@ -363,7 +363,7 @@ def test_no_stream_asks_for_more_than_explored():
 
 
 def test_explored_sizes():
-    one_type_each = [Predicate(type=name) for name in "ABCD"]
+    one_type_each = [Predicate(None, name) for name in "ABCD"]
     for formula, wanted in ((CHAIN, (2, 2)), (RUNS, (6, 2)), (NESTED, (6, 2))):
         found = explore(WaitingAutomaton.of(automaton_of(formula)), one_type_each)
         assert (found.configurations, found.macros) == wanted

@@ -277,7 +277,7 @@ def test_a_damaged_state_is_refused_or_harmless():
 
 def test_outside_the_fragment():
     moves = (Transition(0, 1, 1, frozenset("x")), Transition(1, 2, 2, frozenset("y")))
-    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate(type="A"), Predicate(type="B")))))
+    strict = Program(Automaton(3, 0, frozenset({2}), order(moves), Alphabet((Predicate("A"), Predicate("B")))))
     with pytest.raises(NotSupportedError, match="partial matches may wait"):
         Next(strict)
 

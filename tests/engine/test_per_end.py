@@ -113,14 +113,13 @@ def random_case(number: int) -> Case:
 
 
 class Lettered:
-    """An evaluation that gets the letters of a case: types, whose bits in the program's letters are its own."""
+    """An evaluation that gets the letters of a case: types, whose numbers in the program's letters are its own."""
 
     def __init__(self, run: Any, case: Case) -> None:
         self.run = run
-        bits = [next((i for i, p in enumerate(case.program.predicates) if p.type == name), None) for name in "ABC"]
-        self.table = np.array(
-            [sum(1 << b for k, b in enumerate(bits) if b is not None and letter >> k & 1) for letter in range(8)], np.uint64
-        )
+        alphabet = case.program.automaton.alphabet
+        values = {p.type: value for p, value in zip(alphabet.predicates, alphabet.values, strict=True)}
+        self.table = np.array([values.get("ABC"[letter.bit_length() - 1], 0) if letter else 0 for letter in range(8)], np.uint64)
 
     def feed(self, letters: Any, *args: Any, **how: Any) -> None:
         self.run.feed(self.table[letters], *args, **how)
@@ -175,7 +174,8 @@ def fed(run: PerEnd, letters: list[int], *, times: list[int] | None = None, **ho
     def sink(chunk: Any) -> None:
         found.extend(part.tolist() for part in np.split(chunk.positions, chunk.offsets[1:-1]))
 
-    run.feed(np.array(letters, np.uint64), np.array(times or range(len(letters)), np.int64), sink=sink, **how)
+    types = np.array([letter.bit_length() for letter in letters], np.uint64)  # 1, 2, 4: A, B, C
+    run.feed(types, np.array(times or range(len(letters)), np.int64), sink=sink, **how)
     return found
 
 

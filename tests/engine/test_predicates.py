@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.automata.alphabet import Predicate
+from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.automata.construct import of_type
 from cepheid.engine import predicates as module
 from cepheid.engine.predicates import Predicates
 from cepheid.engine.values import OPERATIONS, like_expression
@@ -47,6 +48,11 @@ VALUES = {
 }
 FIELDS = {name: Field("", (name,), kind, source) for name, (source, kind, _) in VALUES.items()}
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def type_alphabet(schema, *names):
+    """The alphabet of these type tests."""
+    return Alphabet(tuple(of_type(name, schema) for name in names))
 
 
 def table(rng, size):
@@ -127,7 +133,7 @@ def expected(conditions, events):
 
 def letters(conditions, events):
     schema = schema_of(events.schema)
-    return Predicates([Predicate(condition=c) for c in conditions], schema).letters(events)
+    return Predicates(Alphabet(tuple(map(Predicate, conditions))), schema).letters(events)
 
 
 def test_every_operator_has_an_implementation():
@@ -204,7 +210,8 @@ def test_types_become_bits_whatever_their_encoding():
     ]
     for types in encodings:
         events = pa.table({"type": types, "ts": range(5)})
-        predicates = Predicates([Predicate(type="A"), Predicate(type="B")], schema_of(events.schema))
+        schema = schema_of(events.schema)
+        predicates = Predicates(type_alphabet(schema, "A", "B"), schema)
         assert predicates.letters(events).tolist() == wanted
         assert predicates.letters(events).dtype == np.uint32
 
@@ -212,21 +219,23 @@ def test_types_become_bits_whatever_their_encoding():
 def test_a_stream_without_a_type_column_has_its_name_as_type():
     events = pa.table({"v": [1, 2]})
     schema = schema_of(events.schema, streams=("flights",), used=frozenset({"flights"}))
-    assert Predicates([Predicate(type="flights"), Predicate(type="other")], schema).letters(events).tolist() == [1, 1]
+    assert Predicates(type_alphabet(schema, "flights", "other"), schema).letters(events).tolist() == [1, 1]
 
 
 def test_many_dictionary_values_that_matter():
     rng = random.Random(5)
     names = [f"T{i}" for i in range(40)]
     events = pa.table({"type": pa.array([rng.choice(names) for _ in range(500)]).dictionary_encode()})
-    got = Predicates([Predicate(type=name) for name in names], schema_of(events.schema)).letters(events)
-    assert got.dtype == np.uint64
-    assert got.tolist() == [1 << names.index(name) for name in events["type"].to_pylist()]
+    schema = schema_of(events.schema)
+    got = Predicates(type_alphabet(schema, *names), schema).letters(events)
+    assert got.dtype == np.uint32
+    assert got.tolist() == [1 + names.index(name) for name in events["type"].to_pylist()]
 
 
 def test_a_shared_dictionary_is_evaluated_once():
     dictionary = pa.array(["A", "B"])
-    predicates = Predicates([Predicate(type="B")], schema_of(pa.schema([("type", pa.dictionary(pa.int32(), pa.string()))])))
+    schema = schema_of(pa.schema([("type", pa.dictionary(pa.int32(), pa.string()))]))
+    predicates = Predicates(type_alphabet(schema, "B"), schema)
     first = pa.record_batch({"type": pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), dictionary)})
     second = pa.record_batch({"type": pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int32()), dictionary)})
     reader = predicates.reader()
@@ -237,7 +246,8 @@ def test_a_shared_dictionary_is_evaluated_once():
 
 
 def test_readers_of_one_program_know_nothing_of_each_other():
-    predicates = Predicates([Predicate(type="B")], schema_of(pa.schema([("type", pa.string())])))
+    schema = schema_of(pa.schema([("type", pa.string())]))
+    predicates = Predicates(type_alphabet(schema, "B"), schema)
     before = dict(vars(predicates))
     readers = [predicates.reader() for _ in range(2)]
     assert readers[0].read(pa.table({"type": ["B", "A"]})).tolist() == [1, 0]

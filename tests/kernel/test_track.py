@@ -10,11 +10,17 @@ from strategy_cases import CASES, SEED
 
 from cepheid.automata.alphabet import Alphabet, Tracker
 from cepheid.automata.transition import Transition, order
+from cepheid.engine.events import Events
 from cepheid.engine.trackers import Trackers
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available, kernel
 
 BITS = 3
+
+
+def read(run, letters, *, narrow=False, **segments):
+    """The letters of some events with the trackers' bits."""
+    return run.read(Events(letters, np.zeros(len(letters), np.int64), **segments), narrow=narrow)
 
 
 def random_trackers(rng: random.Random, bits: int) -> tuple[Tracker, ...]:
@@ -64,7 +70,7 @@ def test_random_trackers(variant: str, bits: int) -> None:
                 rows += streams[owner][left[owner] : to]
                 left[owner] = to
             given = np.array([slots[owner] for owner in owners], np.int32)
-            out = run.read(np.array(rows, np.uint64), cuts=np.array(cuts, np.int64), slots=given).tolist()
+            out = read(run, np.array(rows, np.uint64), cuts=np.array(cuts, np.int64), slots=given).tolist()
             for owner, start, stop in zip(owners, cuts, [*cuts[1:], len(rows)], strict=True):
                 found[owner] += out[start:stop]
             if rng.random() < 0.3:
@@ -78,13 +84,13 @@ def test_a_segment_without_slot_begins_anew_unless_it_goes_on(variant: str) -> N
     (tracker,) = (Tracker(1, 3, order([Transition(0, 1, 1), Transition(1, 2, 1)])),)
     run = Trackers([tracker], Alphabet(), bits=1, variant=variant)
     letters = np.ones(4, np.uint8)
-    assert run.read(letters, cuts=np.array([0, 1, 1])).tolist() == [1, 1, 3, 5]
-    assert run.read(letters[:1], continued=True).tolist() == [5]
-    assert run.read(letters[:2], slots=np.array([0], np.int32)).tolist() == [1, 3]
-    assert run.read(letters[:2], slots=np.array([0], np.int32)).tolist() == [5, 5]
+    assert read(run, letters, cuts=np.array([0, 1, 1])).tolist() == [1, 1, 3, 5]
+    assert read(run, letters[:1], continued=True).tolist() == [5]
+    assert read(run, letters[:2], slots=np.array([0], np.int32)).tolist() == [1, 3]
+    assert read(run, letters[:2], slots=np.array([0], np.int32)).tolist() == [5, 5]
     run.release(np.array([0]))
-    assert run.read(letters[:1], slots=np.array([0], np.int32), narrow=True).tolist() == [1]
-    assert run.read(letters[:0], cuts=np.zeros(0, np.int64)).tolist() == []
+    assert read(run, letters[:1], slots=np.array([0], np.int32), narrow=True).tolist() == [1]
+    assert read(run, letters[:0], cuts=np.zeros(0, np.int64)).tolist() == []
 
 
 def test_the_kernel_names_what_it_does_not_know() -> None:
@@ -107,7 +113,7 @@ def test_states_of_partitions_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
     run = Trackers([chain], Alphabet(), bits=1, entries=1)
     cuts = np.cumsum(np.arange(8))
     with pytest.raises(LimitError, match="STATE_LIMIT"):
-        run.read(np.ones(36, np.uint8), cuts=cuts, slots=np.arange(8, dtype=np.int32))
+        read(run, np.ones(36, np.uint8), cuts=cuts, slots=np.arange(8, dtype=np.int32))
 
 
 @pytest.mark.parametrize("damage", [{}, {"tracker_states": b""}, {"tracker_states": b"abc"}, {"tracker_states": b"\x09\0\0\0"}])

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from cepheid.automata.alphabet import Predicate
+from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.engine.predicates import Predicates
 from cepheid.language import parse
 from cepheid.logical.bind import bind
@@ -163,6 +163,6 @@ dur - 0.5s < dur
 def test_condition(text):
     query = f"SELECT * FROM S WHERE A AS x FILTER x[({text})]"
     conditions = bind(parse(query), SCHEMA, text=query).pattern.conditions
-    letters = Predicates([Predicate(condition=localize(condition)) for condition in conditions], SCHEMA).letters(TABLE)
+    letters = Predicates(Alphabet(tuple(Predicate(localize(condition)) for condition in conditions)), SCHEMA).letters(TABLE)
     expected = [all(evaluate.holds(condition, EVENTS, {("x", False): row}) for condition in conditions) for row in range(ROWS)]
     assert [letter == (1 << len(conditions)) - 1 for letter in letters] == expected

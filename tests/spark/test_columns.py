@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from cepheid.automata.alphabet import Predicate
+from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.engine.predicates import Predicates
 from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, walk
 from cepheid.schema import EventSchema
@@ -282,7 +282,7 @@ def test_spark_columns_agree_with_the_reference(spark, table, expressions, expec
 def test_arrow_compute_agrees_with_the_reference(table, expressions, expected):
     schema = EventSchema({name: table.schema.field(name).type for name in table.column_names})
     for number, (expression, truth) in enumerate(zip(expressions, expected, strict=True)):
-        letters = Predicates([Predicate(condition=expression)], schema).letters(table)
+        letters = Predicates(Alphabet((Predicate(expression),)), schema).letters(table)
         assert [bool(letter) for letter in letters] == truth, (number, expression)
 
 

@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 
 import cepheid
-from cepheid.automata.alphabet import LETTER_BITS
-from cepheid.spark import register, tables, translated, worker
+from cepheid.spark import register, tables, translated
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
 from cepheid.spark.sql import plan_of, reading_of
@@ -96,7 +95,6 @@ FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "nested": NESTED, "abs
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_random_queries_give_the_rows_of_run(fragment, cases, seed, monkeypatch):
-    monkeypatch.setattr(worker, "_COMPILED", {})  # other tests have the same queries, with plain letters
     matched = 0
     for number in range(cases // 2):
         source = random.Random(seed * 10_000 + number)
@@ -105,8 +103,6 @@ def test_random_queries_give_the_rows_of_run(fragment, cases, seed, monkeypatch)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
         until = source.choice(["end", source.randint(0, 20)] if "NOT FOLLOWED" in query.text else [None, "end", source.randint(0, 20)])
         monkeypatch.setattr(tables, "HELD_ROWS", source.choice([1, 5, 1000]))
-        # Every other query with packed letters, as those of many types have.
-        monkeypatch.setattr(CONSTRUCT, "PLAIN_BITS", -1 if number % 2 else LETTER_BITS)
         try:
             expected = matches_up_to(MOST_MATCHES, query, table, order="row", until=until)
         except cepheid.LimitError:

@@ -46,8 +46,6 @@ BUCKETS = {
     "bucket_absence": ["absence"],
     "bucket_measures": ["measures"],
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
-    "bucket_compressed": ["match_graph", "next", "count", "absence"],  # the second format of the container
-    "bucket_narrow": ["match_graph", "next", "count", "absence"],  # the third
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""

@@ -55,7 +55,7 @@ def random_automaton(seed: int) -> Automaton:
         for _ in range(chance.randint(0, 2 * states))
     ]
     moves += [Transition(state, state) for state in range(1, states) if chance.random() < 0.5]
-    return Automaton(states, 0, frozenset({states - 1}), order(moves), Alphabet(tuple(Predicate(type=name) for name in names)))
+    return Automaton(states, 0, frozenset({states - 1}), order(moves), Alphabet(tuple(Predicate(None, name) for name in names)))
 
 
 ALL = [*automata(), *map(random_automaton, range(40))]
@@ -116,7 +116,7 @@ def test_labels_take_what_determinizing_took_apart_together() -> None:
 
 def test_long_conditions_are_wrapped_and_many_are_counted() -> None:
     moves = tuple(Transition(0, 1, 1 << bit, frozenset({"x"})) for bit in range(12))
-    drawing = draw(Automaton(2, 0, frozenset({1}), moves, Alphabet(tuple(Predicate(type=f"T{bit}") for bit in range(12)))))
+    drawing = draw(Automaton(2, 0, frozenset({1}), moves, Alphabet(tuple(Predicate(None, f"T{bit}") for bit in range(12)))))
     assert f".. {12 - LINES_SHOWN + 1} lines more" in drawing
     assert "T11 / x" in drawing
 
@@ -156,7 +156,7 @@ def test_unknown_format() -> None:
 def test_svg_of_a_large_automaton_is_refused_and_dot_is_not() -> None:
     states = MAX_DRAWN_STATES + 1
     moves = tuple(Transition(state, state + 1, 1, frozenset({"x"})) for state in range(states - 1))
-    automaton = Automaton(states, 0, frozenset({states - 1}), moves, Alphabet((Predicate(type="A"),)))
+    automaton = Automaton(states, 0, frozenset({states - 1}), moves, Alphabet((Predicate(None, "A"),)))
     with pytest.raises(cepheid.LimitError, match="101 states; an SVG shows at most 100"):
         draw(automaton)
     assert f"{states - 2} -> {states - 1}" in draw(automaton, format="dot")
@@ -211,7 +211,7 @@ def test_hidden_marks_and_no_marks_are_told_apart() -> None:
         0,
         frozenset({2}),
         order([Transition(0, 1, 1, frozenset()), Transition(1, 2, 1, frozenset({"x"})), Transition(1, 1, 1)]),
-        Alphabet((Predicate(type="A"),)),
+        Alphabet((Predicate(None, "A"),)),
     )
     assert [link.text for link in links(automaton)] == ["0 -> 1: A / (hidden)", "1 -> 1: A / -", "1 -> 2: A / x"]
     assert "-: not marked" in draw(automaton)

@@ -8,8 +8,9 @@ A letter is all that an automaton sees of an event. Its bits have scopes, and wh
 * RUN, a `Guard`: the event and what this partial match has stored in `Register`s. No letter has it: the evaluation asks, for each partial match.
 
 An automaton speaks of masks: predicates come first, one bit each, however many there are; trackers, flags and guards, the last, say which bits they
-have. A letter is a mask without the guards in one machine word. Where that does not fit, the letter is PACKED: an event has one type at most, so the
-types are one number in it. What reads letters alone cannot tell what a guard says: it calls `Alphabet.refuse_guards`, and nothing else refuses them.
+have. A letter is a mask without the guards in one machine word: an event has one type at most, so the types are one number in it, 0 for another type;
+then a bit for each condition, and the trackers and flags. What reads letters alone cannot tell what a guard says: it calls `Alphabet.refuse_guards`,
+and nothing else refuses them.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One bit of a letter: a test of the event type, or a local condition about the event; exactly one of both is given."""
+    """One bit of a mask: a condition about the event alone. type: the event type that it tests, None where it is no type test."""
 
+    condition: Expression
     type: str | None = None
-    condition: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -129,13 +130,22 @@ class Guard:
         return 1 << self.bit
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a transition asks of letters: `mask` selects `value`, no bit of `forbids` is there, and the number of the type is none of `others`."""
+
+    mask: int
+    value: int
+    forbids: int = 0
+    others: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class Alphabet:
     """What the bits of the letters of one automaton mean.
 
     predicates: bit i of a mask is predicates[i]. trackers: in the order in which they read each other's bits. flags, guards: the rest. All bits are
-    different, and there are none between them that mean nothing. packed: whether the types share bits in a letter; else it is the mask without the
-    guards. registers: what guards read, by number.
+    different, and there are none between them that mean nothing. registers: what guards read, by number.
     """
 
     predicates: tuple[Predicate, ...] = ()
@@ -143,7 +153,6 @@ class Alphabet:
     flags: tuple[Flag, ...] = ()
     guards: tuple[Guard, ...] = ()
     registers: tuple[Register, ...] = ()
-    packed: bool = False
 
     @property
     def width(self) -> int:
@@ -167,10 +176,8 @@ class Alphabet:
     @cached_property
     def values(self) -> tuple[int, ...]:
         """What each predicate adds to the letters of the events that satisfy it: their sum is the letter."""
-        if not self.packed:
-            return tuple(1 << bit for bit in range(len(self.predicates)))
         types = itertools.count(1)
-        conditions = itertools.count(self.types.bit_count().bit_length())
+        conditions = itertools.count(self.type_field.bit_length())
         return tuple(next(types) if predicate.type is not None else 1 << next(conditions) for predicate in self.predicates)
 
     def place(self, bit: int) -> int:
@@ -178,15 +185,37 @@ class Alphabet:
         return bit - len(self.predicates) + self.event_bits
 
     def mask_of(self, letter: int) -> int:
-        """The mask that a letter stands for. O(predicates) where it is packed."""
-        if not self.packed:
-            return letter
-        number = letter & (1 << self.types.bit_count().bit_length()) - 1
+        """The mask that a letter stands for. O(predicates)."""
+        number = letter & self.type_field
         mask = letter >> self.event_bits << len(self.predicates)
         for bit, (predicate, value) in enumerate(zip(self.predicates, self.values, strict=True)):
             if number == value if predicate.type is not None else letter & value:
                 mask |= 1 << bit
         return mask
+
+    @cached_property
+    def type_field(self) -> int:
+        """The bits of a letter that hold the number of the event's type, the first ones."""
+        return (1 << self.types.bit_count().bit_length()) - 1
+
+    def asked(self, requires: int, forbids: int) -> Asked | None:
+        """What the letters have whose masks have all bits of the one and none of the other; None where no letter has that."""
+        if (requires | forbids) & self.mask(Scope.RUN):
+            self.refuse_guards("a test of letters")
+        required, forbidden = requires & self.types, forbids & self.types & ~requires
+        if requires & forbids or required & (required - 1):
+            return None
+        mask, value = self._beyond_types(requires), self._beyond_types(requires)
+        if required:
+            return Asked(mask | self.type_field, value | self.values[required.bit_length() - 1], self._beyond_types(forbids))
+        others = tuple(value for bit, value in enumerate(self.values) if forbidden >> bit & 1)
+        return Asked(mask, value, self._beyond_types(forbids), others)
+
+    def _beyond_types(self, mask: int) -> int:
+        """The bits of a letter for those of a mask that are no types."""
+        conditions = mask & ~self.types & self.mask(Scope.EVENT)
+        here = sum(value for bit, value in enumerate(self.values) if conditions >> bit & 1)
+        return here | mask >> len(self.predicates) << self.event_bits
 
     @cached_property
     def types(self) -> int:

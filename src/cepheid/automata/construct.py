@@ -24,6 +24,7 @@ from cepheid.errors import REFERENCE_HELP, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.plan import localize
+from cepheid.logical.predicates import tested_type, tests_type, type_test
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined
 
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
     from cepheid.logical.plan import Expression, Pattern
     from cepheid.schema import EventSchema
-
-PLAIN_BITS = LETTER_BITS
-"""Letters of so many bits are masks, with a bit for each predicate; where more would be needed, conditions are joined and letters packed."""
 
 MAX_STATES = 20_000
 """States that a construction may make before trimming."""
@@ -72,9 +70,9 @@ class Constructor:
 
     @classmethod
     def over(cls, pattern: Pattern, schema: EventSchema) -> Constructor:
-        """With the predicates of a pattern, but without states. Where they are many, those that are asked of the same events are one."""
+        """With the predicates of a pattern, but without states; conditions that are asked of the same events are one."""
         asked = dict.fromkeys(predicates_of(pattern, schema))
-        wholes = {each: each for each in asked} | (conjunctions(pattern) if len(asked) > PLAIN_BITS else {})
+        wholes = {each: each for each in asked} | conjunctions(pattern, schema)
         alphabet = Alphabet(tuple(dict.fromkeys(wholes[each] for each in asked)))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
         return cls(schema, alphabet, {each: bits[wholes[each]] for each in asked})
@@ -109,41 +107,49 @@ def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     """
     constructor = Constructor.over(pattern, schema)
     automaton = constructor.automaton(constructor.build(pattern))
-    return trim(fitting(automaton))
+    check_width(automaton.alphabet)
+    return trim(automaton)
 
 
-def fitting(automaton: Automaton) -> Automaton:
-    """The automaton, with packed letters where others would be too wide. Raises LimitError past `LETTER_BITS` even so."""
-    if automaton.alphabet.bits <= PLAIN_BITS:
-        return automaton
-    packed = dataclasses.replace(automaton.alphabet, packed=True)
-    if packed.bits > LETTER_BITS:
-        types, conditions = packed.types.bit_count(), len(packed.predicates) - packed.types.bit_count()
-        rest = packed.bits - packed.event_bits
+def check_width(alphabet: Alphabet) -> None:
+    """Raise LimitError where letters have more than `LETTER_BITS`."""
+    if alphabet.bits > LETTER_BITS:
+        types, conditions = alphabet.types.bit_count(), len(alphabet.predicates) - alphabet.types.bit_count()
+        rest = alphabet.bits - alphabet.event_bits
         more = f", and its strategies {rest}" if rest else ""
         raise LimitError(
-            f"the {types} event types and {conditions} conditions of the query need {packed.event_bits} bits{more}; the limit is"
+            f"the {types} event types and {conditions} conditions of the query need {alphabet.event_bits} bits{more}; the limit is"
             f" {LETTER_BITS} bits (LETTER_BITS)",
             help=f"split the query{', apply strategies to shorter patterns' if rest else ''}, or compute a column that joins some of the conditions",
         )
-    return dataclasses.replace(automaton, alphabet=packed)
 
 
 def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
     """The predicates that the construction of a pattern asks for, in its order: of each event the type, then the conditions around it."""
     if isinstance(pattern, plan.Event):
-        if tests_type(pattern, schema):
-            yield Predicate(type=pattern.type)
+        if pattern.type is not None and tests_type(pattern, schema):
+            yield of_type(pattern.type, schema)
         return
     for part in pattern.children():
         yield from predicates_of(part, schema)
     if isinstance(pattern, plan.Filter):
         for condition in pattern.conditions:
             if plan.is_local(condition) and not isinstance(condition, plan.Literal):
-                yield Predicate(condition=localize(condition))
+                yield of_condition(condition, schema)
 
 
-def conjunctions(pattern: Pattern) -> dict[Predicate, Predicate]:
+def of_type(name: str, schema: EventSchema) -> Predicate:
+    """The predicate of a type test."""
+    return Predicate(type_test(name, schema), name)
+
+
+def of_condition(condition: Expression, schema: EventSchema) -> Predicate:
+    """The predicate of a local condition; one that says what a type test says is that."""
+    condition = localize(condition)
+    return Predicate(condition, tested_type(condition, schema))
+
+
+def conjunctions(pattern: Pattern, schema: EventSchema) -> dict[Predicate, Predicate]:
     """For each local condition of a pattern one predicate that says it and all others that are asked of exactly the same events."""
     asked: dict[Predicate, set[object]] = defaultdict(set)
     for number, node in enumerate(walk(pattern)):
@@ -153,21 +159,16 @@ def conjunctions(pattern: Pattern) -> dict[Predicate, Predicate]:
             if plan.is_local(condition) and not isinstance(condition, plan.Literal):
                 # Of one event all conditions speak; of longer patterns, those of one variable.
                 speaks = None if isinstance(node.pattern, plan.Event) else plan.variables_of(condition)
-                asked[Predicate(condition=localize(condition))].add((number, speaks))
+                asked[of_condition(condition, schema)].add((number, speaks))
     together: dict[frozenset[object], list[Predicate]] = defaultdict(list)
     for predicate, places in asked.items():
-        together[frozenset(places)].append(predicate)
+        if predicate.type is None:
+            together[frozenset(places)].append(predicate)
     found: dict[Predicate, Predicate] = {}
     for parts in together.values():
-        conditions = tuple(part.condition for part in parts if part.condition is not None)
-        whole = parts[0] if len(parts) == 1 else Predicate(condition=plan.Apply("and", conditions, pa.bool_()))
+        whole = parts[0] if len(parts) == 1 else Predicate(plan.Apply("and", tuple(part.condition for part in parts), pa.bool_()))
         found |= dict.fromkeys(parts, whole)
     return found
-
-
-def tests_type(pattern: plan.Event, schema: EventSchema) -> bool:
-    """Whether the events of a pattern are told from others by their type: not `ANY`, nor the one type of a stream without a type column."""
-    return pattern.type is not None and (schema.type_column is not None or schema.stream != pattern.type)
 
 
 def unsupported(part: Pattern | plan.Link | plan.Interval, *, what: str | None = None) -> NotSupportedError:
@@ -195,8 +196,8 @@ OPERATOR_NAMES: dict[type, str] = {
 def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[Expression] = ()) -> Fragment:
     initial, final = constructor.state(), constructor.state()
     requires = 0
-    if tests_type(pattern, constructor.schema):
-        requires |= constructor.masks[Predicate(type=pattern.type)]
+    if pattern.type is not None and tests_type(pattern, constructor.schema):
+        requires |= constructor.masks[of_type(pattern.type, constructor.schema)]
     for condition in conditions:
         if not plan.is_local(condition):
             raise NotSupportedError(
@@ -206,7 +207,7 @@ def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[E
             if condition.value is not True:
                 return Fragment(initial, frozenset({final}), ())
             continue
-        requires |= constructor.masks[Predicate(condition=localize(condition))]
+        requires |= constructor.masks[of_condition(condition, constructor.schema)]
     return Fragment(initial, frozenset({final}), (Transition(initial, final, requires, frozenset({pattern.variable})),))
 
 
@@ -224,7 +225,7 @@ def _filter(constructor: Constructor, pattern: plan.Filter) -> Fragment:
         if isinstance(condition, plan.Literal):
             body = body if condition.value is True else dataclasses.replace(body, moves=())
             continue
-        requires = constructor.masks[Predicate(condition=localize(condition))]
+        requires = constructor.masks[of_condition(condition, constructor.schema)]
         moves = (
             dataclasses.replace(move, requires=move.requires | requires) if move.mark and variables <= move.mark else move
             for move in body.moves

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import Flag, Scope
-from cepheid.automata.construct import construct, fitting
+from cepheid.automata.construct import check_width, construct
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
 from cepheid.language.syntax import Strategy
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.automaton import Automaton
-    from cepheid.automata.transition import Mark
+    from cepheid.automata.transition import Mark, Transition
     from cepheid.schema import EventSchema
 
 
@@ -130,19 +130,24 @@ class Program:
     @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ when the automaton, its predicates or their types differ."""
-        automaton = self.automaton
-        moves = [(t.source, t.target, t.requires, t.forbids, None if t.mark is None else sorted(t.mark)) for t in automaton.transitions]
-        # A flag stands where a tracker of two states that never moves would.
-        trackers = [(t.bit, t.states, [(m.source, m.target, m.requires, m.forbids) for m in t.moves]) for t in automaton.trackers]
-        fields = sorted([*trackers, *((flag.bit, 2, []) for flag in automaton.alphabet.flags)])
-        packed = ("packed",) if automaton.alphabet.packed else ()
-        guards = [(guard.bit, guard.says, sorted(guard.reads)) for guard in automaton.alphabet.guards]
-        writes = [(place, sorted(t.writes)) for place, t in enumerate(automaton.transitions) if t.writes]
-        stored = (guards, writes, [register.name for register in automaton.alphabet.registers]) if guards or writes else ()
+        automaton, alphabet = self.automaton, self.automaton.alphabet
+        meant = (
+            alphabet.predicates,
+            [(tracker.bit, tracker.states, list(map(_written, tracker.moves))) for tracker in alphabet.trackers],
+            [(flag.bit, flag.name) for flag in alphabet.flags],
+            [(guard.bit, guard.says, sorted(guard.reads)) for guard in alphabet.guards],
+            [register.name for register in alphabet.registers],
+        )
         text = canonical(
-            (automaton.states, automaton.initial, sorted(automaton.finals), moves, automaton.predicates, *fields, *packed, *stored)
+            (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant)
         )
         return hashlib.sha256(text.encode()).digest()
+
+
+def _written(move: Transition) -> tuple[object, ...]:
+    """A transition for a fingerprint."""
+    mark = None if move.mark is None else sorted(move.mark)
+    return move.source, move.target, move.requires, move.forbids, mark, sorted(move.writes)
 
 
 def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
@@ -202,7 +207,6 @@ def end_program(program: Program, *, variables: Iterable[str] | None, strategy: 
     last = Flag(program.automaton.alphabet.width, "last event")
     alphabet = dataclasses.replace(program.automaton.alphabet, flags=(last,))
     kept = select(dataclasses.replace(program.automaton, alphabet=alphabet), strategy, last=last)
-    chosen = fitting(hide(kept if variables is None else project(kept, variables)))
-    # Both read the same letters.
-    alphabet = dataclasses.replace(program.automaton.alphabet, packed=chosen.alphabet.packed)
-    return EndProgram(dataclasses.replace(program.automaton, alphabet=alphabet), strategy, Program(chosen))
+    chosen = hide(kept if variables is None else project(kept, variables))
+    check_width(chosen.alphabet)
+    return EndProgram(program.automaton, strategy, Program(chosen))

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.events import Events
 from cepheid.engine.keys import group
 from cepheid.engine.letters import having
 from cepheid.engine.order import NEVER
@@ -219,7 +220,7 @@ class AbsenceState:
         """Take a batch: letters of p, and for each absence those of n. Linear."""
         grouped = slice(None) if arrived.order is None else arrived.order
         for number, (run, own) in enumerate(zip(self._runs, negated, strict=True)):
-            chunks = run.chunks(own[grouped], times[grouped], cuts=arrived.cuts, slots=arrived.slots)
+            chunks = run.chunks(Events(own[grouped], times[grouped], arrived.cuts, arrived.slots))
             completed = [_ends(chunk, chunk.starts, times, arrived) for chunk in chunks]
             self._completed[number] = Ends.joined([self._completed[number], *completed])
         slots: Array = np.full(arrived.rows, -1, np.int32)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cepheid.engine.absence import Ends, longest, undecided, vetoed
 from cepheid.engine.allowance import Allowance
+from cepheid.engine.events import Events
 from cepheid.engine.inputs import check_order, check_order_columns, in_order, times_of
 from cepheid.engine.keys import group, key_codes, key_table
 from cepheid.engine.matches import Matches
@@ -94,11 +95,11 @@ def run(
     letters, *negated = (alphabet.letters(events) for alphabet in compiled.alphabets)
     types = NamedTypes(compiled.plan, compiled.programs)
     types.see(events, (letters, *negated))
-    evaluation = compiled.evaluation(variant=variant, sample=sample)
+    evaluation, read = compiled.evaluation(variant=variant, sample=sample), Events(letters, times)
     if groups is not None and compiled.consume is Consumption.ANY:
-        chunks = interleaved_chunks(evaluation, letters, times, stream, groups, progress=progress)
+        chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
-        chunks = grouped_chunks(evaluation, letters, times, where.rows, where.cuts, progress=progress)
+        chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress)
     found = Allowance(max_bytes).collect(chunks, evaluation, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
@@ -143,7 +144,8 @@ def decided(
     veto = np.zeros(len(triggers), np.bool_)
     for absence, letters in zip(compiled.absences, negated, strict=True):
         # One interval per event that ends some.
-        followers = collect(list(grouped_chunks(absence.evaluation(variant=variant), letters, times, where.rows, where.cuts)))
+        run = absence.evaluation(variant=variant)
+        followers = collect(list(grouped_chunks(run, Events(letters, times), where.rows, where.cuts)))
         veto |= vetoed(triggers, where.ends(followers, followers.starts, times), absence.duration)
     if until is None:
         until = int(times.max(initial=NEVER))
@@ -171,8 +173,7 @@ def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequenc
 
 def grouped_chunks(
     evaluation: Running,
-    letters: Array,
-    times: Array,
+    events: Events,
     rows: Array | None,
     cuts: Array,
     *,
@@ -182,7 +183,7 @@ def grouped_chunks(
 
     rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts.
     """
-    total = len(letters) if rows is None else len(rows)
+    total = len(events) if rows is None else len(rows)
     for start in range(0, total, STEP):
         stop = min(start + STEP, total)
         piece = slice(start, stop) if rows is None else rows[start:stop]
@@ -190,7 +191,7 @@ def grouped_chunks(
         inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
         continued = bool(inside[0] < 0)
         inside[0] = 0
-        for chunk in evaluation.chunks(letters[piece], times[piece], cuts=inside, continued=continued):
+        for chunk in evaluation.chunks(events.of(piece, cuts=inside, continued=continued)):
             chunk.segments[:] += first
             yield chunk
         if progress is not None:
@@ -199,8 +200,7 @@ def grouped_chunks(
 
 def interleaved_chunks(
     evaluation: Running,
-    letters: Array,
-    times: Array,
+    events: Events,
     stream: Array | None,
     groups: Groups,
     *,
@@ -214,7 +214,7 @@ def interleaved_chunks(
         start, stop = int(cuts[first]), int(cuts[last]) if last < len(cuts) else len(rows)
         mine = slots[first:last]
         piece = rows[start:stop]
-        for chunk in evaluation.chunks(letters[piece], times[piece], cuts=cuts[first:last] - start, slots=mine.astype(np.int32)):
+        for chunk in evaluation.chunks(events.of(piece, cuts=cuts[first:last] - start, slots=mine)):
             yield dataclasses.replace(chunk, segments=mine[chunk.segments])
         if progress is not None:
             progress(stop, len(rows))

@@ -24,9 +24,7 @@ from cepheid.engine.predicates import Predicates
 from cepheid.engine.trackers import Tracked
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
-from cepheid.logical import plan as logical
 from cepheid.logical.canonical import canonical
-from cepheid.logical.tree import is_counted, walk
 
 if TYPE_CHECKING:
     from cepheid.automata import Program
@@ -70,7 +68,7 @@ class Compiled:
     @cached_property
     def alphabets(self) -> tuple[Predicates, ...]:
         """Events to letters, for each of `programs`."""
-        return tuple(Predicates(program.predicates, self.schema, values=program.automaton.alphabet.values) for program in self.programs)
+        return tuple(Predicates(program.automaton.alphabet, self.schema) for program in self.programs)
 
     @property
     def predicates(self) -> Predicates:
@@ -128,23 +126,13 @@ class Compiled:
         """The same, but for the attributes of the schema: for a state that says itself which ones it keeps."""
         return self._identity(())
 
-    @property
-    def rebuilt(self) -> bool:
-        """Whether builds of version 0.1.0 before its release made another automaton of the query: one with optional items or counts."""
-        return any(
-            isinstance(node, logical.Optional) or (isinstance(node, logical.Iterate) and is_counted(node))
-            for node in walk(self.plan.pattern)
-        )
-
     def _identity(self, attributes: tuple[tuple[str, pa.DataType], ...]) -> bytes:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         bounds = (self.method.name, self.window, self.count_window, self.consume.value, self.limit)
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.measures)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
-        # States of version 0.1.0, where written and derived keys did not meet, say no more than which of the two there are.
-        derived = self.derived if self.written and self.derived else bool(self.derived)
-        text = canonical((*bounds, self.keys, derived, *schema, *measures, *absences))
+        text = canonical((*bounds, self.keys, self.derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> Running:

@@ -16,17 +16,17 @@ from cepheid.engine.running import Around, Chunk, collect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cepheid.engine.events import Events
+
 Array = np.ndarray[Any, Any]
 
 
 class Counted(Around):
     """An evaluation that gives the number of its matches per trigger instead of them; the same interface, chunks as of `Counting`."""
 
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`; one chunk at most."""
-        found = [_counted(chunk) for chunk in self.evaluation.chunks(letters, times, cuts=cuts, slots=slots, continued=continued)]
+        found = [_counted(chunk) for chunk in self.evaluation.chunks(events)]
         if found:
             # The matches of one trigger may have come in several chunks.
             triggers = collect(found)

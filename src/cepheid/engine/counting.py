@@ -16,6 +16,7 @@ import numpy as np
 from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.evaluation import CHUNK_MATCHES, FIRST_CHUNK
+from cepheid.engine.events import Events
 from cepheid.engine.method import Guarantee, Method
 from cepheid.engine.pools import power_of_two
 from cepheid.engine.running import Chunk, KernelRun, is_wasteful
@@ -120,23 +121,18 @@ class Counting(KernelRun):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
-        cuts, rows = self._segments(letters, cuts, slots, workplace=-1)
-        yield from self._read(letters, times, cuts, rows, np.zeros(0, np.int64), continued=continued)
-        self.events += len(letters)
+        yield from self._read(events, events.records(workplace=-1), np.zeros(0, np.int64))
+        self.events += len(events)
 
-    def _read(
-        self, letters: Array, times: Array, cuts: Array, rows: Array, positions: Array, *, continued: bool = False
-    ) -> Iterator[Chunk]:
-        self.marked = np.zeros(len(letters), np.uint8)
-        self._letters = letters
-        self._batch = (self.table.begin(letters), np.ascontiguousarray(times, np.int64), cuts, rows, positions)
+    def _read(self, events: Events, rows: Array, positions: Array) -> Iterator[Chunk]:
+        self.marked = np.zeros(len(events), np.uint8)
+        self._letters = events.letters
+        self._batch = (self.table.begin(events.letters), events.times, events.cuts, rows, positions)
         self._collected = -1
         self._open()
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", continued)):
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", events.continued)):
             self._set(name, value)
         run, exits = self.kernel.run, self.kernel.EXITS
         self._refresh()
@@ -303,7 +299,7 @@ class Counting(KernelRun):
         cuts = (np.cumsum(counts) - counts)[mine]
         self._set("replay", 1)
         self.table.entries = 1 << 62  # no state is given up for a bound of the table
-        given = list(self._read(letters, times, cuts, (slots[mine, 0] + 1).astype(np.int32), positions))
+        given = list(self._read(Events(letters, times, cuts), (slots[mine, 0] + 1).astype(np.int32), positions))
         assert not given, "what is replayed has been counted before"
         self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
         self._set("replay", 0)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cepheid.automata import Program
+    from cepheid.engine.events import Events
     from cepheid.engine.method import Task, Terms
     from cepheid.engine.partitions import Stored
 
@@ -131,27 +132,20 @@ class Evaluation(KernelRun):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them.
 
         The batch is read only as far as chunks are asked for; they are to be read to the end before another call. A chunk has at most
         CHUNK_MATCHES matches and CHUNK_POSITIONS marks, or one longer match.
 
-        letters: unsigned integers, n, one bit per predicate. times: int64, n, non-decreasing within a segment. cuts: int64, rows where the
-        segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition
-        between segments and calls, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the
-        partition of the last segment of the call before; both have slot -1.
-        Raises LimitError past ROW_LIMIT events, SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT. O(n) and the output, plus O(live state) per segment.
+        Raises LimitError past SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT. O(n) and the output, plus O(live state) per segment.
         """
-        rows = len(letters)
         # Record 0 is the workplace of the segments that are not kept.
-        cuts, records = self._segments(letters, cuts, slots, workplace=-1)
+        records = events.records(workplace=-1)
         self.ensure_slots(int(records.max(initial=0)))
-        self.marked = np.zeros(rows, np.uint8)
-        self._batch = (self.table.begin(letters), np.ascontiguousarray(times, np.int64), cuts, records)
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", continued)):
+        self.marked = np.zeros(len(events), np.uint8)
+        self._batch = (self.table.begin(events.letters), events.times, events.cuts, records)
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", events.continued)):
             self._set(name, value)
         run, exits = self.kernel.run, self.kernel.EXITS
         self._refresh()
@@ -163,7 +157,7 @@ class Evaluation(KernelRun):
             self._refresh()
         if self._get("buffered_matches"):
             yield self._taken()
-        self.events += rows
+        self.events += len(events)
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""

@@ -19,6 +19,7 @@ from cepheid.language.words import write_name
 from cepheid.logical.absence import take_out
 from cepheid.logical.describe import describe, describe_expression
 from cepheid.logical.parameters import parameters, shown
+from cepheid.logical.plan import Apply
 from cepheid.logical.rewrite import rewrite_steps
 
 if TYPE_CHECKING:
@@ -148,9 +149,11 @@ def _value(value: Any) -> str:
 
 def predicate_text(predicate: Predicate) -> str:
     """A bit of the letter, as text."""
-    if predicate.condition is None:
+    if predicate.type is not None:
         return f"type is {predicate.type}"
-    return describe_expression(predicate.condition)
+    condition = predicate.condition
+    parts = condition.arguments if isinstance(condition, Apply) and condition.operator == "and" else (condition,)
+    return " and ".join(map(describe_expression, parts))
 
 
 def automaton_text(automaton: Automaton) -> str:
@@ -194,12 +197,10 @@ def program_text(compiled: Compiled) -> str:
 
 def _letter_parts(alphabet: Alphabet) -> Iterator[tuple[str, str]]:
     """Places in a letter, and what they say of the event."""
-    types = alphabet.types.bit_count().bit_length()
+    types = alphabet.type_field.bit_length()
+    field = "bit 0" if types == 1 else f"bits 0 to {types - 1}"
     for predicate, value in zip(alphabet.predicates, alphabet.values, strict=True):
-        if alphabet.packed and predicate.type is not None:
-            yield f"bits 0 to {types - 1} = {value}", predicate_text(predicate)
-        else:
-            yield f"bit {value.bit_length() - 1}", predicate_text(predicate)
+        yield f"bit {value.bit_length() - 1}" if predicate.type is None else f"{field} = {value}", predicate_text(predicate)
 
 
 CONSUMES = {

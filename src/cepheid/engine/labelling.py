@@ -15,6 +15,7 @@ import numpy as np
 
 from cepheid.automata.supports import FIRST, LAST, labelling, shown_variables
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.events import Events
 from cepheid.engine.letters import DIRECT_BITS, having
 from cepheid.engine.pools import ragged
 from cepheid.engine.running import Chunk
@@ -81,11 +82,7 @@ class Labelling:
         self._graph_program = labelling(program, shown)
         self._graph_labels: Array = np.array([self.label_sets.index(mark) for mark in self._graph_program.label_sets], np.uint16)
         self._hidden = self.label_sets.index(frozenset()) if frozenset() in self.label_sets else None
-        self._table: Array | None = (
-            self._label_table(np.arange(1 << self.bits, dtype=np.uint64))
-            if self.bits <= DIRECT_BITS and not self._alphabet.packed
-            else None
-        )
+        self._table: Array | None = self._label_table(np.arange(1 << self.bits, dtype=np.uint64)) if self.bits <= DIRECT_BITS else None
         self._graph: Evaluation | None = None
         self.begin()
 
@@ -121,7 +118,7 @@ class Labelling:
         if not slow.any():
             yield Chunk(chunk.offsets, chunk.positions, labels, chunk.segments), crowded
         elif len(chunk) == 1:
-            for found in self._graph_of(limit).chunks(*self._stream(chunk)):
+            for found in self._graph_of(limit).chunks(self._stream(chunk)):
                 segments = np.full(len(found), chunk.segments[0], np.int32)
                 yield Chunk(found.offsets, chunk.positions[found.positions], self._graph_labels[found.labels], segments), crowded
         elif (mixed := self._mixed(chunk, labels, slow, limit)) is not None:
@@ -196,7 +193,7 @@ class Labelling:
         """The matches of the labelling automaton on supports, one after the other; segments: the number of the support. None past MARKS_AT_ONCE."""
         found: list[Chunk] = []
         marks = 0
-        for part in self._graph_of(limit).chunks(*self._stream(chunk), cuts=chunk.offsets[:-1]):
+        for part in self._graph_of(limit).chunks(self._stream(chunk)):
             found.append(part)
             marks += len(part.positions)
             if marks > MARKS_AT_ONCE:
@@ -210,12 +207,12 @@ class Labelling:
             self._graph = Evaluation(self._graph_program, limit=limit, variant=self._variant)
         return self._graph
 
-    def _stream(self, chunk: SupportChunk) -> tuple[Array, Array]:
-        """The letters and times of supports, one after the other, as the labelling automaton reads them."""
+    def _stream(self, chunk: SupportChunk) -> Events:
+        """The events of supports, each a segment, as the labelling automaton reads them."""
         letters = chunk.letters.astype(np.uint64)
         letters[chunk.offsets[:-1]] |= np.uint64(1 << self.bits + FIRST)
         letters[chunk.offsets[1:] - 1] |= np.uint64(1 << self.bits + LAST)
-        return letters, np.zeros(len(letters), np.int64)
+        return Events(letters, np.zeros(len(letters), np.int64), chunk.offsets[:-1])
 
     # ------------------------------------------------------------------------------------------------ projection and limit
 

@@ -29,19 +29,22 @@ NONE = -1
 def having(letters: Array, alphabet: Alphabet, tests: Iterable[tuple[int, int]]) -> Array:
     """For each letter whether its mask has, of one of some tests (requires, forbids), all bits of the one and none of the other (bool).
 
-    Linear in letters x tests; packed letters are taken apart once each.
+    letters: integers. Linear in letters x tests.
     """
-    found: Array
-    if alphabet.packed:
-        distinct, places = np.unique(letters, return_inverse=True)
-        masks, tests = [alphabet.mask_of(letter) for letter in distinct.tolist()], list(tests)
-        found = np.array([any(not requires & ~mask and not forbids & mask for requires, forbids in tests) for mask in masks], np.bool_)
-        return found[places]
-    found = np.zeros(len(letters), np.bool_)
+    found: Array = np.zeros(len(letters), np.bool_)
+    number = letters.dtype.type
     for requires, forbids in tests:
-        required = np.uint64(requires)
-        one = letters & required == required
-        found |= one & (letters & np.uint64(forbids) == 0) if forbids else one
+        asked = alphabet.asked(requires, forbids)
+        if asked is None:
+            continue
+        one = letters & number(asked.mask) == number(asked.value)
+        if asked.forbids:
+            one &= letters & number(asked.forbids) == 0
+        if asked.others:
+            types = letters & number(alphabet.type_field)
+            for other in asked.others:
+                one &= types != number(other)
+        found |= one
     return found
 
 

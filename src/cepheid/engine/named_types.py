@@ -5,8 +5,6 @@ Comes in: the events of a run, with their letters where there are any. Goes out:
 
 from __future__ import annotations
 
-import functools
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +22,9 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import QueryPlan
 
 Array = np.ndarray[Any, Any]
+
+PIECE = 1 << 12
+"""Letters that are looked at before the next ones: mostly all types are met soon."""
 
 MANY_TYPES = 1000
 """Different types of events among which no name is looked for that is near to another."""
@@ -50,12 +51,13 @@ class NamedTypes:
         if not self.missing or not events.num_rows:
             return
         for alphabet, array in zip(self._alphabets, letters, strict=bool(letters)):
-            # PERF: of letters that are masks all bits are found at once.
-            met = np.unique(array).tolist() if alphabet.packed else [int(np.bitwise_or.reduce(array))]
-            mask = functools.reduce(operator.or_, map(alphabet.mask_of, met))
-            self.missing.difference_update(
-                each.type for bit, each in enumerate(alphabet.predicates) if each.type is not None and mask >> bit & 1
-            )
+            names = [predicate.type for predicate in alphabet.predicates if predicate.type is not None]  # by number, from 1 on
+            field = array.dtype.type(alphabet.type_field)
+            for start in range(0, len(array), PIECE):
+                if not self.missing:
+                    return
+                numbers = np.flatnonzero(np.bincount((array[start : start + PIECE] & field).astype(np.int64)))
+                self.missing.difference_update(names[number - 1] for number in numbers.tolist() if number)
         if self.missing and self.column in events.column_names:
             for chunk in events[self.column].chunks:
                 self.met((chunk if pa.types.is_dictionary(chunk.type) else plain(chunk)).unique().to_pylist())

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from cepheid.automata.program import EndProgram, end_program, span_program
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.events import Events
 from cepheid.engine.letters import having
 from cepheid.engine.method import CHOOSING, Guarantee, Method
 from cepheid.engine.order import earlier
@@ -131,27 +132,22 @@ class PerEnd(Feeding):
         self._triggers = 0
         self._matches = 0
 
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`; raises as that does."""
-        rows = len(letters)
-        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
-        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
-        if len(slots):
-            self.ensure_slots(int(slots.max()) + 1)
-        letters = np.ascontiguousarray(letters, np.uint64)
-        times = np.ascontiguousarray(times, np.int64)
-        relevant, self.marked = self._abilities.of(letters)
+        rows, cuts = len(events), events.cuts
+        if len(events.slots):
+            self.ensure_slots(int(events.slots.max()) + 1)
+        events = events.with_letters(np.ascontiguousarray(events.letters, np.uint64))
+        relevant, self.marked = self._abilities.of(events.letters)
         step = self.sizes.piece
         for start in range(0, max(rows, 1), step):
             stop = min(start + step, rows)
             first = int(np.searchsorted(cuts, start, "right")) - 1 if start else 0
             last = int(np.searchsorted(cuts, stop)) if stop < rows else len(cuts)
             inside = np.maximum(cuts[first:last] - start, 0)
-            going_on = continued if not start else bool(len(inside)) and cuts[first] < start
-            piece = _Piece(letters[start:stop], times[start:stop], inside, slots[first:last], going_on, relevant[start:stop])
-            yield from self._read(piece, first)
+            going_on = events.continued if not start else bool(len(inside)) and bool(cuts[first] < start)
+            piece = events.of(slice(start, stop), cuts=inside, slots=events.slots[first:last], continued=going_on)
+            yield from self._read(piece, relevant[start:stop], first)
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated; see `Evaluation.trigger_matches`."""
@@ -162,12 +158,12 @@ class PerEnd(Feeding):
         """How many rows of the last batch the matches given so far may show: what can be marked is known of all of them."""
         return len(self.marked)
 
-    def _read(self, piece: _Piece, first: int) -> Iterator[Chunk]:
+    def _read(self, piece: Events, relevant: Array, first: int) -> Iterator[Chunk]:
         if not len(piece.cuts):
             return
-        found = list(self._spans.chunks(piece.letters, piece.times, cuts=piece.cuts, slots=piece.slots, continued=piece.continued))
+        found = list(self._spans.chunks(piece))
         owners, records = self._owners(piece)
-        events, before, index = self._gather(piece, owners, records)
+        events, before, index = self._gather(piece, relevant, owners, records)
         spans = collect(found)
         segments = spans.segments
         triggers = _Triggers(segments, owners[segments], spans.starts, spans.ends)
@@ -183,7 +179,7 @@ class PerEnd(Feeding):
 
     # ------------------------------------------------------------------------------------------------ the events of a piece
 
-    def _owners(self, piece: _Piece) -> tuple[Array, Array]:
+    def _owners(self, piece: Events) -> tuple[Array, Array]:
         """For each segment its partition, numbered 0 .. within the piece; for each partition its record (-1: a new one without a slot)."""
         wanted = piece.slots.astype(np.int64) + 1
         fresh = wanted == 0
@@ -195,12 +191,12 @@ class PerEnd(Feeding):
         records, owners = np.unique(wanted, return_inverse=True)
         return owners.reshape(-1).astype(np.int64), np.where(records < len(self.records), records, -1)
 
-    def _gather(self, piece: _Piece, owners: Array, records: Array) -> tuple[_Events, Array, Array]:
+    def _gather(self, piece: Events, relevant: Array, owners: Array, records: Array) -> tuple[_Events, Array, Array]:
         """The events kept of these partitions and those of the piece; positions before each segment; for each row its index in the events."""
         lengths = np.diff(piece.cuts, append=len(piece.letters))
         seen = np.where(records >= 0, self.records[np.maximum(records, 0), SEEN], 0)
         before = seen[owners] + events_before(owners, lengths)
-        rows = np.flatnonzero(piece.relevant)
+        rows = np.flatnonzero(relevant)
         segments = np.searchsorted(piece.cuts, rows, "right") - 1
         counts = np.where(records >= 0, self.records[np.maximum(records, 0), COUNT], 0)
         old, places = ragged(np.where(records >= 0, self.records[np.maximum(records, 0), OFFSET], 0), counts)
@@ -290,9 +286,10 @@ class PerEnd(Feeding):
         _, index = ragged(firsts, lengths)
         letters = events.letters[index]
         letters[cuts + lengths - 1] |= np.uint64(1 << self.program.bits)
+        no_times = np.zeros(len(letters), np.int64)
         if self._trackers is not None:
-            letters = self._trackers.read(letters, cuts=cuts)
-        for chunk in self._chosen.chunks(letters, np.zeros(len(letters), np.int64), cuts=cuts):
+            letters = self._trackers.read(Events(letters, no_times, cuts))
+        for chunk in self._chosen.chunks(Events(letters, no_times, cuts)):
             begins = np.repeat(firsts[chunk.segments], np.diff(chunk.offsets))
             positions = events.positions[begins + chunk.positions]
             yield Chunk(chunk.offsets, positions, chunk.labels, segments[chunk.segments].astype(np.int32))
@@ -300,7 +297,7 @@ class PerEnd(Feeding):
 
     # ------------------------------------------------------------------------------------------------ what is kept
 
-    def _keep(self, piece: _Piece, events: _Events, owners: Array, records: Array, lows: Array) -> None:
+    def _keep(self, piece: Events, events: _Events, owners: Array, records: Array, lows: Array) -> None:
         """Write the partitions back: without the events that no match can start at or take any more."""
         lengths = np.diff(piece.cuts, append=len(piece.letters))
         seen = np.where(records >= 0, self.records[np.maximum(records, 0), SEEN], 0)
@@ -461,18 +458,6 @@ def _check(table: Array, columns: tuple[Array, ...], *, slots: int, bits: int, e
     right = bool((ascends | (np.diff(owner) != 0)).all() and ((positions >= 0) & (positions < seen[owner])).all())
     if not right or not ((places >= 0) & (places < events)).all() or (letters >> np.uint64(bits)).any():
         raise ValueError("events of open windows")
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Some events, as `Evaluation.chunks` gets them; relevant: which of them can matter."""
-
-    letters: Array
-    times: Array
-    cuts: Array
-    slots: Array
-    continued: bool
-    relevant: Array
 
 
 class _Abilities:

@@ -7,6 +7,7 @@ predicates on the distinct values of a column only, numbers in slices that stay 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,9 @@ from cepheid.logical.types import TEXT
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from cepheid.automata.alphabet import Predicate
+    from cepheid.automata.alphabet import Alphabet
     from cepheid.schema import EventSchema
 
 SLICE = 1 << 15
@@ -37,17 +38,16 @@ UNKNOWN_TYPE = Literal(None, pa.string())
 class Predicates:
     """The predicates of one program over one schema; immutable, so that any number of threads may share them.
 
-    values: what predicates[i] adds to the letters of the events that satisfy it (default: bit i). schema: where the type, the time and the
-    attributes stand. `columns` are the names of the input columns that `letters` reads; dtype: of a letter; narrow: the same in as few
-    bytes as its bits need.
+    schema: where the type, the time and the attributes stand. `columns` are the names of the input columns that `letters` reads; dtype: of a
+    letter; narrow: the same in as few bytes as its bits need.
     """
 
-    def __init__(self, predicates: Sequence[Predicate], schema: EventSchema, *, values: Sequence[int] | None = None) -> None:
+    def __init__(self, alphabet: Alphabet, schema: EventSchema) -> None:
         self.schema = schema
-        self.values = tuple(1 << bit for bit in range(len(predicates))) if values is None else tuple(values)
-        bits = max(self.values, default=0).bit_length()
+        self.values = alphabet.values
+        bits = alphabet.event_bits
         assert bits <= NARROW[-1][0], "construction gives letters of one machine word"
-        self.conditions = tuple(_condition(predicate, schema) for predicate in predicates)
+        self.conditions = tuple(predicate.condition for predicate in alphabet.predicates)
         leaves = [leaf for condition in self.conditions for leaf in walk(condition)]
         times = [schema.time_column or "" for leaf in leaves if isinstance(leaf, Time)]
         self.columns: tuple[str, ...] = tuple(dict.fromkeys([leaf.path[0] for leaf in leaves if isinstance(leaf, Field)] + times))
@@ -114,7 +114,7 @@ class LetterReader:
                 rows.distinct[path].add(table, start, target)
             piece = rows.slice(start, length)
             for value, condition in sliced:
-                truth = evaluate(condition, piece).truth()
+                truth = _truth(condition, piece)
                 bit = truth.view(np.uint8).astype(self._narrow, copy=False) if truth.ndim else self._narrow.type(bool(truth))
                 np.bitwise_or(target, bit * value, out=target)
 
@@ -141,15 +141,12 @@ NARROW = ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64))
 """The narrowest integer for so many bits: fewer bytes to move while the letters are put together."""
 
 
-def _condition(predicate: Predicate, schema: EventSchema) -> Expression:
-    """A predicate as one expression: a type test is a comparison of the type column."""
-    if predicate.condition is not None:
-        return predicate.condition
-    boolean, text = pa.bool_(), pa.string()
-    if schema.type_column is None:
-        return Literal(predicate.type == schema.stream, boolean)
-    column = Field("", (schema.type_column,), text, schema.attributes[schema.type_column])
-    return Apply("=", (column, Literal(predicate.type, text)), boolean)
+def _truth(condition: Expression, rows: Rows) -> np.ndarray[Any, Any]:
+    """Where a condition holds, for some or for all rows at once; parts that all have to hold do so one by one, without NULL."""
+    if isinstance(condition, Apply) and condition.operator == "and" and rows.known(condition) is None:
+        return functools.reduce(np.logical_and, (_truth(part, rows) for part in condition.arguments))
+    truth: np.ndarray[Any, Any] = evaluate(condition, rows).truth()
+    return truth
 
 
 def text_column(expression: Expression) -> tuple[str, ...] | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cepheid.engine.absence import ALWAYS, AbsenceState
 from cepheid.engine.blocks import NUMBER_LIMIT
+from cepheid.engine.events import Events
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
 from cepheid.engine.order import NEVER
@@ -185,7 +186,7 @@ class QueryState:
         arrived = batch.arrived
         order = slice(None) if arrived.order is None else arrived.order
         kept = 0
-        for chunk in self.evaluation.chunks(batch.letters[order], batch.times[order], cuts=arrived.cuts, slots=arrived.slots):
+        for chunk in self.evaluation.chunks(Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots)):
             kept = self._keep(batch, kept, self.evaluation.reached)
             given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
             if len(given):

@@ -352,8 +352,7 @@ class Recognizer:
 
         Raises SnapshotError for bytes of another query, schema, lateness or format version, and for damaged bytes; then nothing changes.
         """
-        other = state.of_another_query(rebuilt=self.compiled.rebuilt)
-        sections = state.unpack(data, fingerprint=self._fingerprint(), other=other)
+        sections = state.unpack(data, fingerprint=self._fingerprint())
         nulls = "group" if self._group_nulls else "drop"
         options: dict[str, Any] = {**self._options, "max_bytes": self._max_bytes}
         fresh = Recognizer(self.compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, **options)

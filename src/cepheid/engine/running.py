@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from cepheid.engine.counts import joined
+from cepheid.engine.events import Events
 from cepheid.engine.pools import ragged
-from cepheid.errors import LimitError
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
 
@@ -29,9 +29,6 @@ ALL = 1 << 62
 
 CONSUME = {Consumption.NONE: 0, Consumption.PARTITION: 1, Consumption.ANY: 2}
 """Consumption as the kernels have it in their vector."""
-
-ROW_LIMIT = 1 << 30
-"""Greatest number of events in one call of `Evaluation.chunks`."""
 
 BUDGET = 1 << 22
 """What a kernel may do before it returns to Python, where Ctrl-C is answered: steps of some nanoseconds each, a few 10 ms in all."""
@@ -114,9 +111,7 @@ class Running(Protocol):
     def reached(self) -> int:
         """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
 
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, and give the matches that end in it as they are made."""
 
     def release(self, slots: Array) -> None:
@@ -161,23 +156,12 @@ class Feeding(ABC):
     """An evaluation that gives its matches in chunks, as they are made."""
 
     @abstractmethod
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, see `cepheid.engine.evaluation.Evaluation.chunks`."""
 
-    def feed(
-        self,
-        letters: Array,
-        times: Array,
-        *,
-        sink: Callable[[Chunk], None] | None = None,
-        cuts: Array | None = None,
-        slots: Array | None = None,
-        continued: bool = False,
-    ) -> None:
-        """Read a batch to its end; `sink` gets each of its `chunks`."""
-        for chunk in self.chunks(letters, times, cuts=cuts, slots=slots, continued=continued):
+    def feed(self, letters: Array, times: Array, *, sink: Callable[[Chunk], None] | None = None, **segments: Any) -> None:
+        """Read `Events(letters, times, **segments)` to their end; `sink` gets each of the `chunks`."""
+        for chunk in self.chunks(Events(letters, times, **segments)):
             if sink is not None:
                 sink(chunk)
 
@@ -292,14 +276,6 @@ class KernelRun(Feeding):
 
     def _go_on(self) -> None:
         """The kernel has returned only so that whoever waits can break in: Python looks at signals between two calls."""
-
-    def _segments(self, letters: Array, cuts: Array | None, slots: Array | None, *, workplace: int) -> tuple[Array, Array]:
-        """Where the segments of a batch start, and the record of each: slot + 1, and `workplace` where the partition is not kept."""
-        if len(letters) > ROW_LIMIT:
-            raise LimitError(f"a batch has {len(letters)} events, and the limit is {ROW_LIMIT}", help="feed smaller batches")
-        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
-        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
-        return cuts, np.where(slots < 0, np.int32(workplace), slots + np.int32(1)).astype(np.int32, copy=False)
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated: unknown where they are not in a match graph."""

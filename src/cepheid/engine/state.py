@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 MAGIC = b"CEPHEID\0"
-VERSION = 3
-"""Newest format of the container: 1 has its sections as they are, 2 compressed, 3 compressed with narrow numbers. Each is loaded as long as
-tests/upgrade has bytes of it."""
+VERSION = 4
+"""The format of the container, read as long as tests/upgrade has bytes of it; those before were of no release."""
 
-_HEADER = struct.Struct("<8sHHI")  # magic, version, length of the fingerprint, number of sections
+_HEADER = struct.Struct("<8sHHIB")  # magic, version, length of the fingerprint, number of sections, whether they are compressed
 _SECTION = struct.Struct("<HQ")  # length of the name, length of the content
 _ROW = struct.Struct("<QqB")  # how many numbers, the least of them, bytes of each
 _LENGTH = struct.Struct("<Q")  # of all sections before they are compressed
@@ -47,7 +46,7 @@ CODEC = "zstd"
 """How sections are compressed: by Arrow, whose packages have it."""
 
 _BYTES, *_NUMBERS = bytes(3), b"<i8", b"<i4", b"<u2"
-"""What a section holds, in containers with narrow numbers: after the lengths."""
+"""What a section holds, after its lengths: bytes, or narrow numbers of a type."""
 
 POSITION_LIMIT = 1 << 31
 """Positions relative to a partition's base are below it: the kernel has 32 bits for them."""
@@ -67,12 +66,12 @@ def pack(sections: Mapping[str, bytes | Array], *, fingerprint: bytes, compress:
     parts: list[bytes] = []
     for name, content in sections.items():
         encoded = name.encode()
-        kind, body = _narrow(content) if compress else (b"", bytes(content))
+        kind, body = _narrow(content) if compress else (_BYTES, bytes(content))
         parts += [_SECTION.pack(len(encoded), len(body)), kind, encoded, body]
     if compress:
         joined = b"".join(parts)
         parts = [_LENGTH.pack(len(joined)), pa.Codec(CODEC, compression_level=1).compress(joined, asbytes=True)]
-    head = _HEADER.pack(MAGIC, VERSION if compress else 1, len(fingerprint), len(sections))
+    head = _HEADER.pack(MAGIC, VERSION, len(fingerprint), len(sections), compress)
     parts = [head, fingerprint, *parts]
     checksum = 0
     for part in parts:
@@ -80,10 +79,8 @@ def pack(sections: Mapping[str, bytes | Array], *, fingerprint: bytes, compress:
     return b"".join([*parts, struct.pack("<I", checksum)])
 
 
-def unpack(
-    data: bytes | memoryview, *, fingerprint: bytes, older: bytes | None = None, other: SnapshotError | None = None
-) -> dict[str, Any]:
-    """The sections of `pack`, arrays as such or as their bytes; older: the fingerprint that an older version gave the same.
+def unpack(data: bytes | memoryview, *, fingerprint: bytes, other: SnapshotError | None = None) -> dict[str, Any]:
+    """The sections of `pack`, arrays as such or as their bytes.
 
     other: the error for another fingerprint, where these bytes are no snapshot to the user.
     Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
@@ -96,37 +93,27 @@ def unpack(
         raise SnapshotError("these bytes are no snapshot of Cepheid", help="give the bytes that `snapshot()` returned, all of them")
     if len(data) < _HEADER.size + 4:
         raise _damaged("it is cut off")
-    _, version, fingerprint_length, count = _HEADER.unpack_from(data)
-    if not 1 <= version <= VERSION:
+    _, version, fingerprint_length, count, compressed = _HEADER.unpack_from(data)
+    if version != VERSION:
         raise SnapshotError(
-            f"the snapshot has format version {version}, and this version of Cepheid reads up to version {VERSION}",
-            help="restore it with the version that wrote it, or start again without it",
+            f"the snapshot has format version {version}, and this version of Cepheid reads version {VERSION}",
+            help=(
+                "start again without it, a stream with a new checkpointLocation: until= and since= hand over without a gap (docs/streaming.md)",
+                "or restore it with the version of Cepheid that wrote it",
+            ),
         )
     if zlib.crc32(memoryview(data)[:-4]) != struct.unpack("<I", data[-4:])[0]:
         raise _damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
-    if data[_HEADER.size : at] not in (fingerprint, older):
-        raise other or of_another_query()
-    return _sections(data[at:-4] if version == 1 else _decompressed(data[at:-4]), count, narrow=version == VERSION)
-
-
-def of_another_query(*, rebuilt: bool = False) -> SnapshotError:
-    """The error for a snapshot with another fingerprint; rebuilt: see `Compiled.rebuilt`."""
-    return SnapshotError(
-        "the snapshot was made by another query, or over another schema, or with other options",
-        help=(
-            *((REBUILT,) if rebuilt else ()),
-            "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
-            "or start again without it",
-        ),
-    )
-
-
-REBUILT = (
-    "if only Cepheid is another version: the automata of optional items and of counts changed with this one; start anew:"
-    " until= and since= hand over without a gap (docs/streaming.md)"
-)
-"""What helps where the query may be the same, and its automaton is not."""
+    if data[_HEADER.size : at] != fingerprint:
+        raise other or SnapshotError(
+            "the snapshot was made by another query, or over another schema, or with other options",
+            help=(
+                "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
+                "or start again without it",
+            ),
+        )
+    return _sections(_decompressed(data[at:-4]) if compressed else data[at:-4], count)
 
 
 def _decompressed(data: bytes) -> bytes:
@@ -143,17 +130,16 @@ def _decompressed(data: bytes) -> bytes:
     return content
 
 
-def _sections(body: bytes, count: int, *, narrow: bool) -> dict[str, Any]:
+def _sections(body: bytes, count: int) -> dict[str, Any]:
     sections: dict[str, Any] = {}
-    at, kind = 0, _BYTES
+    at = 0
     for _ in range(count):
         if at + _SECTION.size > len(body):
             raise _damaged("a section is missing")
         name_length, length = _SECTION.unpack_from(body, at)
         at += _SECTION.size
-        if narrow:
-            kind = body[at : at + len(_BYTES)]
-            at += len(_BYTES)
+        kind = body[at : at + len(_BYTES)]
+        at += len(_BYTES)
         name = body[at : at + name_length].decode(errors="replace")
         at += name_length
         content = body[at : at + length]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.program import Program
     from cepheid.engine.blocks import Layout
+    from cepheid.engine.events import Events
     from cepheid.engine.method import Task
     from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
@@ -159,19 +160,16 @@ class SupportEvaluation(KernelRun, ABC):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`."""
-        count = len(letters)
-        cuts, rows = self._segments(letters, cuts, slots, workplace=0)
+        rows = events.records(workplace=0)
         if len(rows):
             self.blocks.ensure(int(rows.max()) + 1)
             self.blocks.open(rows)
-        self.marked = np.zeros(count, np.uint8)
+        self.marked = np.zeros(len(events), np.uint8)
         self.labelling.begin()
-        self._batch = (self.codes.begin(letters), np.ascontiguousarray(times, np.int64), cuts, rows)
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", continued)):
+        self._batch = (self.codes.begin(events.letters), events.times, events.cuts, rows)
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", events.continued)):
             self._set(name, value)
         run, exits = self.kernel.run, self.kernel.EXITS
         self._refresh()
@@ -182,7 +180,7 @@ class SupportEvaluation(KernelRun, ABC):
                 self._mend[exits[code]]()
             self._refresh()
         yield from self._taken()
-        self.events += count
+        self.events += len(events)
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.program import Program
+    from cepheid.engine.events import Events
     from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
 
@@ -63,22 +64,17 @@ class Trackers:
         self._bits: Array = np.zeros(states, np.uint64)
         self._table: Array = np.full((states, codes), UNKNOWN, np.int32)
 
-    def read(
-        self, letters: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False, narrow: bool = False
-    ) -> Array:
+    def read(self, events: Events, *, narrow: bool = False) -> Array:
         """The letters of a batch with the bits of the trackers before each event: uint64, uint32 where `narrow`.
 
-        letters, cuts, slots, continued: as for `Evaluation.chunks`. Raises LimitError past STATE_LIMIT. Linear.
+        Raises LimitError past STATE_LIMIT. Linear.
         """
-        cuts = np.zeros(1, np.int64) if cuts is None else np.ascontiguousarray(cuts, np.int64)
-        slots = np.full(len(cuts), -1, np.int32) if slots is None else np.ascontiguousarray(slots, np.int32)
-        if len(slots):
-            self.ensure_slots(int(slots.max()) + 1)
-        rows = np.where(slots < 0, np.int32(-1), slots + np.int32(1)).astype(np.int32, copy=False)
-        letters = np.ascontiguousarray(letters, np.uint64)
+        rows = events.records(workplace=-1)
+        self.ensure_slots(int(rows.max(initial=0)))
+        letters = np.ascontiguousarray(events.letters, np.uint64)
         out: Array = np.empty(len(letters), np.uint64)
-        batch = (letters, self.codes.begin(letters), cuts, rows)
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("state", 0), ("continued", continued)):
+        batch = (letters, self.codes.begin(letters), events.cuts, rows)
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("state", 0), ("continued", events.continued)):
             self._vector[self.field[name]] = value
         run, exits = self.kernel.run, self.kernel.EXITS
         while code := run(*self._arguments(batch, out)):
@@ -222,12 +218,9 @@ class Tracked(Around):
             program.trackers, program.automaton.alphabet, bits=program.automaton.alphabet.event_bits, variant=variant, entries=entries
         )
 
-    def chunks(
-        self, letters: Array, times: Array, *, cuts: Array | None = None, slots: Array | None = None, continued: bool = False
-    ) -> Iterator[Chunk]:
+    def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`; letters: of the predicates alone."""
-        tracked = self.trackers.read(letters, cuts=cuts, slots=slots, continued=continued, narrow=self.program.bits <= 32)
-        yield from self.evaluation.chunks(tracked, times, cuts=cuts, slots=slots, continued=continued)
+        yield from self.evaluation.chunks(events.with_letters(self.trackers.read(events, narrow=self.program.bits <= 32)))
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""

@@ -28,7 +28,7 @@ from cepheid.spark.rows import INDEX, stored_type
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
-from cepheid.spark.worker import LETTER, LETTER_BITS, SLICE, TIME, Task, pack_schema, recognize
+from cepheid.spark.worker import LETTER, POOLED_BITS, SLICE, TIME, Task, pack_schema, recognize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -459,7 +459,7 @@ def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, in
         (alphabet,) = alphabets
         return {LETTER: list(zip(alphabet.conditions, alphabet.values, strict=True))}
     pool = list(dict.fromkeys(condition for alphabet in alphabets for condition in alphabet.conditions))
-    parts = [pool[start : start + LETTER_BITS] for start in range(0, max(len(pool), 1), LETTER_BITS)]
+    parts = [pool[start : start + POOLED_BITS] for start in range(0, max(len(pool), 1), POOLED_BITS)]
     return {f"{LETTER}{number or ''}": [(each, 1 << bit) for bit, each in enumerate(part)] for number, part in enumerate(parts)}
 
 

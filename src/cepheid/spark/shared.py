@@ -27,9 +27,6 @@ Array = np.ndarray[Any, Any]
 PLACES = "payload_places"
 """The section of a query that says where its events stand: int64 (4, n), slots, positions in the partition, places in the stream, times."""
 
-EVENTS = "payload"
-"""The section that has a query's events, in states of versions that kept them for each query by itself."""
-
 ROWS = "payload_rows"
 """The section of a query that says which rows of its table are its events: int32."""
 
@@ -64,10 +61,6 @@ def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stor
         if slash:
             owners[owner][section] = content
     for group, numbers in enumerate(_groups(states)):
-        if EVENTS in own[numbers[0]]:
-            for number in numbers:
-                states[number].load(own[number], table_of(own[number][EVENTS]), stored, latest=latest)
-            continue
         events, places = table_of(sections[f"events {group}"]), _places(sections[f"places {group}"])
         if len(events) != (places.shape[1] if events.column_names else 0):
             raise ValueError("its events do not fit together")

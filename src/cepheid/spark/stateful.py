@@ -131,17 +131,9 @@ class Unit:
         """
         kept = {*self.ties, *(column for task in self.unpacked for column in (*task.keys, *(own for _, own in task.payload)))}
         types = [(field.name, field.type) for field in self.travelling if field.name in kept]
-        return self._digest([compiled.meaning for compiled in self.compiled], tuple(sorted(types)))
-
-    @cached_property
-    def older_fingerprint(self) -> bytes:
-        """The fingerprint that the first states of version 0.1.0 have: of everything that travels, and of whole schemas."""
-        return self._digest([compiled.fingerprint for compiled in self.compiled], self.travelling)
-
-    def _digest(self, queries: Sequence[bytes], columns: object) -> bytes:
-        digest = hashlib.sha256(canonical(columns).encode())
-        for query, task in zip(queries, self.unpacked, strict=True):
-            digest.update(query)
+        digest = hashlib.sha256(canonical(tuple(sorted(types))).encode())
+        for compiled, task in zip(self.compiled, self.unpacked, strict=True):
+            digest.update(compiled.meaning)
             digest.update(canonical((task.keys, task.key_names, task.payload, task.index)).encode())
         digest.update(canonical((self.queries, self.letters, self.ties)).encode())
         return digest.digest()
@@ -410,12 +402,11 @@ class Bucket:
         other = SnapshotError(
             "the checkpoint was made by another query, or over columns of other types, or with another order=",
             help=(
-                *((state.REBUILT,) if any(compiled.rebuilt for compiled in self.unit.compiled) else ()),
                 "start it with a new checkpointLocation: until= and since= hand over without a gap (docs/streaming.md)",
                 "or go back to the queries that wrote it, with their names, arguments and order",
             ),
         )
-        return state.unpack(data, fingerprint=self.unit.fingerprint, older=self.unit.older_fingerprint, other=other)
+        return state.unpack(data, fingerprint=self.unit.fingerprint, other=other)
 
     def _check_buckets(self, stored: int) -> None:
         """Keys would look for their state in other buckets than those that have it."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.events import Events
 from cepheid.engine.matches import Matches, python_value
 from cepheid.engine.values import plain, raw
 from cepheid.errors import CepheidError, InputError, SetupError
@@ -43,7 +44,7 @@ SLICE, OWN = "$slice", "$own"
 OPTION = "q.on(.., {}={})"
 """How an option is given, in messages: with its name and its value."""
 
-LETTER_BITS = 64
+POOLED_BITS = 64
 """Predicates of one letter column."""
 
 COMPACT_ROWS = 1 << 14
@@ -179,7 +180,7 @@ def recognize_several(
 def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None, alphabets: Sequence[Predicates]) -> list[Array]:
     """The letters of a query's programs, whose alphabets these are, from what travels for all queries; unsigned integers.
 
-    columns: LETTER_BITS predicates each. places: for each program, for each of its predicates, the number of the bit in them that says whether it
+    columns: POOLED_BITS predicates each. places: for each program, for each of its predicates, the number of the bit in them that says whether it
     holds; None where column k has the letters of program k, whatever their bits mean.
     """
     pooled = [raw(column) for column in columns]
@@ -192,8 +193,8 @@ def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | N
 def _gathered(pooled: Sequence[Array], places: Sequence[int], values: Sequence[int]) -> Array:
     letters: Array = np.zeros(len(pooled[0]), np.uint64)
     for place, value in zip(places, values, strict=True):
-        source = pooled[place // LETTER_BITS]
-        letters |= (source >> source.dtype.type(place % LETTER_BITS) & source.dtype.type(1)).astype(np.uint64) * np.uint64(value)
+        source = pooled[place // POOLED_BITS]
+        letters |= (source >> source.dtype.type(place % POOLED_BITS) & source.dtype.type(1)).astype(np.uint64) * np.uint64(value)
     return letters
 
 
@@ -239,7 +240,8 @@ class Run:
         letters = raw(batch.column(LETTER))
         events = self._events(batch, origins, cuts)
         last: Chunk | None = None
-        for chunk in self.evaluation.chunks(letters.view(f"u{letters.itemsize}"), times, cuts=cuts, continued=continued):
+        read = Events(letters.view(f"u{letters.itemsize}"), times, cuts, continued=continued)
+        for chunk in self.evaluation.chunks(read):
             found = chunk if own is None else ending_in(chunk, own, origins)
             yield from self._output(found, batch, events, origins)
             last = found if len(found) else last

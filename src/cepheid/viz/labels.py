@@ -148,9 +148,7 @@ def _type(automaton: Automaton, bit: int) -> str:
 
 
 def _test(automaton: Automaton, bit: int) -> str:
-    expression = automaton.predicates[bit].condition
-    assert expression is not None
-    return describe_expression(expression)
+    return describe_expression(automaton.predicates[bit].condition)
 
 
 def _operand(text: str) -> str:

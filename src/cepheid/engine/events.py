@@ -1,0 +1,66 @@
+"""Events as evaluations read them: one record, whoever drives and whichever evaluation reads.
+
+Events of a partition lie together, in SEGMENTS. Where a partition is to go on later, its segment names the SLOT that keeps it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Array = np.ndarray[Any, Any]
+
+BATCH_LIMIT = 1 << 30
+"""Greatest number of events that an evaluation reads at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """A batch for `Running.chunks`.
+
+    letters: unsigned integers, n, see `cepheid.automata.alphabet`. times: int64, n, non-decreasing within a segment. cuts: int64, rows where the
+    segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition between segments and
+    batches, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the partition of the last segment of
+    the batch before; both have slot -1. values: what guards read of the events (`automata.alphabet.Guard`), by name, int64, n each.
+    """
+
+    letters: Array
+    times: Array
+    cuts: Array = field(default_factory=lambda: np.zeros(1, np.int64))
+    slots: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    continued: bool = False
+    values: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        slots = self.slots if len(self.slots) else np.full(len(self.cuts), -1, np.int32)
+        for name, value, kind in (("times", self.times, np.int64), ("cuts", self.cuts, np.int64), ("slots", slots, np.int32)):
+            object.__setattr__(self, name, np.ascontiguousarray(value, kind))
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    def records(self, *, workplace: int) -> Array:
+        """For each segment the number of its partition's record: slot + 1, and `workplace` where the partition is not kept (int32).
+
+        Every evaluation asks for it first: raises LimitError past BATCH_LIMIT events.
+        """
+        if len(self.letters) > BATCH_LIMIT:
+            raise LimitError(f"a batch has {len(self.letters)} events, and the limit is {BATCH_LIMIT}", help="feed smaller batches")
+        return np.where(self.slots < 0, np.int32(workplace), self.slots + np.int32(1)).astype(np.int32, copy=False)
+
+    def of(self, rows: Array | slice, **segments: Any) -> Events:
+        """The events of these rows, in this order; segments: their cuts, slots and whether they are continued."""
+        values = {name: array[rows] for name, array in self.values.items()}
+        return Events(self.letters[rows], self.times[rows], values=values, **segments)
+
+    def with_letters(self, letters: Array) -> Events:
+        """The same events with other letters."""
+        return dataclasses.replace(self, letters=letters)
