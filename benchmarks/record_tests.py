@@ -2,17 +2,21 @@
 
     python benchmarks/record_tests.py [--cases N] [--name RECORD] [ARGUMENT OF PYTEST ..]
 
-`make test-all` runs it on all tests. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
+`make test-all` runs it on all tests: those of Spark beside the others, whose output follows in the end. With arguments there is one run of
+pytest. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import operator
 import os
 import secrets
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -32,6 +36,11 @@ def counts(report: Path) -> dict[str, Any]:
     return {"passed": passed, "failed": failed, "skipped": number["skipped"], "seconds": seconds, "failed_tests": names}
 
 
+def together(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of several runs as those of one."""
+    return {name: functools.reduce(operator.add, (run[name] for run in runs)) for name in runs[0]}
+
+
 def main() -> int:
     """Run the tests, write the record, return pytest's exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -41,14 +50,24 @@ def main() -> int:
     seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
     before = circumstances.circumstances()
     environment = {**os.environ, "CEPHEID_CASES": str(options.cases), "CEPHEID_SEED": str(seed), "CEPHEID_REQUIRE_COMPILED": "1"}
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        # The limit of one test is for 200 cases on an idle machine.
-        command = [sys.executable, "-m", "pytest", "-m", "not connect", "-o", "timeout=3000", f"--junitxml={report}", *rest]
-        status = subprocess.run(command, env=environment, check=False, cwd=Path(__file__).parent.parent).returncode
-        if not report.exists():
+        reports, processes = [], []
+        parts = [rest] if rest else [["tests/spark"], ["--ignore=tests/spark"]]
+        for number, part in enumerate(parts):
+            reports.append(Path(folder) / f"report{number}.xml")
+            # The limit of one test is for 200 cases on an idle machine.
+            command = [sys.executable, "-m", "pytest", "-m", "not connect", "-o", "timeout=3000", f"--junitxml={reports[-1]}", *part]
+            with (Path(folder) / f"output{number}").open("w") as output:
+                shown = None if number == 0 else output
+                processes.append(subprocess.Popen(command, env=environment, cwd=Path(__file__).parent.parent, stdout=shown, stderr=shown))
+        status = max(process.wait() for process in processes)
+        for number in range(1, len(parts)):
+            print((Path(folder) / f"output{number}").read_text(encoding="utf-8"), flush=True)
+        if not all(report.exists() for report in reports):
             return status
-        circumstances.write(options.name, {"cases": options.cases, "seed": seed, "exit_status": status, **counts(report)}, before=before)
+        found = together([counts(report) for report in reports]) | {"seconds": round(time.monotonic() - began)}
+        circumstances.write(options.name, {"cases": options.cases, "seed": seed, "exit_status": status, **found}, before=before)
     return status
 
 
