@@ -10,7 +10,7 @@ from pattern_cases import CASES, CHOOSING, SCHEMA, SEED, random_pattern
 
 from cepheid.automata import Alphabet, Flag, Program, Scope, Tracker, Transition, end_program, program_of
 from cepheid.automata.alphabet import Predicate
-from cepheid.automata.supports import labelling
+from cepheid.automata.supports import labelling, shown_variables
 from cepheid.automata.waiting import obstacle
 from cepheid.engine.letters import having
 from cepheid.language.syntax import Strategy
@@ -38,7 +38,7 @@ def test_every_bit_means_one_thing() -> None:
         whole = program_of(pattern, SCHEMA, variables=None, strategy=Strategy.ALL)
         programs = [whole, end_program(whole, variables=None, strategy=rng.choice(CHOOSING)).chosen]
         if obstacle(whole.automaton) is None:
-            programs.append(labelling(whole, whole.label_sets[0]))
+            programs.append(labelling(whole, shown_variables(whole.label_sets)))
         for program in programs:
             check(program)
             trackers += bool(program.trackers)

@@ -205,11 +205,10 @@ class Alphabet:
         required, forbidden = requires & self.types, forbids & self.types & ~requires
         if requires & forbids or required & (required - 1):
             return None
-        mask, value = self._beyond_types(requires), self._beyond_types(requires)
+        bits, without = self._beyond_types(requires), self._beyond_types(forbids)
         if required:
-            return Asked(mask | self.type_field, value | self.values[required.bit_length() - 1], self._beyond_types(forbids))
-        others = tuple(value for bit, value in enumerate(self.values) if forbidden >> bit & 1)
-        return Asked(mask, value, self._beyond_types(forbids), others)
+            return Asked(bits | self.type_field, bits | self.values[required.bit_length() - 1], without)
+        return Asked(bits, bits, without, tuple(value for bit, value in enumerate(self.values) if forbidden >> bit & 1))
 
     def _beyond_types(self, mask: int) -> int:
         """The bits of a letter for those of a mask that are no types."""
