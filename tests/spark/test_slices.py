@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from test_worker import cut, rows
 
 import cepheid
+from cepheid.engine.letters import having
 from cepheid.spark import slices, translated, worker
 from cepheid.spark.batch import Plan
 from cepheid.testing.differential import matches_up_to
@@ -61,7 +62,8 @@ def prepared(compiled, events, source):
     letters = compiled.predicates.letters(events)
     whole = events.append_column(worker.TIME, events["ts"]).append_column(worker.LETTER, pa.array(letters.astype(np.int32)))
     if compiled.droppable and source.random() < 0.5:
-        whole = whole.filter(pa.array([compiled.program.relevant(int(letter)) for letter in letters], pa.bool_()))
+        masks = [(mask, 0) for mask in compiled.program.relevant_masks]
+        whole = whole.filter(pa.array(having(letters, compiled.program.automaton.alphabet, masks)))
     return whole
 
 
