@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pytest
 
 import cepheid
+from cepheid.engine.letters import having
 from cepheid.engine.methods import METHODS
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators
@@ -115,8 +116,8 @@ def relevant(query: cepheid.Query, events: pa.Table) -> pa.Table:
     """The events that matter to one of the query's programs."""
     compiled = query.compiled(query.schema(events.schema))
     kept = np.zeros(events.num_rows, np.bool_)
-    for alphabet, program in zip(compiled.alphabets, compiled.programs, strict=True):
-        kept |= np.array([program.relevant(letter) for letter in alphabet.letters(events).tolist()], np.bool_)
+    for predicates, program in zip(compiled.alphabets, compiled.programs, strict=True):
+        kept |= having(predicates.letters(events), program.automaton.alphabet, [(mask, 0) for mask in program.relevant_masks])
     return events.filter(pa.array(kept))
 
 
