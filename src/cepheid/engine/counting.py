@@ -86,17 +86,15 @@ class Counting(KernelRun):
         self.sizes = sizes or CountSizes()
         self.program = program
         self._letters: Array = np.zeros(0, np.uint64)
-        self._ready: list[Chunk] = []  # counts that are to be handed over
         self._collected = -1
         self._start(self.sizes.limbs)
         self._outputs(self.sizes.chunk)
-        self._mend = {
+        self.mends |= {
             "letter": self._mend_letter,
             "transition": self._mend_transition,
-            "output": self._flush,
+            "output": self._taken,
             "room": self._mend_room,
             "wide": self._mend_wide,
-            "pause": self._go_on,
         }
         self._set("letter_mask", self.table.letter_mask)
 
@@ -123,31 +121,22 @@ class Counting(KernelRun):
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
-        yield from self._read(events, events.records(workplace=-1), np.zeros(0, np.int64))
+        yield from self._counted(events, events.records(workplace=-1), np.zeros(0, np.int64))
         self.events += len(events)
 
-    def _read(self, events: Events, rows: Array, positions: Array) -> Iterator[Chunk]:
+    def _counted(self, events: Events, rows: Array, positions: Array) -> Iterator[Chunk]:
+        """What a batch gives; positions: of its rows, for replay only."""
         self.marked = np.zeros(len(events), np.uint8)
         self._letters = events.letters
-        self._batch = (self.table.begin(events.letters), events.times, events.cuts, rows, positions)
         self._collected = -1
-        self._open()
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", events.continued)):
-            self._set(name, value)
-        run, exits = self.kernel.run, self.kernel.EXITS
-        self._refresh()
-        while code := run(*self._arguments):
-            self._mend[exits[code]]()
-            self._refresh()
-            while self._ready:
-                yield self._ready.pop(0)
-        self._flush()
-        while self._ready:
-            yield self._ready.pop(0)
+        self._open(rows)
+        self._set("record", -1)
+        yield from self._read(self.table.begin(events.letters), events.times, events.cuts, rows, positions, continued=events.continued)
+        yield from self._taken()
 
-    def _open(self) -> None:
-        """Give the partitions of the batch their blocks."""
-        rows = np.maximum(self._batch[3], 0)
+    def _open(self, rows: Array) -> None:
+        """Give the partitions of a batch their blocks."""
+        rows = np.maximum(rows, 0)
         if len(rows):
             self.blocks.ensure(int(rows.max()) + 1)
             self.blocks.open(rows)
@@ -299,7 +288,7 @@ class Counting(KernelRun):
         cuts = (np.cumsum(counts) - counts)[mine]
         self._set("replay", 1)
         self.table.entries = 1 << 62  # no state is given up for a bound of the table
-        given = list(self._read(Events(letters, times, cuts), (slots[mine, 0] + 1).astype(np.int32), positions))
+        given = list(self._counted(Events(letters, times, cuts), (slots[mine, 0] + 1).astype(np.int32), positions))
         assert not given, "what is replayed has been counted before"
         self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
         self._set("replay", 0)
@@ -338,13 +327,12 @@ class Counting(KernelRun):
         self._scratch: Array = np.zeros(shape.width * (shape.row + 1) + shape.size, np.uint64)
         self._most = (1 << 64 - (shape.width * self._fanout).bit_length()) - 1
 
-    def _refresh(self) -> None:
-        """Collect the arguments of the kernel: arrays are replaced when they grow."""
+    def _arrays(self) -> tuple[Array, ...]:
         table, blocks, shape = self.table, self.blocks, self.shape
         values = {"codes": table.codes, "macros": len(table.macros), "width": shape.width, "rows": shape.rows, "size": shape.size}
         for name, value in {**values, "most": self._most}.items():
             self._set(name, value)
-        arrays = (
+        return (
             self._vector,
             *self._batch,
             table.lut,
@@ -362,7 +350,6 @@ class Counting(KernelRun):
             self._out_counts,
             self.marked,
         )
-        self._arguments = arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
 
     # ------------------------------------------------------------------------------------------------ output
 
@@ -372,35 +359,35 @@ class Counting(KernelRun):
         self._out_segments: Array = np.empty(triggers, np.int32)
         self._out_counts: Array = np.empty(triggers * 2 * self.shape.size, np.uint64)
 
-    def _flush(self) -> None:
-        """Make the buffered counts ready, without limbs that are 0 in all of them; a buffer that was full becomes larger."""
+    def _taken(self) -> list[Chunk]:
+        """The buffered counts, if there are any, as one chunk without limbs that are 0 in all of them; a buffer that was full becomes larger."""
         count = self._get("buffered")
         self._set("buffered", 0)
         if not count:
-            return
+            return []
         limbs = 2 * self.shape.size
         counts = self._out_counts[: count * limbs].reshape(count, limbs)
         used = max(2, 1 + int(np.flatnonzero(counts.any(axis=0))[-1]))
         positions, segments = self._out_positions[:count].copy(), self._out_segments[:count].copy()
         labels: Array = np.zeros(count, np.uint16)
-        self._ready.append(Chunk(np.arange(count + 1, dtype=np.int64), positions, labels, segments, counts[:, :used].copy()))
+        chunk = Chunk(np.arange(count + 1, dtype=np.int64), positions, labels, segments, counts[:, :used].copy())
         if count == len(self._out_segments):
             self._outputs(min(2 * count, self.sizes.most_chunk))
+        return [chunk]
 
     # ------------------------------------------------------------------------------------------------ transitions
 
-    def _mend_letter(self) -> None:
+    def _mend_letter(self) -> list[Chunk]:
         index = int(self._batch[0][self._get("row")]) & self.table.letter_mask
-        if not self.table.learn(index):
-            self._make_room()
+        return [] if self.table.learn(index) else self._make_room()
 
-    def _mend_transition(self) -> None:
+    def _mend_transition(self) -> list[Chunk]:
         if not self.table.fill(self._get("argument"), self._live()):
-            self._make_room()
-        elif len(self.table.macros) > self._collect_at and self._collected != self._get("row") and not self._get("replay"):
-            self._collect()
-        else:
-            self._shape_up(self.shape.size)
+            return self._make_room()
+        if len(self.table.macros) > self._collect_at and self._collected != self._get("row") and not self._get("replay"):
+            return self._collect()
+        self._shape_up(self.shape.size)
+        return []
 
     def _live(self) -> list[int]:
         """The macro states that are alive in the partition being read."""
@@ -412,40 +399,40 @@ class Counting(KernelRun):
             live += (HIGH + np.flatnonzero(self.blocks.words[alive + HIGH : alive + self.shape.width])).tolist()
         return live
 
-    def _make_room(self) -> None:
+    def _make_room(self) -> list[Chunk]:
         """The table is full: forget what is not alive; where that has just been done, the bound gives way."""
-        if self._collected == self._get("row"):
-            self.table.entries *= 2
-        else:
-            self._collect()
+        if self._collected != self._get("row"):
+            return self._collect()
+        self.table.entries *= 2
+        return []
 
-    def _collect(self) -> None:
-        """Forget all transitions, and the macro states that are no longer alive: start again from what a snapshot would hold."""
-        self._flush()
+    def _collect(self) -> list[Chunk]:
+        """Forget all transitions, and the macro states that are no longer alive: start again from what a snapshot would hold. What was buffered."""
+        found = self._taken()
         saved = ("row", "segment", "segment_end", "record", "continued", "triggers", "skipped", "epoch")
         values = {name: self._get(name) for name in saved}
-        letters, batch, marked, ready, sections = self._letters, self._batch, self.marked, self._ready, self.dump()
-        self._ready = []
+        letters, batch, marked, sections = self._letters, self._batch, self.marked, self.dump()
         slots = self.slots
         self._start(self.shape.size)
         self._outputs(self.sizes.chunk)
         self.ensure_slots(slots)
         self._restore(np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64), sections)
-        self._letters, self._batch, self.marked, self._ready = letters, (self.table.begin(letters), *batch[1:]), marked, ready
-        self._open()
+        self._letters, self._batch, self.marked = letters, (self.table.begin(letters), *batch[1:]), marked
+        self._open(batch[3])
         for name, value in values.items():
             self._set(name, value)
         self._collected = values["row"]
         self._collect_at = min(max(self.sizes.collect, 2 * len(self.table.macros)), COUNT_STATES)
+        return found
 
     # ------------------------------------------------------------------------------------------------ widths
 
     def _mend_room(self) -> None:
         self.blocks.grow(self._get("record"))
 
-    def _mend_wide(self) -> None:
+    def _mend_wide(self) -> list[Chunk]:
         """Some number could overflow in the next step: all of them become twice as wide."""
-        self._flush()
+        found = self._taken()
         if 2 * self.shape.size > COUNT_LIMBS:
             raise LimitError(
                 f"a number of matches needs more than {self.shape.size} limbs of 64 bits, and the limit is {COUNT_LIMBS} (COUNT_LIMBS)",
@@ -453,6 +440,7 @@ class Counting(KernelRun):
             )
         self._shape_up(2 * self.shape.size)
         self._outputs(len(self._out_segments))
+        return found
 
     def _shape_up(self, size: int) -> None:
         """Room for the macro states and labels that the table has, and numbers of so many limbs."""

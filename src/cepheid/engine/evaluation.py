@@ -111,7 +111,7 @@ class Evaluation(KernelRun):
         self._stamps: Array = np.zeros(0, np.int64)
         self._set_up()
         self.ensure_slots(0)
-        self._mend = {
+        self.mends |= {
             "letter": self._mend_letter,
             "transition": self._mend_transition,
             "cells": self._mend_cells,
@@ -121,7 +121,6 @@ class Evaluation(KernelRun):
             "lists": self._mend_lists,
             "packed": self._mend_packed,
             "rebase": self._mend_rebase,
-            "pause": self._go_on,
         }
 
     def _set_up(self) -> None:
@@ -144,19 +143,9 @@ class Evaluation(KernelRun):
         records = events.records(workplace=-1)
         self.ensure_slots(int(records.max(initial=0)))
         self.marked = np.zeros(len(events), np.uint8)
-        self._batch = (self.table.begin(events.letters), events.times, events.cuts, records)
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("record", -1), ("continued", events.continued)):
-            self._set(name, value)
-        run, exits = self.kernel.run, self.kernel.EXITS
-        self._refresh()
-        while code := run(*self._arguments):
-            if exits[code] == "output" and self._get("buffered_matches"):
-                yield self._taken()
-            else:
-                self._mend[exits[code]]()
-            self._refresh()
-        if self._get("buffered_matches"):
-            yield self._taken()
+        self._set("record", -1)
+        yield from self._read(self.table.begin(events.letters), events.times, events.cuts, records, continued=events.continued)
+        yield from self._taken()
         self.events += len(events)
 
     def release(self, slots: Array) -> None:
@@ -294,20 +283,15 @@ class Evaluation(KernelRun):
         self._set("list_count", count)
         self._set("list_length", length)
 
-    def _refresh(self) -> None:
-        """Collect the arguments of the kernel: arrays are replaced when they grow."""
+    def _arrays(self) -> tuple[Array, ...]:
         table = self.table
         self._set("codes", table.codes)
         self._set("fanout", table.fanout)
-        letters, times, cuts, records = self._batch
         if self.sample is not None and len(self._stamps) != self.cells.places:
             self._weights, self._stamps = np.zeros(self.cells.places + 1, np.float64), np.zeros(self.cells.places, np.int64)
-        arrays = (
+        return (
             self._vector,
-            letters,
-            times,
-            cuts,
-            records,
+            *self._batch,
             table.lut,
             table.marked_of,
             table.unmarked_of,
@@ -333,13 +317,14 @@ class Evaluation(KernelRun):
             self._weights,
             self._stamps,
         )
-        self._arguments = arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
 
     # ------------------------------------------------------------------------------------------------ output
 
-    def _taken(self) -> Chunk:
-        """The buffered matches, of which there are some: the buffers themselves when they are full enough, else copies."""
+    def _taken(self) -> list[Chunk]:
+        """The buffered matches, if there are any, as one chunk: the buffers themselves when they are full enough, else copies."""
         matches, positions = self._get("buffered_matches"), self._get("buffered_positions")
+        if not matches:
+            return []
         self._set("buffered_matches", 0)
         self._set("buffered_positions", 0)
         room, position_room = len(self._out_segments), len(self._out_positions)
@@ -356,11 +341,13 @@ class Evaluation(KernelRun):
             self._outputs(room, min(wanted, max(position_room, CHUNK_POSITIONS)))
         else:
             arrays = (arrays[0].copy(), arrays[1].copy(), arrays[2].copy(), arrays[3].copy())
-        return Chunk(*arrays)
+        return [Chunk(*arrays)]
 
-    def _mend_output(self) -> None:
-        """Not even one match fits: make room for a longer one."""
-        self._outputs(len(self._out_segments), 2 * len(self._out_positions))
+    def _mend_output(self) -> list[Chunk]:
+        """The buffers are full; where not even one match fits, make room for a longer one."""
+        if not self._get("buffered_matches"):
+            self._outputs(len(self._out_segments), 2 * len(self._out_positions))
+        return self._taken()
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated, counted in the match graph: a double, inf past 1e308; None where there is none.
@@ -374,11 +361,9 @@ class Evaluation(KernelRun):
         self._set_up()
         for name, value in (("enumerating", COUNT_MATCHES), ("buffered_matches", 0), ("buffered_positions", 0)):
             self._set(name, value)
-        self._refresh()
-        self._stamps[:] = 0
-        while self.kernel.EXITS[self.kernel.run(*self._arguments)] == "stack":
+        self._stamps = np.zeros(0, np.int64)
+        while self._call() == "stack":
             self._mend_stack()
-            self._refresh()
         found = float(self._weights[-1])
         return found if self.limit is None else min(found, self.limit)
 

@@ -107,7 +107,7 @@ class Maximal(SupportEvaluation):
         self._path: tuple[Array, Array] = (np.zeros(max(2, sizes.scratch), np.int64), np.zeros(max(2, sizes.scratch), np.int64))
         bounds: dict[str, Any] = {} if consume is None else {"consume": consume}
         super().__init__(program, window=window, count_window=count_window, limit=limit, variant=variant, sizes=sizes, **bounds)
-        self._mend |= {
+        self.mends |= {
             "order": self._mend_order,
             "order_expiry": self._mend_order_expiry,
             "program": self._mend_program,

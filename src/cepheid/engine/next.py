@@ -100,8 +100,7 @@ class Next(SupportEvaluation):
         self._set("rings", len(self.tables.layout.rings))
         self._set("directory", self.tables.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)
-        self._mend["pool"] = self._mend_pool
-        self._mend["limit"] = self._mend_ring
+        self.mends |= {"pool": self._mend_pool, "limit": self._mend_ring}
 
     def _layout(self) -> Layout:
         return self.tables.layout

@@ -18,7 +18,7 @@ from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.engine.partitions import Stored
 
@@ -231,8 +231,47 @@ class Around(Feeding):
         return self.evaluation.skipped
 
 
-class KernelRun(Feeding):
-    """An evaluation by one kernel: its vector of numbers, by name, with the bounds of the matches in it.
+class KernelLoop(ABC):
+    """The loop around a kernel: it is called until it has read the batch, and what it returns for is done in between, by a function per exit.
+
+    name, variant: of the kernel. Its numbers stand in a vector, by name; `mends` has a function for each of its EXITS, which may give chunks that
+    are ready.
+    """
+
+    def __init__(self, name: str, variant: str | None) -> None:
+        self.kernel = kernel(name, variant)
+        self.field = {field: place for place, field in enumerate(self.kernel.FIELDS)}
+        self.mends: dict[str, Callable[[], Iterable[Chunk] | None]] = {}
+        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._batch: tuple[Array, ...] = ()
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self.field[name]])
+
+    def _set(self, name: str, value: int) -> None:
+        self._vector[self.field[name]] = value
+
+    @abstractmethod
+    def _arrays(self) -> tuple[Array, ...]:
+        """The kernel's arguments; they are collected for each call, for arrays are replaced when they grow."""
+
+    def _call(self) -> str:
+        """Call the kernel; the name of its exit."""
+        arrays = self._arrays()
+        name: str = self.kernel.EXITS[self.kernel.run(*arrays if self.kernel.COMPILED else [array.data for array in arrays])]
+        return name
+
+    def _read(self, *batch: Array, continued: bool) -> Iterator[Chunk]:
+        """Let the kernel read a batch to its end: the arrays that it is (letters, times, cuts, rows by segment), with what it goes on with."""
+        self._batch = batch
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", continued)):
+            self._set(name, value)
+        while (name := self._call()) != "done":
+            yield from self.mends[name]() or ()
+
+
+class KernelRun(Feeding, KernelLoop):
+    """An evaluation by one kernel, with the bounds of the matches in its vector.
 
     name, variant: of the kernel. window, count_window, consume, limit: see `cepheid.engine.evaluation.Evaluation`.
     """
@@ -251,23 +290,14 @@ class KernelRun(Feeding):
         self.count_window = count_window
         self.consume = consume
         self.limit = limit
-        self.kernel = kernel(name, variant)
-        self.field = {field: place for place, field in enumerate(self.kernel.FIELDS)}
+        super().__init__(name, variant)
+        self.mends["pause"] = self._go_on
         self.marked: Array = np.zeros(0, np.uint8)
         self.events = 0
-        self._vector: Array = np.zeros(len(self.field), np.int64)
-        self._batch: tuple[Array, ...] = ()
-        self._arguments: tuple[Any, ...] = ()
         for field, value in (("window", window), ("timed", window is not None), ("count_window", count_window)):
             self._set(field, value or 0)
         self._set("consume", CONSUME[consume])
         self._set("budget", BUDGET)
-
-    def _get(self, name: str) -> int:
-        return int(self._vector[self.field[name]])
-
-    def _set(self, name: str, value: int) -> None:
-        self._vector[self.field[name]] = value
 
     @property
     def reached(self) -> int:

@@ -6,7 +6,7 @@ the kernel, the output, the partitions' blocks, the window and the snapshot.
 
 What a kernel of this kind keeps to:
 
-* its vector S has the FIELDS named in `SHARED_FIELDS`, its arguments begin with those of `SupportEvaluation._arguments_of` and end with the
+* its vector S has the FIELDS named in `SHARED_FIELDS`, its arguments begin with those of `SupportEvaluation._arrays` and end with the
   outputs and `marked`;
 * a block begins with the words of HEADER, and the entries of its ring 0 begin with (position, time) of the events that may start a match,
   where there is a time window: that turns the window into `oldest`, the least start still inside;
@@ -35,7 +35,7 @@ from cepheid.errors import SnapshotError
 from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from cepheid.automata.program import Program
     from cepheid.engine.blocks import Layout
@@ -127,11 +127,10 @@ class SupportEvaluation(KernelRun, ABC):
         self.blocks = Blocks(self._layout(), places=self.sizes.places)
         self.matches = 0
         self._outputs(self.sizes.supports, self.sizes.positions)
-        self._mend: dict[str, Callable[[], None]] = {
+        self.mends |= {
             "letter": self._mend_letter,
             "output": self._mend_output,
             "ring": self._mend_ring,
-            "pause": self._go_on,
         }
         self._set("limit", ALL if limit is None else limit)
         self._set("letter_mask", self.codes.letter_mask)
@@ -168,17 +167,7 @@ class SupportEvaluation(KernelRun, ABC):
             self.blocks.open(rows)
         self.marked = np.zeros(len(events), np.uint8)
         self.labelling.begin()
-        self._batch = (self.codes.begin(events.letters), events.times, events.cuts, rows)
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", events.continued)):
-            self._set(name, value)
-        run, exits = self.kernel.run, self.kernel.EXITS
-        self._refresh()
-        while code := run(*self._arguments):
-            if exits[code] == "output" and self._get("buffered_matches"):
-                yield from self._taken()
-            else:
-                self._mend[exits[code]]()
-            self._refresh()
+        yield from self._read(self.codes.begin(events.letters), events.times, events.cuts, rows, continued=events.continued)
         yield from self._taken()
         self.events += len(events)
 
@@ -290,12 +279,10 @@ class SupportEvaluation(KernelRun, ABC):
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
 
-    def _refresh(self) -> None:
-        """Collect the arguments of the kernel: arrays are replaced when they grow."""
+    def _arrays(self) -> tuple[Array, ...]:
         blocks = self.blocks
         shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, blocks.words, blocks.offsets, blocks.template)
-        arrays = (*shared, *self._tables(), *self._out, self.marked)
-        self._arguments = arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
+        return (*shared, *self._tables(), *self._out, self.marked)
 
     # ------------------------------------------------------------------------------------------------ output
 
@@ -330,9 +317,11 @@ class SupportEvaluation(KernelRun, ABC):
             self.matches += len(found)
             yield found
 
-    def _mend_output(self) -> None:
-        """Not even one support fits: make room for a longer one."""
-        self._outputs(len(self._out[3]), 2 * len(self._out[1]))
+    def _mend_output(self) -> Iterator[Chunk]:
+        """The buffers are full; where not even one support fits, make room for a longer one."""
+        if not self._get("buffered_matches"):
+            self._outputs(len(self._out[3]), 2 * len(self._out[1]))
+        return self._taken()
 
     # ------------------------------------------------------------------------------------------------ what the kernel lacks
 

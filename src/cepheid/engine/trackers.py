@@ -13,9 +13,8 @@ import numpy as np
 
 from cepheid.engine.letters import LetterCodes
 from cepheid.engine.pools import power_of_two
-from cepheid.engine.running import Around, Running
+from cepheid.engine.running import Around, KernelLoop, Running
 from cepheid.errors import LimitError, SnapshotError
-from cepheid.kernel import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ STATE_LIMIT = 1 << 24
 UNKNOWN = -1
 
 
-class Trackers:
+class Trackers(KernelLoop):
     """The run state of trackers over any number of partitions.
 
     trackers: in the order in which they read each other's bits. alphabet: of the letters that go out. bits: width of the letters that come in.
@@ -50,11 +49,11 @@ class Trackers:
         self.trackers = tuple(trackers)
         self.alphabet = alphabet
         self.entries = entries
-        self.kernel = kernel("track", variant)
-        self.field = {name: place for place, name in enumerate(self.kernel.FIELDS)}
+        super().__init__("track", variant)
+        self.mends |= {"letter": self._learn, "transition": self._fill}
         self.codes = LetterCodes(bits)
         self.records: Array = np.zeros(1, np.int32)
-        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._out: Array = np.zeros(0, np.uint64)
         self._forget(states=4, codes=4)
         self._number((0,) * len(self.trackers))
 
@@ -72,36 +71,29 @@ class Trackers:
         rows = events.records(workplace=-1)
         self.ensure_slots(int(rows.max(initial=0)))
         letters = np.ascontiguousarray(events.letters, np.uint64)
-        out: Array = np.empty(len(letters), np.uint64)
-        batch = (letters, self.codes.begin(letters), events.cuts, rows)
-        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("state", 0), ("continued", events.continued)):
-            self._vector[self.field[name]] = value
-        run, exits = self.kernel.run, self.kernel.EXITS
-        while code := run(*self._arguments(batch, out)):
-            index = int(batch[1][self._get("row")]) & self.codes.letter_mask
-            if exits[code] == "letter":
-                self._learn(index)
-            else:
-                self._fill(int(self.codes.lut[index]))
-        return out.astype(np.uint32) if narrow else out
+        self._out = np.empty(len(letters), np.uint64)
+        self._set("state", 0)
+        given = list(self._read(letters, self.codes.begin(letters), events.cuts, rows, continued=events.continued))
+        assert not given, "trackers give letters alone"
+        return self._out.astype(np.uint32) if narrow else self._out
 
-    def _arguments(self, batch: tuple[Array, ...], out: Array) -> tuple[Any, ...]:
-        self._vector[self.field["codes"]] = self._table.shape[1]
-        self._vector[self.field["letter_mask"]] = self.codes.letter_mask
-        arrays = (self._vector, *batch, self.codes.lut, self._table.reshape(-1), self._bits, self.records, out)
-        return arrays if self.kernel.COMPILED else tuple(array.data for array in arrays)
+    def _arrays(self) -> tuple[Array, ...]:
+        self._set("codes", self._table.shape[1])
+        self._set("letter_mask", self.codes.letter_mask)
+        return (self._vector, *self._batch, self.codes.lut, self._table.reshape(-1), self._bits, self.records, self._out)
 
-    def _get(self, name: str) -> int:
-        return int(self._vector[self.field[name]])
+    def _index(self) -> int:
+        """Place in `lut` of the letter being read."""
+        return int(self._batch[1][self._get("row")]) & self.codes.letter_mask
 
-    def _learn(self, index: int) -> None:
-        code = self.codes.learn(index)
+    def _learn(self) -> None:
+        code = self.codes.learn(self._index())
         if code >= self._table.shape[1]:
             self._resize(len(self._bits), 2 * self._table.shape[1])
 
-    def _fill(self, code: int) -> None:
+    def _fill(self) -> None:
         """Make the transition known that the kernel asks for."""
-        state = self._get("state")
+        state, code = self._get("state"), int(self.codes.lut[self._index()])
         mask = self.alphabet.mask_of(self.codes.letters[code] | int(self._bits[state]))
         after = tuple(tracker.successor(own, mask) for tracker, own in zip(self.trackers, self.states[state], strict=True))
         if (
@@ -148,7 +140,7 @@ class Trackers:
         self._number((0,) * len(self.trackers))
         numbers = np.array([self._number(state) for state in kept], np.int32)[places]
         self.records = numbers[:-1].copy()
-        self._vector[self.field["state"]] = numbers[-1]
+        self._set("state", int(numbers[-1]))
 
     # ------------------------------------------------------------------------------------------------------------- partitions
 
