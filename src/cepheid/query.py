@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine import batch, batches, definition
-from cepheid.engine.allowance import check_max_bytes, named_memory
+from cepheid.engine.allowance import check_max_bytes
 from cepheid.engine.batches import END, Batches, Rest
 from cepheid.engine.compiled import Compiled, layout_of
 from cepheid.engine.inputs import schema_in, source_of, time_number, up_to, used_types
+from cepheid.engine.memory import named_memory
 from cepheid.engine.named_types import NamedTypes
 from cepheid.engine.planner import compile_plan
 from cepheid.engine.recognizer import Recognizer

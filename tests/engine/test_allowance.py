@@ -13,8 +13,10 @@ from slowness import SANITIZED
 
 import cepheid
 from cepheid.engine import allowance as module
-from cepheid.engine.allowance import Allowance, default_max_bytes, process_memory
+from cepheid.engine import memory
+from cepheid.engine.allowance import Allowance, default_max_bytes
 from cepheid.engine.events import Events
+from cepheid.engine.memory import process_memory
 from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.testing.differential import draw
 from cepheid.testing.generators import ENGINE, NESTED, WAITING
@@ -171,14 +173,14 @@ def test_limits_of_control_groups(tmp_path, membership, files, wanted):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "cgroup").write_text(membership)
-    assert module._group_limits(tmp_path / "cgroup", tmp_path) == wanted
-    assert module._group_limits(tmp_path / "missing", tmp_path) == []
+    assert memory._group_limits(tmp_path / "cgroup", tmp_path) == wanted
+    assert memory._group_limits(tmp_path / "missing", tmp_path) == []
 
 
 LIMITED = """
 import resource, pyarrow as pa
 import cepheid
-from cepheid.engine.allowance import process_memory
+from cepheid.engine.memory import process_memory
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 assert process_memory() == 3 << 30
 events = pa.table({"type": ["A"] * 40 + ["B"], "ts": range(41)})

@@ -16,6 +16,7 @@ import pytest
 import cepheid
 from cepheid.engine import state
 from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.match_state import SLOT_COLUMNS
 from cepheid.engine.maximal import Maximal
 from cepheid.errors import SnapshotError
 from cepheid.kernel import available
@@ -79,7 +80,7 @@ def test_what_is_allocated_follows_the_keys_not_their_numbers(strategy):
     if "rows" in sections:
         sections |= numbers(sections, "rows", lambda rows: np.put(rows, 1, far + 1))
     else:
-        columns = 4 if strategy.startswith("COUNT") else len(state._SLOT_COLUMNS)
+        columns = 4 if strategy.startswith("COUNT") else len(SLOT_COLUMNS)
         sections |= numbers(sections, "slots", lambda slots: np.put(slots, columns, far))
     data = state.pack(sections, fingerprint=fingerprint)
     tracemalloc.start()

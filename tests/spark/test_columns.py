@@ -17,8 +17,7 @@ from cepheid.engine.predicates import Predicates
 from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, walk
 from cepheid.schema import EventSchema
 from cepheid.spark.columns import CONDITIONS, VALUES, ColumnPrinter, arrow_type
-from cepheid.testing.denotation import Event
-from cepheid.testing.evaluate import holds
+from cepheid.testing.evaluate import Event, holds
 
 ROWS = 160
 EXPRESSIONS = 60

@@ -18,10 +18,12 @@ from pyspark.sql import types as spark_types
 
 import cepheid
 from cepheid.spark import register, tables, translated
+from cepheid.spark.any_query import RowReader, rows_of
+from cepheid.spark.calls import plan_of, reading_of
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
-from cepheid.spark.sql import plan_of, reading_of
-from cepheid.spark.tables import Partition, Reader, RowReader, from_arrow, is_between, is_cut, rows_of, to_arrow
+from cepheid.spark.row_values import from_arrow, to_arrow
+from cepheid.spark.tables import Partition, Reader, is_between, is_cut
 from cepheid.spark.translation import cepheid_error
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ABSENT, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream

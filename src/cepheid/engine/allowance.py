@@ -7,13 +7,10 @@ the ways out. Running out of memory gets the same name.
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cepheid.engine.memory import CHOOSE, HELP, process_memory
 from cepheid.engine.running import Chunk, collect
 from cepheid.errors import InputError, LimitError
 
@@ -29,23 +26,11 @@ SHARE = 4
 EXACT = 2.0**53
 """Up to here doubles count exactly."""
 
-UNKNOWN_MEMORY = 4 << 30
-"""Bytes of memory that a process is taken to have where the system does not tell."""
-
 MARK_BYTES, MATCH_BYTES = 18, 24
 """Bytes of an answer per event of a match (position, label, row), and per match (offset, partition, segment)."""
 
 COUNTED_MARKS = 1 << 23
 """Events of matches that are made only to count the matches of one event, for a message; more are counted in the match graph, where there is one."""
-
-CHOOSE = "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list"
-
-HELP = (
-    CHOOSE,
-    "q.run(.., sample=n) gives n of each event that completes some, spread over all; q.batches(..) gives all in pieces, in bounded memory",
-    "max_bytes=.. allows more",
-)
-"""What helps where one answer has too many matches."""
 
 CALL_HELP = (
     CHOOSE,
@@ -143,58 +128,6 @@ def check_max_bytes(value: object) -> int | None:
     raise InputError(f"max_bytes={value!r} is not a number of bytes", help="give a positive integer, such as 2 * 1024**3, or leave it out")
 
 
-# -------------------------------------------------------------------------------------------------------------------------- memory
-
-
 def default_max_bytes() -> int:
     """A quarter of the memory that this process may use."""
     return process_memory() // SHARE
-
-
-@functools.cache
-def process_memory() -> int:
-    """Bytes of memory that this process may use: the machine's, or less where a limit of the process or of its control groups says so."""
-    found = [UNKNOWN_MEMORY]
-    with contextlib.suppress(ValueError, OSError, AttributeError):  # AttributeError: not on Windows
-        found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    return min([*found, *_process_limits(), *_group_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))])
-
-
-def _process_limits() -> list[int]:
-    """What `ulimit -v` and `ulimit -d` say."""
-    try:
-        import resource
-    except ImportError:  # on Windows
-        return []
-    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    return [limit for limit in limits if limit != resource.RLIM_INFINITY]
-
-
-def _group_limits(membership: Path, root: Path) -> list[int]:
-    """The limits of the control groups that a process is in, and of those around them; version 2 of their files, and version 1."""
-    found = []
-    with contextlib.suppress(OSError):
-        for line in membership.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers and "memory" not in controllers.split(","):
-                continue
-            folder, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
-            own = Path(path.lstrip("/"))
-            # In a container the path is often that of the host, and the root is the own group.
-            for part in (own, *own.parents):
-                with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
-                    found.append(int((folder / part / name).read_text()))
-    return found
-
-
-@contextlib.contextmanager
-def named_memory() -> Iterator[None]:
-    """Running out of memory inside, or in the function that this decorates, is a LimitError."""
-    message = None
-    try:
-        yield
-    except MemoryError as error:
-        message = str(error) or "an allocation failed"
-    # Not from within: the error would keep what the frames below hold.
-    if message is not None:
-        raise LimitError(f"the memory of this process is used up: {message}", help=HELP)

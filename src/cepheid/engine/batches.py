@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine.allowance import Allowance, named_memory
+from cepheid.engine.allowance import Allowance
 from cepheid.engine.matches import Matches, concatenate
+from cepheid.engine.memory import named_memory
 from cepheid.engine.use import OneAtATime
 from cepheid.errors import InputError
 

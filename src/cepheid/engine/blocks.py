@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.pools import first_from, power_of_two, ragged
+from cepheid.engine.pools import NUMBER_LIMIT, first_from, power_of_two, ragged
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ CLASSES = 128
 
 TOP = CLASSES
 """The place of `Blocks.pool` behind the free chains."""
-
-NUMBER_LIMIT = 1 << 62
-"""Positions and numbers of entries in a snapshot are below it, so that they can be counted on."""
 
 RING_PLACES = 4
 """Entries that fit in a ring of a new block."""

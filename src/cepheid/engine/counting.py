@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.evaluation import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.events import Events
 from cepheid.engine.method import Guarantee, Method
-from cepheid.engine.pools import power_of_two
+from cepheid.engine.pools import NUMBER_LIMIT, power_of_two
 from cepheid.engine.running import Chunk, KernelRun, is_wasteful
 from cepheid.engine.state import integer, macro_states
 from cepheid.engine.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine import state
+from cepheid.engine import match_state
+from cepheid.engine.match_graph import MatchGraph
 from cepheid.engine.method import Guarantee, Method
-from cepheid.engine.pools import POOL_NUMBERS, Pool, power_of_two, ragged
-from cepheid.engine.running import ALL, Chunk, KernelRun, is_wasteful
-from cepheid.engine.transitions import TABLE_ENTRIES, Successors, TransitionTable
+from cepheid.engine.pools import power_of_two
+from cepheid.engine.running import ALL, Chunk, is_wasteful
+from cepheid.engine.transitions import TABLE_ENTRIES, Successors
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption
 
@@ -67,7 +68,7 @@ class Sizes:
     table: int = TABLE_ENTRIES
 
 
-class Evaluation(KernelRun):
+class Evaluation(MatchGraph):
     """The run state of one program over any number of partitions.
 
     window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
@@ -90,17 +91,20 @@ class Evaluation(KernelRun):
         variant: str | None = None,
         sizes: Sizes | None = None,
     ) -> None:
-        super().__init__("match", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
         sizes = sizes or Sizes()
-        self.program = program
+        super().__init__(
+            program,
+            window=window,
+            count_window=count_window,
+            consume=consume,
+            limit=limit,
+            variant=variant,
+            entries=sizes.table,
+            cells=sizes.cells,
+            starts=sizes.starts,
+            packed=sizes.packed,
+        )
         self.sample = sample
-        self.column = {name: place for place, name in enumerate(self.kernel.RECORD)}
-        self.table = TransitionTable(program, entries=sizes.table)
-        self._pools: Array = np.zeros((3, POOL_NUMBERS), np.int64)
-        self.cells = Pool(self._pools[0], sizes.cells, ((np.int32, 4), (np.uint16, 1)))
-        self.starts = Pool(self._pools[1], sizes.starts, ((np.int32, 1), (np.int64, 1)))
-        self.packed = Pool(self._pools[2], sizes.packed, ((np.int32, 1),))
-        self.records: Array = np.zeros((0, len(self.column)), np.int64)
         self._most_chunk = sizes.most_chunk
         self._outputs(sizes.chunk, sizes.chunk_positions)
         self._stack: Array = np.zeros(sizes.stack, np.int32)
@@ -110,7 +114,6 @@ class Evaluation(KernelRun):
         self._weights: Array = np.zeros(1, np.float64)
         self._stamps: Array = np.zeros(0, np.int64)
         self._set_up()
-        self.ensure_slots(0)
         self.mends |= {
             "letter": self._mend_letter,
             "transition": self._mend_transition,
@@ -148,51 +151,22 @@ class Evaluation(KernelRun):
         yield from self._taken()
         self.events += len(events)
 
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
-        rows = np.unique(np.asarray(slots, np.int64)) + 1
-        self._empty(rows)
-        self.records[rows] = self._blank()
-
-    def expire(self, time: int) -> Array:
-        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
-
-        Positions go on where they were. Vectorized, O(slots).
-        """
-        record = self.records
-        lists = record[:, self.column["lists"]]
-        idle = (lists == 0) | self.consumed(record)
-        if self.window is not None:
-            head, tail = record[:, self.column["starts_head"]], record[:, self.column["starts_tail"]]
-            place = record[:, self.column["starts_offset"]] + ((tail - 1) & record[:, self.column["starts_mask"]])
-            latest = self.starts.arrays[1][np.where(tail > head, place, 0)]
-            idle |= (tail > head) & (latest < time - self.window)
-        rows = np.flatnonzero(idle)
-        rows = rows[rows > 0]
-        self._empty(rows)
-        return rows - 1
-
-    def consumed(self, records: Array) -> Array:
-        """For each row of `records`, whether a trigger elsewhere has consumed all that is open in it: bool."""
-        stale: Array = records[:, self.column["epoch"]] != self._get("epoch")
-        return stale
-
     def dump(self) -> dict[str, Any]:
-        """The live state of all partitions as named sections, see `state.dump`."""
-        return state.dump(self)
+        """The live state of all partitions as named sections, see `match_state.dump`."""
+        return match_state.dump(self)
 
     def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
 
         stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
         """
-        state.load(self, sections, stored)
+        match_state.load(self, sections, stored)
 
     @property
     def wasteful(self) -> bool:
         """Whether the match graphs' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
         per_place = self.cells.nbytes // self.cells.places
-        return is_wasteful(self.cells.nbytes, lambda: per_place * state.live_cells(self))
+        return is_wasteful(self.cells.nbytes, lambda: per_place * match_state.live_cells(self))
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
@@ -212,35 +186,7 @@ class Evaluation(KernelRun):
         arrays = sum(int(array.nbytes) for array in (*own, *outputs))
         return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
 
-    @property
-    def matches(self) -> int:
-        """Matches given."""
-        return self._get("matches")
-
-    @property
-    def unions(self) -> int:
-        """Pure union cells made (name in paper: union nodes)."""
-        return self._get("unions")
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are."""
-        return len(self.records) - 1
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        if count + 1 > len(self.records):
-            rows = np.tile(self._blank(), (max(count + 1, 2 * len(self.records)), 1))
-            rows[: len(self.records)] = self.records
-            self.records = rows
-
-    # ------------------------------------------------------------------------------------------------ what `state` needs
-
-    def restore_counters(self, events: int, counters: dict[str, int]) -> None:
-        """Go on counting from here."""
-        self.events = events
-        for name, value in counters.items():
-            self._set(name, value)
+    # ------------------------------------------------------------------------------------------------ what restoring needs
 
     def adopt_macros(self, macros: list[int]) -> Array:
         """Numbers of these macro states (bit masks over automaton states) in this evaluation's table (int32)."""
@@ -254,12 +200,6 @@ class Evaluation(KernelRun):
         self._grow_lists(max(count, self._get("list_count")), max(entries, self._get("list_length")))
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
-
-    def _blank(self) -> Array:
-        row = np.zeros(len(self.column), np.int64)
-        for name, value in (("head", 1), ("next", 1), ("cells_mask", -1), ("starts_mask", -1)):
-            row[self.column[name]] = value
-        return row
 
     def _outputs(self, matches: int, positions: int) -> None:
         self._out_offsets: Array = np.zeros(matches + 1, np.int64)
@@ -392,11 +332,6 @@ class Evaluation(KernelRun):
         if self._get("list_count") < 2 * self.table.fanout + 1:
             self._grow_lists(power_of_two(4 * self.table.fanout), self._get("list_length"))
 
-    def packed_macros(self) -> Array:
-        """Places in the packed lists that hold the macro states of stored partitions (int64)."""
-        stored = self.records[self.records[:, self.column["lists"]] > 0]
-        return ragged(stored[:, self.column["packed_offset"]], stored[:, self.column["lists"]])[1]
-
     def _renumber(self) -> None:
         """The table is full: keep the live macro states of all partitions, under new numbers."""
         live, places, packed = self._live(), self.packed_macros(), self.packed.arrays[0]
@@ -426,19 +361,6 @@ class Evaluation(KernelRun):
 
     def _mend_packed(self) -> None:
         self.packed.reserve(self._get("argument"))
-
-    def _empty(self, rows: Array) -> None:
-        """Drop the open matches of stored partitions and take back their slabs."""
-        record, column = self.records, self.column
-        for pool, kind in ((self.cells, "cells"), (self.starts, "starts")):
-            owners = rows[record[rows, column[f"{kind}_mask"]] >= 0]
-            pool.release(record[owners, column[f"{kind}_offset"]], record[owners, column[f"{kind}_mask"]] + 1)
-        owners = rows[record[rows, column["packed_size"]] > 0]
-        self.packed.release(record[owners, column["packed_offset"]], record[owners, column["packed_size"]])
-        kept = np.array([column["position"], column["base"], column["last_time"]])
-        values = record[rows][:, kept]
-        record[rows] = self._blank()
-        record[rows[:, None], kept] = values
 
     def _mend_stack(self) -> None:
         self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])

@@ -9,9 +9,9 @@ from __future__ import annotations
 import html
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from cepheid.engine.guessing import likely_schema
+from cepheid.engine.guessing import Written, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from cepheid.automata.transition import Transition
     from cepheid.engine.compiled import Compiled
     from cepheid.logical.plan import QueryPlan
-    from cepheid.query import Query
     from cepheid.schema import EventSchema
 
 STAGES = ("text", "tree", "plan", "rewritten", "automaton", "program", "evaluation", "lints")
@@ -41,6 +40,20 @@ TRANSITIONS_SHOWN = 40
 
 WIDTH = 110
 """Characters in a line of an explanation's text."""
+
+
+class Explained(Written, Protocol):
+    """What is asked of a query: what was written, and what binding and compiling it give for a schema."""
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+
+    def bound(self, schema: EventSchema) -> QueryPlan:
+        """Its plan, with types."""
+
+    def compiled(self, schema: EventSchema) -> Compiled:
+        """What runs."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ class Explanation:
         return f"<table>{rows}</table>"
 
 
-def explain(query: Query, stage: str | None, schema: EventSchema | None) -> Explanation:
+def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> Explanation:
     """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
     if stage is not None and stage not in STAGES:
         near = nearest(stage, STAGES)
@@ -77,7 +90,7 @@ def explain(query: Query, stage: str | None, schema: EventSchema | None) -> Expl
     return Explanation(tuple(sections))
 
 
-def _sections(query: Query, schema: EventSchema | None) -> Iterator[tuple[str, str]]:
+def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[str, str]]:
     values = [f":{write_name(name)} = {shown(value)}" for name, value in query.args.items()]
     yield "text", "\n".join([query.text.strip(), *values])
     yield "tree", tree_text(query.tree)
@@ -98,7 +111,7 @@ def _sections(query: Query, schema: EventSchema | None) -> Iterator[tuple[str, s
     yield "lints", "\n\n".join(plan.lints) or "none"
 
 
-def _compiled_sections(query: Query, plan: QueryPlan, schema: EventSchema) -> Iterator[tuple[str, str]]:
+def _compiled_sections(query: Explained, plan: QueryPlan, schema: EventSchema) -> Iterator[tuple[str, str]]:
     unit = schema.unit
     yield "plan", _wrapped(describe(plan.pattern, unit=unit))
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -20,18 +20,30 @@ from cepheid.logical.parameters import duration_from
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from cepheid.query import Query
 
 Path = tuple[str, ...]
+
+
+class Written(Protocol):
+    """A query as it was written: its tree, and the values of its parameters by name."""
+
+    @property
+    def tree(self) -> syntax.Query:
+        """The syntax tree."""
+
+    @property
+    def args(self) -> Mapping[str, Any]:
+        """The values of its parameters."""
+
 
 INSTANT = pa.timestamp("us", "UTC")
 
 TEXT_FUNCTIONS = frozenset({"length", "lower", "upper"})
 
 
-def likely_schema(query: Query) -> EventSchema:
+def likely_schema(query: Written) -> EventSchema:
     """The schema of events that the query could be about: a type column, a time column, and the attributes with the types that it tells."""
     tree = query.tree
     bare = any(duration.unit is None for duration in durations(query))
@@ -49,7 +61,7 @@ def likely_schema(query: Query) -> EventSchema:
     return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
 
 
-def durations(query: Query) -> Iterator[syntax.Duration]:
+def durations(query: Written) -> Iterator[syntax.Duration]:
     """The durations of a query, also those that parameters stand for."""
     for node in walk(query.tree):
         if isinstance(node, syntax.Duration):
@@ -78,7 +90,7 @@ def path_of(node: object) -> Path:
     return (node.name,) if isinstance(node, syntax.Word) else ()
 
 
-def attribute_types(query: Query) -> dict[Path, pa.DataType]:
+def attribute_types(query: Written) -> dict[Path, pa.DataType]:
     """The types that the conditions of the pattern tell."""
     kinds: dict[Path, pa.DataType] = {}
     equal: list[tuple[Path, Path]] = []
@@ -98,7 +110,7 @@ def attribute_types(query: Query) -> dict[Path, pa.DataType]:
     return kinds | {path: pa.int64() for pair in equal for path in pair if path not in kinds}
 
 
-def told(query: Query, node: syntax.Node) -> Iterator[tuple[object, pa.DataType]]:
+def told(query: Written, node: syntax.Node) -> Iterator[tuple[object, pa.DataType]]:
     """The nodes whose types a node tells, with these types."""
     match node:
         case syntax.Compare() | syntax.In() | syntax.Between():
@@ -119,7 +131,7 @@ def told(query: Query, node: syntax.Node) -> Iterator[tuple[object, pa.DataType]
             yield operand, pa.bool_()
 
 
-def value_type(query: Query, node: Any) -> pa.DataType | None:
+def value_type(query: Written, node: Any) -> pa.DataType | None:
     """The type that a value has by itself; numbers are doubles, which compare with every number."""
     match node:
         case syntax.Number() | syntax.Negative():

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import counts as exact
-from cepheid.engine.allowance import named_memory
+from cepheid.engine.memory import named_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

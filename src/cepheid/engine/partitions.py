@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.keys import group, key_codes, key_table
 from cepheid.engine.payload import decoded
+from cepheid.engine.pools import NUMBER_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,6 +23,9 @@ CLASSES = 32
 PLACE_LIMIT = 1 << 31
 """Greatest number of places in a pool: offsets of free slabs are kept in 32 bits."""
 
+NUMBER_LIMIT = 1 << 62
+"""Positions and numbers of entries in a snapshot are below it, so that they can be counted on."""
+
 TOP, CAPACITY, LEAST = CLASSES, CLASSES + 1, CLASSES + 2
 POOL_NUMBERS = CLASSES + 3
 

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.absence import ALWAYS, AbsenceState
-from cepheid.engine.blocks import NUMBER_LIMIT
 from cepheid.engine.events import Events
 from cepheid.engine.matches import Matches
 from cepheid.engine.measures import compute
 from cepheid.engine.order import NEVER
 from cepheid.engine.payload import Payload, decoded
+from cepheid.engine.pools import NUMBER_LIMIT
 from cepheid.engine.state import reading
 from cepheid.language.syntax import Consumption
 

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
-from cepheid.engine.allowance import CALL_HELP, Allowance, named_memory
+from cepheid.engine.allowance import CALL_HELP, Allowance
 from cepheid.engine.inputs import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
 from cepheid.engine.matches import Matches
+from cepheid.engine.memory import named_memory
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cepheid.engine.compiled import Compiled
     from cepheid.logical.plan import Expression
     from cepheid.query import Query
-    from cepheid.spark.recognition import Options
+    from cepheid.spark.options import Options
     from cepheid.spark.source import Source
 
 PLACE = "$place"

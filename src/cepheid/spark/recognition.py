@@ -6,7 +6,6 @@ Comes in: a `Query` and options. Goes out: a `Recognition`, for `DataFrame.trans
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
@@ -14,6 +13,7 @@ from pyspark.sql import Column
 from cepheid.engine.allowance import check_max_bytes
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
+from cepheid.spark.options import Options
 from cepheid.spark.several import Several
 from cepheid.spark.stateful import OUTPUT_LIMIT
 from cepheid.spark.translation import translated
@@ -26,29 +26,6 @@ if TYPE_CHECKING:
 
 ANY_ORDER = "any"
 """`order="any"`: events of one key, time and tie-breakers come in any order."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of `on`, checked."""
-
-    type: str | Column | None
-    time: str
-    lateness: object
-    order: tuple[str, ...]
-    any_order: bool
-    null_keys: str
-    null_time: str
-    bad_time: str
-    max_ahead: object
-    positions: bool
-    columns: tuple[str, ...] | None
-    buckets: int | None
-    late: bool
-    until: object
-    undecided: bool
-    since: object
-    max_bytes: int | None
 
 
 def on(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from cepheid.query import Query
-    from cepheid.spark.recognition import Options
+    from cepheid.spark.options import Options
 
 QUERY = "query"
 """The column of the output that has the name of the query."""

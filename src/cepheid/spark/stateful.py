@@ -25,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine import state
-from cepheid.engine.allowance import CHOOSE, Allowance, process_memory
+from cepheid.engine.allowance import Allowance
+from cepheid.engine.memory import CHOOSE, process_memory
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
 from cepheid.engine.query_state import QueryState

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-    from cepheid.spark.recognition import Options
+    from cepheid.spark.options import Options
     from cepheid.spark.several import Several
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

@@ -9,16 +9,13 @@ partition after the other (`decided`), each when it is whole: how far it is comp
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.udtf import AnalyzeResult
 
 from cepheid.engine.keys import normalized
 from cepheid.engine.letters import having
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import FrameType
 
-    from pyspark.sql import Row
-    from pyspark.sql.udtf import AnalyzeArgument
 
 Array = np.ndarray[Any, Any]
 
@@ -368,6 +363,11 @@ def is_cut(frame: FrameType | None) -> bool:
     return caller is not None and hasattr(caller.f_locals.get("self"), "_partition_child_indexes")
 
 
+def forget_readers() -> None:
+    """The task has ended, and its reader with it."""
+    _OPEN.clear()
+
+
 def is_between(frame: FrameType | None) -> bool:
     """Whether a partition ends because another one begins, so that what waits may wait for more; False where that is not known.
 
@@ -397,115 +397,4 @@ class Partition:
 
     def cleanup(self) -> None:
         """The task ends."""
-        _OPEN.clear()
-
-
-# --------------------------------------------------------------------------------------------------------------------- rows one by one
-
-
-@dataclass
-class Analyzed(AnalyzeResult):
-    """What Spark keeps between the analysis of a call of `cepheid_match` and its run: `Reading` as plain values."""
-
-    reading: dict[str, Any] = field(default_factory=dict)
-
-
-class AnyQuery:
-    """One partition of a call of `cepheid_match`, row by row: Arrow has no functions whose columns depend on the call."""
-
-    def __init__(self, analyzed: Analyzed) -> None:
-        self._reading = analyzed.reading
-        self._reader: Reader | None = None
-
-    @staticmethod
-    def analyze(events: AnalyzeArgument, query: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
-        """The columns of a call; raises what binding the query to the events' columns raises."""
-        from cepheid.spark.sql import analyzed
-
-        return analyzed(events, query, options)
-
-    def eval(self, events: Row, *_arguments: object, **_options: object) -> Iterator[tuple[Any, ...]]:
-        """An event of the partition comes in; matches that are ready go out."""
-        if self._reader is None:
-            self._reader = reader_of_task(RowReader, self._reading, inspect.currentframe())
-        return rows_of(self._reader.push(events, 1))
-
-    def terminate(self) -> Iterator[tuple[Any, ...]]:
-        """The partition ends."""
-        return iter(()) if self._reader is None or is_between(inspect.currentframe()) else rows_of(self._reader.close())
-
-    def cleanup(self) -> None:
-        """The task ends."""
-        _OPEN.clear()
-
-
-class RowReader(Reader):
-    """A reader of single rows."""
-
-    def together(self, pieces: list[Row]) -> pa.RecordBatch:
-        """Rows as one Arrow batch of the columns that are read."""
-        columns = dict(zip(pieces[0].__fields__, zip(*pieces, strict=True), strict=True))
-        arrays = []
-        for column in self.input:
-            convert = to_arrow(column.type)
-            values = columns[column.name]
-            arrays.append(pa.array(values if convert is None else list(map(convert, values)), column.type))
-        return pa.record_batch(arrays, schema=self.input)
-
-
-def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Arrow batches as rows of the values that Spark takes."""
-    for batch in batches:
-        columns = []
-        for column in batch.columns:
-            convert = from_arrow(column.type)
-            values = column.to_pylist()
-            columns.append(values if convert is None else map(convert, values))
-        yield from zip(*columns, strict=True)
-
-
-Convert = Callable[[Any], Any]
-
-
-def to_arrow(kind: pa.DataType) -> Convert | None:
-    """A function from a value as Spark's rows have it to one that Arrow takes for this type; None where they are the same."""
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        # In rows, a time has the zone of the worker's machine, and does not say so.
-        return _unless_null(lambda value: value.astimezone(dt.UTC))
-    if pa.types.is_map(kind):
-        return _each(to_arrow(kind.key_type), to_arrow(kind.item_type), lambda value: value.items(), list)
-    if pa.types.is_list(kind):
-        return _list(to_arrow(kind.value_type))
-    if pa.types.is_struct(kind):
-        parts = [(part.name, to_arrow(part.type) or _same) for part in kind]
-        return _unless_null(lambda value: {name: convert(each) for (name, convert), each in zip(parts, value, strict=True)})
-    return None
-
-
-def from_arrow(kind: pa.DataType) -> Convert | None:
-    """The inverse of `to_arrow`, for values that Spark takes."""
-    if pa.types.is_map(kind):
-        return _each(from_arrow(kind.key_type), from_arrow(kind.item_type), _same, dict)
-    if pa.types.is_list(kind):
-        return _list(from_arrow(kind.value_type))
-    if pa.types.is_struct(kind):
-        parts = [(part.name, convert) for part in kind if (convert := from_arrow(part.type)) is not None]
-        return _unless_null(lambda value: value | {name: convert(value[name]) for name, convert in parts}) if parts else None
-    return None
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _unless_null(convert: Convert) -> Convert:
-    return lambda value: None if value is None else convert(value)
-
-
-def _list(convert: Convert | None) -> Convert | None:
-    return None if convert is None else _unless_null(lambda value: list(map(convert, value)))
-
-
-def _each(key: Convert | None, value: Convert | None, pairs: Convert, made: Convert) -> Convert:
-    first, second = key or _same, value or _same
-    return _unless_null(lambda entries: made((first(name), second(each)) for name, each in pairs(entries)))
+        forget_readers()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cepheid.spark.batch import Plan
-    from cepheid.spark.recognition import Options
+    from cepheid.spark.options import Options
 
 LEFT_OUT = "cepheid.left_out"
 """The name under which a stream's counts of events left out for their time are observed: bad_times; ahead, and of these the furthest time."""

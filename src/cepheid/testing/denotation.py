@@ -26,14 +26,14 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, quoted
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.variables import bound, defined
-from cepheid.testing.evaluate import holds
+from cepheid.testing.evaluate import Event, holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,15 +48,6 @@ Variable = tuple[str, bool]
 
 Bindings = tuple[tuple[str, tuple[int, ...]], ...]
 """Variables with their positions, both ascending; a variable without positions is left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event: its type, its time in steps of the time column (None without one), and its attributes."""
-
-    type: str
-    time: int | None = None
-    attributes: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -16,6 +16,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,6 @@ from cepheid.schema import NANOSECONDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cepheid.testing.reference import Event
 
 INT64_MINIMUM = -(2**63)
 INT64_MAXIMUM = 2**63 - 1
@@ -37,6 +37,16 @@ EPOCH_DAY = EPOCH.date()
 
 EXACT = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
 """Wide enough for the exact product of two decimal128 values; a result is rounded once, half up, to its type's scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its type, its time in steps of the time column (None without one), and its attributes."""
+
+    type: str
+    time: int | None = None
+    attributes: Mapping[str, object] = field(default_factory=dict)
+
 
 Choice = Mapping[tuple[str, bool], int]
 """One position for each (variable, whether it is meant in the previous iteration)."""

@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from cepheid.errors import InputError
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
-from cepheid.testing.denotation import Bindings, Event, Match
-from cepheid.testing.evaluate import EPOCH_DAY, steps_of
+from cepheid.testing.evaluate import EPOCH_DAY, Event, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cepheid.testing.denotation import Bindings, Match
     from cepheid.testing.reference import Partition
 
 Row = dict[str, Any]

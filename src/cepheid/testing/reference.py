@@ -23,8 +23,8 @@ import pyarrow as pa
 from cepheid.errors import InputError, LimitError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
-from cepheid.testing.denotation import MAX_MATCHES, NOT_YET, Denotation, Event, Match, project, select
-from cepheid.testing.evaluate import EXACT, attribute_value, evaluate, fit, time_value
+from cepheid.testing.denotation import MAX_MATCHES, NOT_YET, Denotation, Match, project, select
+from cepheid.testing.evaluate import EXACT, Event, attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,0 +1,32 @@
+"""The options of `on`, as all that plan for a DataFrame read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `on`, checked."""
+
+    type: str | Column | None
+    time: str
+    lateness: object
+    order: tuple[str, ...]
+    any_order: bool
+    null_keys: str
+    null_time: str
+    bad_time: str
+    max_ahead: object
+    positions: bool
+    columns: tuple[str, ...] | None
+    buckets: int | None
+    late: bool
+    until: object
+    undecided: bool
+    since: object
+    max_bytes: int | None
