@@ -67,7 +67,7 @@ def _found(
 
 def _left(recognizer: Recognizer, until: int | str | None) -> Matches:
     """What is undecided at the end."""
-    return Matches.none(recognizer.compiled.layout) if until == END else recognizer.undecided()
+    return recognizer.compiled.layout.nothing if until == END else recognizer.undecided()
 
 
 def whole(

@@ -48,7 +48,7 @@ class Layout:
     measures: tuple[pa.Field, ...] = ()
     count: bool = False
 
-    @property
+    @cached_property
     def time_fields(self) -> list[pa.Field]:
         """`start_time` and `end_time`, with the type of the time column."""
         if self.time is None:
@@ -58,6 +58,21 @@ class Layout:
 
     def schema(self, *, events: bool = False) -> pa.Schema:
         """The schema of `Matches.to_arrow`; binding has seen to it that no two columns have one name."""
+        return self.no_rows(events=events).schema
+
+    def no_rows(self, *, events: bool = False) -> pa.Table:
+        """What `Matches.to_arrow` gives of no matches."""
+        return self._no_events if events else self._no_positions
+
+    @cached_property
+    def _no_events(self) -> pa.Table:
+        return self._schema(events=True).empty_table()
+
+    @cached_property
+    def _no_positions(self) -> pa.Table:
+        return self._schema(events=False).empty_table()
+
+    def _schema(self, *, events: bool) -> pa.Schema:
         fields = [self.events.field(key) for key in self.keys]
         if not events:
             fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
@@ -80,6 +95,11 @@ class Layout:
     def visible(self, variable: str) -> Array:
         """For each label number whether it puts its event in the variable: bool."""
         return np.array([variable in label for label in self.labels], np.bool_)
+
+    @cached_property
+    def nothing(self) -> Matches:
+        """No matches."""
+        return Matches.none(self)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -388,6 +408,8 @@ class Matches(Sequence[Match]):
         where the number has more digits, and `count_overflow`, bool, which says where (`Match.measures` has the exact number). Zero-copy for a
         variable that all marks are in.
         """
+        if not len(self):
+            return self.layout.no_rows(events=events)
         schema = self.layout.schema(events=events)
         columns: list[Any] = []
         if self.layout.keys and self.keys is not None:

@@ -21,7 +21,7 @@ from cepheid.logical.types import TEXT
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cepheid.automata.alphabet import Alphabet
     from cepheid.schema import EventSchema
@@ -32,14 +32,21 @@ SLICE = 1 << 15
 FEW_VALUES = 6
 """Up to so many dictionary values that matter, comparing codes is faster than looking each code up."""
 
+FEW_ROWS = 1 << 12
+"""Up to so many rows, looking each code up is faster all the same."""
+
+KNOWN_AT_ONCE, MOST_KNOWN = 64, 4096
+"""A batch with so few distinct values of a text column takes what they add to letters from those that came before; so many are remembered."""
+
 UNKNOWN_TYPE = Literal(None, pa.string())
 
 
 class Predicates:
     """The predicates of one program over one schema; immutable, so that any number of threads may share them.
 
-    schema: where the type, the time and the attributes stand. `columns` are the names of the input columns that `letters` reads; dtype: of a
-    letter; narrow: the same in as few bytes as its bits need.
+    schema: where the type, the time and the attributes stand. `columns` are the names of the input columns that `letters` reads; texts: what each
+    condition about one text attribute adds to a letter, by the attribute's path; others: the same of the other conditions; apart: their parts that
+    are computed for a whole batch. dtype: of a letter; narrow: the same in as few bytes as its bits need.
     """
 
     def __init__(self, alphabet: Alphabet, schema: EventSchema) -> None:
@@ -51,6 +58,13 @@ class Predicates:
         leaves = [leaf for condition in self.conditions for leaf in walk(condition)]
         times = [schema.time_column or "" for leaf in leaves if isinstance(leaf, Time)]
         self.columns: tuple[str, ...] = tuple(dict.fromkeys([leaf.path[0] for leaf in leaves if isinstance(leaf, Field)] + times))
+        self.texts: dict[tuple[str, ...], list[tuple[int, Expression]]] = {}
+        self.others: list[tuple[int, Expression]] = []
+        for value, condition in zip(self.values, self.conditions, strict=True):
+            path = text_column(condition)
+            of = self.others if path is None else self.texts.setdefault(path, [])
+            of.append((value, condition))
+        self.apart = tuple(dict.fromkeys(node for _, condition in self.others for node in boundaries(condition)))
         self.dtype = np.dtype(np.uint32 if bits <= 32 else np.uint64)
         self.narrow = next(np.dtype(kind) for size, kind in NARROW if bits <= size)
 
@@ -70,6 +84,7 @@ class LetterReader:
         self.predicates = predicates
         self._narrow = predicates.narrow
         self._dictionaries: dict[tuple[str, ...], _Distinct] = {}
+        self._known: dict[tuple[str, ...], dict[bytes | None, int]] = {path: {} for path in predicates.texts}
 
     def read(self, events: pa.RecordBatch | pa.Table) -> np.ndarray[Any, Any]:
         """One letter per event: uint32, or uint64 where letters have more than 32 bits.
@@ -95,34 +110,34 @@ class LetterReader:
     def _batch(self, batch: pa.RecordBatch, out: np.ndarray[Any, Any]) -> None:
         predicates = self.predicates
         rows = Rows(predicates.schema, {name: batch.column(name) for name in predicates.columns}, batch.num_rows)
-        tables: dict[tuple[str, ...], np.ndarray[Any, Any]] = {}
-        sliced: list[tuple[Any, Expression]] = []
-        for number, condition in zip(predicates.values, predicates.conditions, strict=True):
-            value = self._narrow.type(number)
-            path = text_column(condition)
-            if path is None:
-                self._prepare(condition, rows)
-                sliced.append((value, condition))
-                continue
-            distinct = self._distinct(path, rows)
-            table = tables.setdefault(path, np.zeros(distinct.size, self._narrow))
-            table |= distinct.truth(condition).astype(self._narrow) * value
+        tables = {path: self._table(path, self._distinct(path, rows).values) for path in predicates.texts}
+        self._prepare(rows)
         for start in range(0, batch.num_rows, SLICE):
             length = min(SLICE, batch.num_rows - start)
             target = out[start : start + length]
             for path, table in tables.items():
                 rows.distinct[path].add(table, start, target)
             piece = rows.slice(start, length)
-            for value, condition in sliced:
+            for value, condition in predicates.others:
                 truth = _truth(condition, piece)
                 bit = truth.view(np.uint8).astype(self._narrow, copy=False) if truth.ndim else self._narrow.type(bool(truth))
-                np.bitwise_or(target, bit * value, out=target)
+                np.bitwise_or(target, bit * self._narrow.type(value), out=target)
 
-    def _prepare(self, condition: Expression, rows: Rows) -> None:
+    def _table(self, path: tuple[str, ...], values: _Values) -> np.ndarray[Any, Any]:
+        """What each of the distinct values of a text column adds to letters, NULL last."""
+        known, conditions = self._known[path], self.predicates.texts[path]
+        if len(values.dictionary) > KNOWN_AT_ONCE:
+            return values.added(conditions, self._narrow)
+        texts = [*_bytes(values.dictionary), None]
+        if not known.keys() >= set(texts):
+            if len(known) > MOST_KNOWN:
+                known.clear()
+            known.update(zip(texts, values.added(conditions, self._narrow).tolist(), strict=True))
+        return np.array([known[text] for text in texts], self._narrow)
+
+    def _prepare(self, rows: Rows) -> None:
         """Compute for the whole batch what has text or decimals as arguments: on distinct values where there is one text column."""
-        for node in boundaries(condition):
-            if node in rows.results:
-                continue
+        for node in self.predicates.apart:
             path = text_column(node)
             if path is None:
                 rows.results[node] = evaluate(node, rows)
@@ -244,17 +259,49 @@ def _lazy(array: pa.Array, kind: pa.DataType) -> Any:
 
 
 @dataclass(frozen=True)
-class _Distinct:
-    """A text column as codes into its distinct values; the last value is NULL.
-
-    dictionary: the distinct values. codes: one per row, int32 or narrower or wider; NULL rows have the code of the NULL entry.
-    """
+class _Values:
+    """The distinct values of a text column. known: where each condition that was asked for holds, NULL last."""
 
     path: tuple[str, ...]
     dictionary: pa.Array
+    schema: EventSchema
+    known: dict[Expression, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def rows(self) -> Rows:
+        """The values as a batch, with NULL."""
+        values = plain(self.dictionary)
+        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+        rows = Rows(self.schema, {self.path[0]: values}, len(values))
+        rows.cache[self.path, TEXT] = _lazy(values, TEXT)
+        return rows
+
+    def value(self, expression: Expression) -> Column:
+        """An expression about this column, on its distinct values."""
+        result: Column = evaluate(expression, self.rows)
+        return result
+
+    def truth(self, condition: Expression) -> np.ndarray[Any, Any]:
+        """Which of the distinct values satisfy a condition."""
+        known = self.known.get(condition)
+        if known is None:
+            known = self.known[condition] = np.broadcast_to(self.value(condition).truth(), (self.rows.length,))
+        return known
+
+    def added(self, conditions: Iterable[tuple[int, Expression]], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """What each value adds to letters, given what each condition adds where it holds."""
+        table: np.ndarray[Any, Any] = np.zeros(self.rows.length, kind)
+        for value, condition in conditions:
+            table |= self.truth(condition).astype(kind) * kind.type(value)
+        return table
+
+
+@dataclass(frozen=True)
+class _Distinct:
+    """A text column as codes into its distinct values: one per row, int32 or narrower or wider; NULL rows have the code behind the values."""
+
+    values: _Values
     codes: np.ndarray[Any, Any]
-    rows: Rows
-    known: dict[Expression, np.ndarray[Any, Any]]
 
     @classmethod
     def of(cls, path: tuple[str, ...], array: pa.Array, schema: EventSchema, last: _Distinct | None) -> _Distinct:
@@ -264,39 +311,16 @@ class _Distinct:
         elif len(array.dictionary) > max(len(array), 256):
             array = plain(array.dictionary_decode()).dictionary_encode()
         dictionary = array.dictionary
-        same = last is not None and _same(dictionary, last.dictionary)
         codes, valid = raw(array.indices), validity(array.indices)
         if valid is not None:
             codes = np.where(valid, codes, len(dictionary)).astype(np.int32 if codes.itemsize <= 4 else np.int64)
-        if same:
-            assert last is not None
-            return cls(path, last.dictionary, codes, last.rows, last.known)
-        values = plain(dictionary)
-        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-        rows = Rows(schema, {path[0]: values}, len(values))
-        rows.cache[path, TEXT] = _lazy(values, TEXT)
-        return cls(path, dictionary, codes, rows, {})
-
-    @property
-    def size(self) -> int:
-        """Distinct values, with NULL."""
-        return self.rows.length
-
-    def value(self, expression: Expression) -> Column:
-        """An expression about this column, on the distinct values."""
-        result: Column = evaluate(expression, self.rows)
-        return result
-
-    def truth(self, condition: Expression) -> np.ndarray[Any, Any]:
-        """Which of the distinct values satisfy a condition."""
-        known = self.known.get(condition)
-        if known is None:
-            known = self.known[condition] = np.broadcast_to(self.value(condition).truth(), (self.size,))
-        return known
+        if last is not None and _same(dictionary, last.values.dictionary):
+            return cls(last.values, codes)
+        return cls(_Values(path, dictionary, schema), codes)
 
     def gather(self, expression: Expression) -> Column:
         """An expression about this column, one value per row."""
-        column = self.value(expression)
+        column = self.values.value(expression)
         if column.values.ndim == 0:
             return column
         return Column(column.values[self.codes], None if column.valid is None else column.valid[self.codes])
@@ -305,12 +329,19 @@ class _Distinct:
         """Add `table[codes]` to the letters in `target`, for the rows from `start` on."""
         codes = self.codes[start : start + len(target)]
         matters = np.flatnonzero(table)
-        if len(matters) > FEW_VALUES:
+        if len(matters) > FEW_VALUES or len(target) <= FEW_ROWS:
             np.bitwise_or(target, table[codes], out=target)
             return
         for value in matters.tolist():
             truth = (codes == codes.dtype.type(value)).view(np.uint8).astype(table.dtype, copy=False)
             np.bitwise_or(target, truth * table[value], out=target)
+
+
+def _bytes(texts: pa.Array) -> list[bytes | None]:
+    """Texts as bytes: some may be no UTF-8."""
+    texts = plain(texts)
+    values: list[bytes | None] = texts.cast(pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()).to_pylist()
+    return values
 
 
 def _same(first: pa.Array, second: pa.Array) -> bool:

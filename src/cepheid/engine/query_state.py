@@ -20,6 +20,7 @@ from cepheid.engine.measures import compute
 from cepheid.engine.order import NEVER
 from cepheid.engine.payload import Payload, decoded
 from cepheid.engine.pools import NUMBER_LIMIT
+from cepheid.engine.running import collect
 from cepheid.engine.state import reading
 from cepheid.language.syntax import Consumption
 
@@ -69,12 +70,13 @@ class Found:
     def all(self, allowance: Allowance) -> Matches:
         """All of them, in the order of the events that end them; raises LimitError past the allowance."""
         state, batch = self._state, self._batch
-        if batch is None:
-            found = state.nothing()
-        else:
+        found = state.layout.nothing
+        if batch is not None:
             chunks = state.chunks(batch)
-            chunk = allowance.collect(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived)[0])
-            found = state.measured(state.in_order(state.shown(chunk, batch.arrived), chunk, batch.arrived))
+            made = list(allowance.watch(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived)[0]))
+            if made:
+                chunk = collect(made)
+                found = state.measured(state.in_order(state.shown(chunk, batch.arrived), chunk, batch.arrived))
         self._done()
         return found
 
@@ -211,16 +213,12 @@ class QueryState:
         self.payload.append(kept, arrived.slots[segments], found + arrived.before[segments], shown, batch.times[rows])
         return on
 
-    def nothing(self) -> Matches:
-        """No match."""
-        return Matches.none(self.layout)
-
     def shown(self, found: Chunk, arrived: Arrived) -> Matches:
         """A chunk as matches, without measures, in its order."""
         offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
         layout, payload, slots = self.layout, self.payload, arrived.slots
         if not len(segments):
-            return self.nothing()
+            return layout.nothing
         rows = payload.find(slots[segments], np.diff(offsets), positions)
         triggers = payload.places[rows[offsets[1:] - 1]]
         if isinstance(self._consumed, int):

@@ -19,7 +19,6 @@ import pyarrow as pa
 from cepheid.engine import state
 from cepheid.engine.allowance import CALL_HELP, Allowance
 from cepheid.engine.inputs import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
-from cepheid.engine.matches import Matches
 from cepheid.engine.memory import named_memory
 from cepheid.engine.order import NEVER, ReorderBuffer
 from cepheid.engine.partitions import Partitions
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cepheid.engine.compiled import Compiled
+    from cepheid.engine.matches import Matches
     from cepheid.engine.named_types import NamedTypes
     from cepheid.engine.partitions import Stored
     from cepheid.engine.query_state import Found
@@ -90,6 +90,8 @@ class Recognizer:
         self._max_bytes = max_bytes
         self._types = types
         self.schema = pa.schema(list(compiled.schema.attributes.items()))
+        # Then events with the schema need no look at their columns, see `_cast`.
+        self._as_they_are = not any(map(pa.types.is_dictionary, self.schema.types))
         self._group_nulls = null_keys == "group"
         self._lateness = None if lateness is None else steps_of(lateness, compiled)
         self._ties = tuple(order)
@@ -166,7 +168,7 @@ class Recognizer:
     def flush(self) -> Matches:
         """Read the events that are held back for lateness, and give the matches that are decided by them; an absence needs time to pass."""
         with self._use.alone(), self._changing():
-            return self._nothing() if self._order is None else self._found(*self._order.flush()).all(self._allowance())
+            return self.compiled.layout.nothing if self._order is None else self._found(*self._order.flush()).all(self._allowance())
 
     def _allowance(self) -> Allowance:
         """What the matches of one call may take."""
@@ -243,11 +245,10 @@ class Recognizer:
         written = 0 if self._written is self._partitions else self._written.nbytes
         return self._state.nbytes + self._partitions.nbytes + written + held
 
-    def _nothing(self) -> Matches:
-        return Matches.none(self.compiled.layout)
-
     def _conform(self, events: object) -> pa.Table:
         """The events with exactly the columns of the schema."""
+        if isinstance(events, pa.RecordBatch | pa.Table) and self._as_they_are and events.schema == self.schema:
+            return events if isinstance(events, pa.Table) else pa.Table.from_batches([events], self.schema)
         if isinstance(events, Mapping):
             raise InputError(
                 "a recognizer reads its streams as one, and this is a dict of them",
