@@ -68,16 +68,18 @@ class Allowance:
         """
         last = None  # one match of the last trigger
         own = 0  # how many of its matches have come
+        before = None  # the chunk before, which only another one makes worth a look
         for chunk in chunks:
-            same = 0 if last is None else _of_trigger(chunk, last)
-            own = own + same if same == len(chunk) else len(chunk) - int(chunk.triggers[-1])
-            last = chunk.take(chunk.triggers[-1:])
+            if before is not None:
+                last, own = _counted_on(before, last, own)
+            before = chunk
             self.matches += len(chunk)
             if self.counts:
                 self.used += bytes_of(chunk)
             else:
                 yield chunk
             if self.used > (self.most or 0):
+                last, own = _counted_on(chunk, last, own)
                 raise self._exceeded(named(last), _counted(last, own, chunks, evaluation))
             if self.counts:
                 yield chunk
@@ -102,6 +104,12 @@ def _of_trigger(chunk: Chunk, last: Chunk) -> int:
     """How many matches of a chunk have the trigger of the one match in `last`."""
     same = (chunk.segments == last.segments[0]) & (chunk.ends == last.ends[0]) if len(chunk) else chunk.segments
     return int(same.sum())
+
+
+def _counted_on(chunk: Chunk, last: Chunk | None, own: int) -> tuple[Chunk, int]:
+    """One match of the last trigger of a chunk, and how many of its matches have come; last, own: the same before the chunk."""
+    same = 0 if last is None else _of_trigger(chunk, last)
+    return chunk.take(chunk.triggers[-1:]), own + same if same == len(chunk) else len(chunk) - int(chunk.triggers[-1])
 
 
 def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: Running) -> str:

@@ -97,9 +97,10 @@ class Arrived:
     def of(cls, groups: Groups, slots: Array, seen: Array, *, rows: int, interleaved: bool) -> Arrived:
         """The rows of a batch whose groups are the partitions in these slots; seen: per slot, events before the batch."""
         order, cuts = groups.order, groups.cuts
-        if interleaved:
-            order, cuts, partitions = groups.interleaved()
-            slots = slots[partitions]
+        if not interleaved:
+            return cls(order, cuts, slots, seen[slots] - cuts, rows)
+        order, cuts, partitions = groups.interleaved()
+        slots = slots[partitions]
         lengths = np.diff(cuts, append=len(order))
         return cls(order, cuts, slots, seen[slots] + events_before(slots, lengths) - cuts, rows)
 

@@ -5,22 +5,28 @@ Comes in: rows of batches, with their slots and positions. Goes out: rows for (s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.pools import ragged
+from cepheid.engine.pools import power_of_two, ragged
 from cepheid.engine.values import plain
 from cepheid.errors import SnapshotError
 
 Array = np.ndarray[Any, Any]
 
-MANY_CHUNKS = 64
-"""Chunks after which a growing table is put together."""
+MANY_TABLES = 64
+"""Tables after which those that are short beside their successors are put together."""
 
 FEW_PLACES = 1 << 10
 """Places that a table of positions may have beyond the number of those that are looked for."""
+
+MANY_KEPT = 8
+"""Kept events per position that is looked for, up to which they are sorted in one piece."""
+
+LEAST_ROOM = 16
+"""Events that there is room for at the beginning."""
 
 LEAST_COMPACTION = 4096
 """Events that a payload holds before it looks for dead ones."""
@@ -38,39 +44,73 @@ def decoded(table: pa.Table) -> pa.Table:
 
 
 class Payload:
-    """The marked events: their columns, slots and positions, in the order of arrival.
+    """The marked events: their columns, and four numbers of each, in the order of arrival.
 
-    events: the rows. slots: int32. positions: int64, in the partition. places: int64, in the whole stream; with derived keys, as they are shown: in
-    the partition of those that are written. times: int64.
+    schema: of the columns. slots. positions: in the partition. places: in the whole stream; with derived keys, as they are shown: in the partition of
+    those that are written. times. To append is amortized O(new events).
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.events = schema.empty_table()
-        self.slots: Array = np.zeros(0, np.int32)
-        self.positions: Array = np.zeros(0, np.int64)
-        self.places: Array = np.zeros(0, np.int64)
-        self.times: Array = np.zeros(0, np.int64)
-        self._index: tuple[Array, Array] | None = None
+        self.schema = schema
+        self._tables = [schema.empty_table()]
+        self._events: pa.Table | None = None  # all of them, where they have been asked for
+        self._numbers: Array = np.zeros((4, LEAST_ROOM), np.int64)
+        self._count = 0
+        self._sorted: list[_Sorted] = []  # each of the events behind those of the one before, and more than twice as long as the next
         self._after_compaction = LEAST_COMPACTION
+
+    def __len__(self) -> int:
+        """How many events are kept."""
+        return self._count
+
+    @property
+    def slots(self) -> Array:
+        """int64."""
+        return self._numbers[0, : self._count]
+
+    @property
+    def positions(self) -> Array:
+        """int64, in the partition."""
+        return self._numbers[1, : self._count]
+
+    @property
+    def places(self) -> Array:
+        """int64, as they are shown."""
+        return self._numbers[2, : self._count]
+
+    @property
+    def times(self) -> Array:
+        """int64."""
+        return self._numbers[3, : self._count]
+
+    @property
+    def events(self) -> pa.Table:
+        """The columns."""
+        if self._events is None:
+            self._events = pa.concat_tables(self._tables)
+        return self._events
 
     def append(self, events: pa.Table, slots: Array, positions: Array, places: Array, times: Array) -> None:
         """Keep some more events."""
+        stop = self._count + len(slots)
         if not len(slots):
             return
-        self.events = pa.concat_tables([self.events, events])
-        if self.events.num_columns and self.events[0].num_chunks > MANY_CHUNKS:
-            self.events = self.events.combine_chunks()
-        self.slots = np.concatenate([self.slots, slots])
-        self.positions = np.concatenate([self.positions, positions])
-        self.places = np.concatenate([self.places, places])
-        self.times = np.concatenate([self.times, times])
-        self._index = None
+        self._events = None
+        self._tables.append(events)
+        if len(self._tables) > MANY_TABLES:
+            self._tables = _merged(self._tables)
+        if stop > self._numbers.shape[1]:
+            numbers: Array = np.zeros((4, power_of_two(stop)), np.int64)
+            numbers[:, : self._count] = self._numbers[:, : self._count]
+            self._numbers = numbers
+        self._numbers[:, self._count : stop] = slots, positions, places, times
+        self._count = stop
 
     def find(self, slots: Array, lengths: Array, positions: Array) -> Array:
         """The rows (int64) of events that are kept, for the positions of matches, each in one slot and with so many positions.
 
-        O(events kept + positions); where positions lie far apart, with a logarithm. Raises SnapshotError where they are not kept, as in a state
-        that somebody has changed; but what is found then may be another event.
+        O(positions x log(events kept)^2), or where there are many O(events kept + positions); new events are sorted in amortized O(log events kept)
+        each. Raises SnapshotError where they are not kept, as in a state that somebody has changed; but what is found then may be another event.
         """
         try:
             return self._found(slots, lengths, positions)
@@ -81,11 +121,10 @@ class Payload:
             ) from None
 
     def _found(self, slots: Array, lengths: Array, positions: Array) -> Array:
-        if self._index is None:
-            keys = _joined(self.slots, self.positions)
-            order = np.argsort(keys, kind="stable")
-            self._index = keys[order], order
-        keys, order = self._index
+        self._sort(together=MANY_KEPT * len(positions) >= self._count)
+        if len(self._sorted) > 1:
+            return self._searched(_joined(np.repeat(slots, lengths), positions))
+        keys, order = self._sorted[0] if self._sorted else (np.zeros(0, np.int64), np.zeros(0, np.int64))
         used, which = np.unique(slots.astype(np.int64), return_inverse=True)
         first, stop = np.searchsorted(keys, used << 32), np.searchsorted(keys, used + 1 << 32)
         base = self.positions[order[first]]
@@ -103,6 +142,30 @@ class Payload:
         rows: Array = table[positions + (shifts[0] if len(used) == 1 else np.repeat(shifts[which], lengths))]
         return rows
 
+    def _sort(self, *, together: bool) -> None:
+        """Sort what has come since; together: in one piece with all others."""
+        parts = self._sorted
+        known = sum(len(part.rows) for part in parts)
+        if known < self._count:
+            keys = _joined(self.slots[known:], self.positions[known:])
+            order = np.argsort(keys, kind="stable")
+            parts.append(_Sorted(keys[order], order + known))
+        while len(parts) > 1 and (together or len(parts[-2].rows) <= 2 * len(parts[-1].rows)):
+            last, before = parts.pop(), parts.pop()
+            keys = np.concatenate([before.keys, last.keys])
+            order = np.argsort(keys, kind="stable")
+            parts.append(_Sorted(keys[order], np.concatenate([before.rows, last.rows])[order]))
+
+    def _searched(self, wanted: Array) -> Array:
+        """The rows of these keys; of two events with one key the later one is meant. Raises IndexError where one is not there."""
+        found: Array = np.full(len(wanted), -1, np.int64)
+        for keys, rows in reversed(self._sorted):
+            place = np.maximum(np.searchsorted(keys, wanted, "right") - 1, 0)
+            found = np.where((found < 0) & (keys[place] == wanted), rows[place], found)
+        if (found < 0).any():
+            raise IndexError("an event is not kept")
+        return found
+
     def compact(
         self,
         seen: Array,
@@ -118,9 +181,9 @@ class Payload:
         seen: events of each slot so far, as positions count them. now: the least time that a later event can have. consumed: the place in the
         stream up to which events are used up, for each slot or for all; None: none ever are.
         """
-        if (not at_once and len(self.slots) < 2 * self._after_compaction) or (window is None and count_window is None and consumed is None):
+        if (not at_once and self._count < 2 * self._after_compaction) or (window is None and count_window is None and consumed is None):
             return
-        alive = np.ones(len(self.slots), np.bool_)
+        alive = np.ones(self._count, np.bool_)
         if window is not None:
             alive &= self.times >= now - window
         if count_window is not None:
@@ -135,18 +198,35 @@ class Payload:
     def keep(self, alive: Array) -> None:
         """Drop all others."""
         rows = np.flatnonzero(alive)
-        self.events = self.events.take(pa.array(rows)).combine_chunks()
-        self.slots, self.positions = self.slots[rows], self.positions[rows]
-        self.places, self.times = self.places[rows], self.times[rows]
-        self._index = None
+        self._tables, self._events = [self.events.take(pa.array(rows)).combine_chunks()], None
+        numbers: Array = np.zeros((4, max(LEAST_ROOM, power_of_two(len(rows)))), np.int64)
+        numbers[:, : len(rows)] = self._numbers[:, rows]
+        self._numbers, self._count, self._sorted = numbers, len(rows), []
 
     @property
     def nbytes(self) -> int:
         """Bytes of all that is kept."""
-        own = (self.slots, self.positions, self.places, self.times)
-        return int(self.events.nbytes) + sum(int(array.nbytes) for array in own)
+        return int(self.events.nbytes) + int(self._numbers.nbytes) + sum(int(part.keys.nbytes + part.rows.nbytes) for part in self._sorted)
+
+
+def _merged(tables: list[pa.Table]) -> list[pa.Table]:
+    """The same rows in fewer tables: each has more than twice as many as all behind it, or is the last. Amortized O(log rows) per row."""
+    first = len(tables) - 1
+    rows = len(tables[first])
+    while first and len(tables[first - 1]) <= 2 * rows:
+        first -= 1
+        rows += len(tables[first])
+    return [*tables[:first], pa.concat_tables(tables[first:]).combine_chunks()]
+
+
+class _Sorted(NamedTuple):
+    """Some kept events by slot and position: `_joined` of each, ascending, and their rows."""
+
+    keys: Array
+    rows: Array
 
 
 def _joined(slots: Array, positions: Array) -> Array:
     """One number for slot and position: kept events of one partition lie less than 2**32 positions apart."""
-    return slots.astype(np.int64) << 32 | (positions & 0xFFFFFFFF)
+    joined: Array = slots.astype(np.int64, copy=False) << 32 | (positions & 0xFFFFFFFF)
+    return joined

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.allowance import Allowance
     from cepheid.engine.compiled import Compiled
-    from cepheid.engine.matches import Layout
+    from cepheid.engine.matches import Layout, Match
     from cepheid.engine.partitions import Arrived, Partitions, Stored
     from cepheid.engine.running import Chunk
     from cepheid.logical.plan import Measure
@@ -72,8 +72,8 @@ class Found:
         state, batch = self._state, self._batch
         found = state.layout.nothing
         if batch is not None:
-            chunks = state.chunks(batch)
-            made = list(allowance.watch(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived)[0]))
+            chunks = state.chunks(batch, at_once=True)
+            made = list(allowance.watch(chunks, state.evaluation, named=lambda last: state.named(batch, last)))
             if made:
                 chunk = collect(made)
                 found = state.measured(state.in_order(state.shown(chunk, batch.arrived), chunk, batch.arrived))
@@ -183,17 +183,25 @@ class QueryState:
 
     # ----------------------------------------------------------------------------------------------------------- what matches are made of
 
-    def chunks(self, batch: Batch) -> Iterator[Chunk]:
-        """The matches that end in a batch and that nothing vetoes, as the evaluation makes them; the events that they show are kept before."""
+    def chunks(self, batch: Batch, *, at_once: bool = False) -> Iterator[Chunk]:
+        """The matches that end in a batch and that nothing vetoes, as the evaluation makes them; the events that they show are kept before.
+
+        at_once: all chunks are read before one is shown, so that the events need only be kept once.
+        """
         arrived = batch.arrived
         order = slice(None) if arrived.order is None else arrived.order
         kept = 0
         for chunk in self.evaluation.chunks(Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots)):
-            kept = self._keep(batch, kept, self.evaluation.reached)
+            kept = kept if at_once else self._keep(batch, kept, self.evaluation.reached)
             given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
             if len(given):
                 yield given
         self._keep(batch, kept, len(self.evaluation.marked))
+
+    def named(self, batch: Batch, last: Chunk) -> Match:
+        """The first match of a chunk of `chunks(.., at_once=True)`, after which nothing more is read."""
+        self._keep(batch, 0, self.evaluation.reached)
+        return self.shown(last, batch.arrived)[0]
 
     def _keep(self, batch: Batch, first: int, stop: int) -> int:
         """Keep the marked events among the rows from `first` on, as the evaluation reads them; returns where to go on."""
@@ -295,7 +303,7 @@ class QueryState:
     def dump(self) -> tuple[dict[str, Any], pa.Table]:
         """The live state: sections, and the marked events."""
         payload = self.payload
-        places = np.stack([payload.slots.astype("<i8"), payload.positions, payload.places, payload.times])
+        places = np.stack([payload.slots, payload.positions, payload.places, payload.times])
         absences = {} if self.absences is None else self.absences.dump()
         return {**self.evaluation.dump(), **absences, "payload_places": places.astype("<i8")}, payload.events
 
@@ -305,7 +313,7 @@ class QueryState:
         stored: what the load of the partitions gave. latest: the greatest time so far.
         """
         slots, positions, places, times = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
-        schema = self.payload.events.schema
+        schema = self.payload.schema
         same = (events.schema.names, events.schema.types) == (schema.names, schema.types)
         if not same or len(events) != (len(slots) if schema.names else 0):
             raise ValueError("its events do not fit together")

@@ -308,7 +308,7 @@ class Recognizer:
         if compiled.window is None and not compiled.absences:
             # Not time but events make something superfluous, and there have to be some for what a look costs.
             endless = compiled.count_window is None and compiled.consume is Consumption.NONE
-            if endless or EVENTS_PER_LOOK * (self._events - self._looked) < self._partitions.slots + len(self._state.payload.slots):
+            if endless or EVENTS_PER_LOOK * (self._events - self._looked) < self._partitions.slots + len(self._state.payload):
                 return
             self._looked = self._events
         self._state.expire(self._latest)

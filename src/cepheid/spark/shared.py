@@ -80,7 +80,7 @@ def _groups(states: Sequence[QueryState]) -> list[list[int]]:
     """The numbers of the queries that share a table, table by table."""
     groups: dict[object, list[int]] = {}
     for number, state in enumerate(states):
-        groups.setdefault((state.payload.events.schema, None if state.absences is None else number), []).append(number)
+        groups.setdefault((state.payload.schema, None if state.absences is None else number), []).append(number)
     return list(groups.values())
 
 
