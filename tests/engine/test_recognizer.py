@@ -276,7 +276,7 @@ def test_what_is_used_up_is_given_back_without_a_window(select, pattern, clauses
 
 def test_compaction_changes_no_match(monkeypatch):
     monkeypatch.setattr(payload_module, "LEAST_COMPACTION", 8)
-    monkeypatch.setattr(payload_module, "MANY_CHUNKS", 3)
+    monkeypatch.setattr(payload_module, "MANY_TABLES", 3)
     for query in (QUERY, KEYED, cepheid.query("SELECT * WHERE A+ AS x ; B AS y PARTITION BY k WITHIN 8 EVENTS")):
         tables = list(stream(20, 4))
         recognizer = query.recognizer(SCHEMA)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cepheid.engine.memory import CHOOSE, HELP, process_memory
 from cepheid.engine.running import Chunk, collect
 from cepheid.errors import InputError, LimitError
@@ -28,6 +30,9 @@ EXACT = 2.0**53
 
 MARK_BYTES, MATCH_BYTES = 18, 24
 """Bytes of an answer per event of a match (position, label, row), and per match (offset, partition, segment)."""
+
+FIRST_LOOK = 64
+"""Matches of a chunk that are looked at first, to see where a trigger's begin or end."""
 
 COUNTED_MARKS = 1 << 23
 """Events of matches that are made only to count the matches of one event, for a message; more are counted in the match graph, where there is one."""
@@ -70,6 +75,8 @@ class Allowance:
         own = 0  # how many of its matches have come
         before = None  # the chunk before, which only another one makes worth a look
         for chunk in chunks:
+            if not len(chunk):
+                continue
             if before is not None:
                 last, own = _counted_on(before, last, own)
             before = chunk
@@ -101,15 +108,28 @@ def bytes_of(chunk: Chunk) -> int:
 
 
 def _of_trigger(chunk: Chunk, last: Chunk) -> int:
-    """How many matches of a chunk have the trigger of the one match in `last`."""
-    same = (chunk.segments == last.segments[0]) & (chunk.ends == last.ends[0]) if len(chunk) else chunk.segments
-    return int(same.sum())
+    """How many matches of a chunk, the first ones, have the trigger of the one match in `last`."""
+    return _alike(chunk, last, 1)
 
 
 def _counted_on(chunk: Chunk, last: Chunk | None, own: int) -> tuple[Chunk, int]:
     """One match of the last trigger of a chunk, and how many of its matches have come; last, own: the same before the chunk."""
-    same = 0 if last is None else _of_trigger(chunk, last)
-    return chunk.take(chunk.triggers[-1:]), own + same if same == len(chunk) else len(chunk) - int(chunk.triggers[-1])
+    final = chunk.take(np.array([len(chunk) - 1]))
+    more = _alike(chunk, final, -1)
+    return final, more + (own if more == len(chunk) and last is not None and _of_trigger(chunk, last) else 0)
+
+
+def _alike(chunk: Chunk, match: Chunk, step: int) -> int:
+    """How many matches at the beginning of a chunk, or with the step -1 at its end, have the trigger of one; O(of them)."""
+    looked = 0
+    while True:
+        looked = min(max(FIRST_LOOK, 8 * looked), len(chunk))
+        numbers = np.arange(looked) if step > 0 else len(chunk) - 1 - np.arange(looked)
+        same = (chunk.segments[numbers] == match.segments[0]) & (chunk.positions[chunk.offsets[numbers + 1] - 1] == match.ends[0])
+        if not same.all():
+            return int(np.argmin(same))
+        if looked == len(chunk):
+            return looked
 
 
 def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: Running) -> str:

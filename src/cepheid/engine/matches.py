@@ -368,7 +368,7 @@ class Matches(Sequence[Match]):
         return {name: python_value(self.keys[name][row]) for name in self.keys.column_names}
 
     @cached_property
-    def _alike(self) -> Array | None:
+    def alike(self) -> Array | None:
         """The label numbers of every match's marks, where all matches have the same; PERF: then no variable needs a pass over all marks."""
         count = len(self)
         length = len(self.labels) // count if count else 0
@@ -385,9 +385,9 @@ class Matches(Sequence[Match]):
     def _variable(self, name: str, values: Array) -> tuple[Array, Array]:
         """The offsets (int64) and values of one variable's marks."""
         visible = self.layout.visible(name)
-        if self._alike is not None:
-            columns = np.flatnonzero(visible[self._alike])
-            if len(columns) == len(self._alike):
+        if self.alike is not None:
+            columns = np.flatnonzero(visible[self.alike])
+            if len(columns) == len(self.alike):
                 return self.offsets, values
             rows = values.reshape(len(self), -1)
             if len(columns) == 1:  # a slice is several times faster than a choice of columns

@@ -73,7 +73,7 @@ def compute(measures: Sequence[Measure], matches: Matches) -> pa.Table:
     chunks: list[list[pa.Array]] = [[] for _ in measures]
     for start, stop in _blocks(matches.offsets):
         marks = slice(int(matches.offsets[start]), int(matches.offsets[stop]))
-        block = _Block(source, matches.offsets[start : stop + 1] - marks.start, rows[marks], matches.labels[marks], matches.layout.visible)
+        block = _Block(source, matches, matches.offsets[start : stop + 1] - marks.start, rows[marks], matches.labels[marks])
         with np.errstate(all="ignore"):
             for column, measure, field in zip(chunks, measures, fields, strict=True):
                 column.append(array_of(evaluate(measure.expression, block), field.type, stop - start))
@@ -167,12 +167,19 @@ LARGE: Mapping[pa.DataType, pa.DataType] = MappingProxyType({pa.string(): pa.lar
 class _Marks:
     """The events of one variable in a block of matches.
 
-    offsets: int64, n + 1. rows: int64, where each event stands. counts: int64, n.
+    offsets: int64, n + 1. rows: int64, where each event stands. counts: int64, n. single: whether every match has exactly one event in the variable.
     """
 
     offsets: Array
     rows: Array
     counts: Array
+    single: bool
+
+    @classmethod
+    def of(cls, offsets: Array, rows: Array) -> _Marks:
+        """The events in these ranges of rows."""
+        counts = np.diff(offsets)
+        return cls(offsets, rows, counts, len(rows) == len(counts) and bool((counts == 1).all()))
 
     def total(self, values: Array) -> Array:
         """Sums per match of an integer array, modulo 2**64."""
@@ -182,11 +189,6 @@ class _Marks:
         np.cumsum(values, dtype=np.int64, out=running[1:])
         totals: Array = running[self.offsets[1:]] - running[self.offsets[:-1]]
         return totals
-
-    @property
-    def single(self) -> bool:
-        """Whether every match has exactly one event in the variable."""
-        return len(self.rows) == len(self.counts) and bool((self.counts == 1).all())
 
     def present(self, valid: Mask | None) -> Array:
         """How many values per match are not NULL."""
@@ -204,12 +206,13 @@ class _Marks:
 class _Block:
     """Some matches, as a source of columns for `values.evaluate`: aggregates are its leaves, computed once each."""
 
-    def __init__(self, source: _Source, offsets: Array, rows: Array, labels: Array, visible: Callable[[str], Array]) -> None:
+    def __init__(self, source: _Source, matches: Matches, offsets: Array, rows: Array, labels: Array) -> None:
         self.source = source
         self.offsets = offsets
         self.rows = rows
         self._labels = labels
-        self._visible = visible
+        self._visible = matches.layout.visible
+        self._alike = matches.alike
         self._marks: dict[str, _Marks] = {}
         self._gathered: dict[Expression, Value] = {}
         self._aggregates: dict[Expression, Value] = {}
@@ -235,14 +238,28 @@ class _Block:
         """The events of a variable."""
         known = self._marks.get(variable)
         if known is None:
-            chosen = self._visible(variable)[self._labels]
-            offsets, rows = self.offsets, self.rows
-            if not chosen.all():
-                before = np.zeros(len(chosen) + 1, np.int64)
-                np.cumsum(chosen, dtype=np.int64, out=before[1:])
-                offsets, rows = before[offsets], rows[chosen]
-            known = self._marks[variable] = _Marks(offsets, rows, np.diff(offsets))
+            known = self._marks[variable] = self._one_each(variable) or self._chosen(variable)
         return known
+
+    def _one_each(self, variable: str) -> _Marks | None:
+        """The events of a variable that is one event of every match, at the same place of each; None where it is not.
+
+        PERF: a pattern without iteration or OR has such variables alone, and needs no pass over all marks.
+        """
+        columns = [] if self._alike is None else np.flatnonzero(self._visible(variable)[self._alike]).tolist()
+        if self._alike is None or len(columns) != 1:
+            return None
+        count = len(self.offsets) - 1
+        rows = self.rows.reshape(count, len(self._alike))[:, columns[0]]
+        return _Marks(np.arange(count + 1), rows, np.ones(count, np.int64), single=True)
+
+    def _chosen(self, variable: str) -> _Marks:
+        chosen = self._visible(variable)[self._labels]
+        if chosen.all():
+            return _Marks.of(self.offsets, self.rows)
+        before = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(chosen, dtype=np.int64, out=before[1:])
+        return _Marks.of(before[self.offsets], self.rows[chosen])
 
     def gathered(self, leaf: Field | Time) -> Value:
         """The values of all events of a variable, in its canonical type."""
@@ -312,6 +329,8 @@ def _at(place: Callable[[Array], Array], *, only: bool = False) -> Callable[[_Bl
     def aggregate(block: _Block, node: Apply) -> Value:
         leaf = _argument(node)
         marks, array = block.marks(leaf.variable), block.source.array(leaf)
+        if marks.single:
+            return canonical(array.take(pa.array(marks.rows)), leaf)
         missing = marks.counts != 1 if only else marks.counts == 0
         if not len(marks.rows):
             return canonical(pa.nulls(len(missing), plain_type(array.type)), leaf)
