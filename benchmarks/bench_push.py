@@ -1,0 +1,127 @@
+"""Speed of `Recognizer.push`, each result read by `to_arrow`: batches of a thousand, of a hundred, and of one event.
+
+    python benchmarks/bench_push.py [--pushes N] [--memory-pushes M]
+
+A; B; C inside a window of 100, each of the three types a fiftieth of the events, all other events of a type that the pattern does not name; with all
+matches and with the strategies, without and with PARTITION BY over a thousand keys, positions or three measures. Every figure is microseconds of the
+processor: per event for batches, the median of N pushes; per push for single events, the median of those without a match and of those with one.
+`run` is `Query.run` over the same events, per event. `memory` follows what a recognizer says it has (`memory_usage`) and the resident set of the
+process over M pushes of 100 events, in MiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import cepheid
+import circumstances
+
+SIZES = {1000: "thousand", 100: "hundred"}
+BARS = {"thousand": (0.4, 1.0), "hundred": (2.0, 4.0), "one_without_a_match": (20.0, 20.0), "one_with_a_match": (60.0, 60.0)}
+"""Microseconds at most, without and with keys."""
+
+KEYS = 1000
+SINGLES = 20_000
+"""Pushes of one event: of fewer than one in a thousand a match ends."""
+
+SHOWN = {"positions": "*", "measures": "A.ts AS a, B.v AS b, C.ts AS c"}
+
+
+def table(count: int, *, seed: int = 7) -> pa.Table:
+    """So many events, one per step of time."""
+    rng = np.random.default_rng(seed)
+    types = rng.choice(4, count, p=[0.02, 0.02, 0.02, 0.94])
+    return pa.table(
+        {
+            "type": pa.array(["A", "B", "C", "D"]).take(pa.array(types)),
+            "ts": np.arange(count),
+            "v": rng.integers(0, 1_000, count),
+            "k": rng.integers(0, KEYS, count),
+        }
+    )
+
+
+def text_of(strategy: str, shown: str, *, keys: bool) -> str:
+    """The query; with keys its window is as many events of a key."""
+    clause, window = (" PARTITION BY k", 100 * KEYS) if keys else ("", 100)
+    return f"SELECT {strategy}{SHOWN[shown]} WHERE A ; B ; C{clause} WITHIN {window}"
+
+
+def pushes(query: cepheid.Query, events: pa.Table, size: int, count: int) -> tuple[list[float], list[float]]:
+    """Microseconds of each push without a match, and of each with some; the first tenth does not count."""
+    recognizer = query.recognizer(events.schema)
+    without, some = [], []
+    batches = events.to_batches(max_chunksize=size)[:count]
+    gc.collect()
+    for number, batch in enumerate(batches):
+        start = time.process_time_ns()
+        found = recognizer.push(batch)
+        found.to_arrow()
+        spent = (time.process_time_ns() - start) / 1000
+        if 10 * number > count:
+            (some if len(found) else without).append(spent)
+    return without, some
+
+
+def measured(strategy: str, shown: str, *, keys: bool, count: int) -> dict[str, Any]:
+    """The figures of one query."""
+    query = cepheid.query(text_of(strategy, shown, keys=keys))
+    figures: dict[str, Any] = {"query": query.text}
+    for size, name in SIZES.items():
+        without, some = pushes(query, table(size * count), size, count)
+        figures[name] = round(statistics.median(without + some) / size, 3)
+    without, some = pushes(query, table(SINGLES), 1, SINGLES)
+    figures |= {
+        "one_without_a_match": round(statistics.median(without), 1),
+        "one_with_a_match": round(statistics.median(some), 1) if some else None,
+    }
+    events = table(1_000_000)
+    start = time.process_time()
+    query.run(events).to_arrow()
+    return figures | {"run": round((time.process_time() - start) * 1e6 / len(events), 3)}
+
+
+def memory(count: int) -> list[dict[str, float]]:
+    """What is in memory after each tenth of the pushes."""
+    query = cepheid.query(text_of("", "positions", keys=True))
+    events = table(1_000_000)
+    recognizer = query.recognizer(events.schema)
+    batches = events.to_batches(max_chunksize=100)
+    found = []
+    for number in range(count):
+        batch = batches[number % len(batches)]
+        later = pa.array(batch.column("ts").to_numpy() + number // len(batches) * len(events))
+        recognizer.push(batch.set_column(1, "ts", later)).to_arrow()
+        if (number + 1) % (count // 10) == 0:
+            resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            found.append({"pushes": number + 1, "state": round(recognizer.memory_usage() / 2**20, 2), "resident_most": round(resident, 1)})
+    return found
+
+
+def main() -> None:
+    """Measure, print, record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pushes", type=int, default=1_000)
+    parser.add_argument("--memory-pushes", type=int, default=100_000)
+    options = parser.parse_args()
+    before = circumstances.circumstances()
+    runs = [
+        measured(strategy, shown, keys=keys, count=options.pushes)
+        for strategy in ("", "NXT ", "LAST ", "MAX ")
+        for keys in (False, True)
+        for shown in SHOWN
+    ]
+    figures = {"bars_without_and_with_keys": BARS, "microseconds": runs, "memory_mib": memory(options.memory_pushes)}
+    circumstances.write("push", figures, before=before)
+
+
+if __name__ == "__main__":
+    main()
