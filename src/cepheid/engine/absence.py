@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cepheid.automata import Program
-    from cepheid.engine.partitions import Partitions, Stored
+    from cepheid.engine.partitions import Partitions
     from cepheid.engine.running import Chunk, Running
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

@@ -19,7 +19,7 @@ from cepheid.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cepheid.engine.partitions import Stored
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cepheid.automata import Program
     from cepheid.engine.events import Events
     from cepheid.engine.method import Task, Terms
-    from cepheid.engine.partitions import Stored
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cepheid.engine.match_graph import MatchGraph
-    from cepheid.engine.partitions import Stored
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

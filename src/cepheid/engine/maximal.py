@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from cepheid.automata.program import Program
     from cepheid.engine.domination import Configuration, Macro
     from cepheid.engine.method import Task, Terms
-    from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
+    from cepheid.engine.stored import Stored
     from cepheid.language.syntax import Consumption
 
 Array = np.ndarray[Any, Any]

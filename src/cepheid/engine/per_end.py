@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.program import Program
     from cepheid.engine.method import Task, Terms
-    from cepheid.engine.partitions import Stored
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

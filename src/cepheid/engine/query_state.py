@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from cepheid.engine.allowance import Allowance
     from cepheid.engine.compiled import Compiled
     from cepheid.engine.matches import Layout, Match
-    from cepheid.engine.partitions import Arrived, Partitions, Stored
+    from cepheid.engine.partitions import Arrived, Partitions
     from cepheid.engine.running import Chunk
+    from cepheid.engine.stored import Stored
     from cepheid.logical.plan import Measure
 
 Array = np.ndarray[Any, Any]

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from cepheid.engine.compiled import Compiled
     from cepheid.engine.matches import Matches
     from cepheid.engine.named_types import NamedTypes
-    from cepheid.engine.partitions import Stored
     from cepheid.engine.query_state import Found
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

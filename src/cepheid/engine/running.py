@@ -20,7 +20,7 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cepheid.engine.partitions import Stored
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

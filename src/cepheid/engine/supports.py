@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from cepheid.engine.blocks import Layout
     from cepheid.engine.events import Events
     from cepheid.engine.method import Task
-    from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

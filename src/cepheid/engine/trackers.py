@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.program import Program
     from cepheid.engine.events import Events
-    from cepheid.engine.partitions import Stored
     from cepheid.engine.running import Chunk
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 

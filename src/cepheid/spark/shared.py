@@ -19,8 +19,8 @@ from cepheid.engine.state import table_bytes, table_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cepheid.engine.partitions import Stored
     from cepheid.engine.query_state import QueryState
+    from cepheid.engine.stored import Stored
 
 Array = np.ndarray[Any, Any]
 
