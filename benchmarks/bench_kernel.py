@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import cepheid
 import circumstances
-from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.evaluations.match import Evaluation
 from cepheid.kernel import COMPILED
 from cepheid.schema import schema_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cepheid.automata.program import Program
-    from cepheid.engine.running import Chunk
+    from cepheid.engine.evaluations.base import Chunk
 
 TYPES = "ABCDE"
 QUERIES = ("A;B;C", "A;B;C;D", "(A OR B OR C);D", "A+;B", "A+;B+;C", "(A+;B)+;C")

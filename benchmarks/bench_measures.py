@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import cepheid
 import circumstances
-from cepheid.engine.measures import compute
+from cepheid.engine.output.measures import compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable

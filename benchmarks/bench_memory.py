@@ -18,10 +18,10 @@ import numpy as np
 
 import circumstances
 from bench_kernel import program, uniform
-from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.evaluations.match import Evaluation
 
 if TYPE_CHECKING:
-    from cepheid.engine.running import Chunk
+    from cepheid.engine.evaluations.base import Chunk
 
 
 def resident() -> int:

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 import cepheid
 import circumstances
-from cepheid.engine.evaluation import Evaluation
-from cepheid.engine.running import Chunk
+from cepheid.engine.evaluations.base import Chunk
+from cepheid.engine.evaluations.match import Evaluation
 from cepheid.language.syntax import Consumption
 from cepheid.schema import schema_of
 

@@ -28,7 +28,7 @@ from cepheid.spark import local_session
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import column_named
 from cepheid.spark.recognition import on
-from cepheid.spark.worker import OWN, SLICE
+from cepheid.spark.tasks.worker import OWN, SLICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

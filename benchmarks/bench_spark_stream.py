@@ -34,7 +34,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 import cepheid
 import circumstances
 from cepheid.spark import local_session, on, stream
-from cepheid.spark.packing import BLOB
+from cepheid.spark.tasks.packing import BLOB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

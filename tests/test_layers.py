@@ -49,6 +49,9 @@ ALLOWED: dict[str, set[str]] = {
     "cepheid": MACHINE | {"query"},
 }
 
+ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")
+"""The packages of the engine: each may import those before it."""
+
 PARTS = {"testing.evaluate": "testing.reference", "testing.denotation": "testing.reference"}
 """Modules that belong to a unit without lying in it: the reference is three modules."""
 
@@ -90,7 +93,7 @@ MODULES = modules()
 
 
 def short(name: str) -> str | None:
-    """`cepheid.engine.order` -> `engine.order`, `cepheid` -> `cepheid`, others -> None."""
+    """`cepheid.engine.input.order` -> `engine.order`, `cepheid` -> `cepheid`, others -> None."""
     if name == "cepheid":
         return name
     return name.removeprefix("cepheid.") if name.startswith("cepheid.") else None
@@ -159,6 +162,14 @@ def test_table_has_no_cycle() -> None:
         assert free, f"a cycle among {sorted(rest)}"
         seen |= free
         rest = {unit: inner for unit, inner in rest.items() if unit not in free}
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module.count(".") == 2 and module.startswith("engine.")])
+def test_rooms_of_the_engine_import_only_those_before_them(module: str) -> None:
+    own = ROOMS.index(module.split(".")[1])
+    edges = [edge for edge in imports_of(module, MODULES[module]) if edge.target.startswith("engine.")]
+    wrong = [f"{MODULES[module]}:{edge.line}: {edge.target}" for edge in edges if ROOMS.index(edge.target.split(".")[1]) > own]
+    assert not wrong, "\n".join(wrong)
 
 
 def goes_against_the_order(edge: Import) -> bool:

@@ -12,9 +12,9 @@ Everything else hangs on these: `help(cepheid.query)`, `help(cepheid.Query)`.
 from __future__ import annotations
 
 from cepheid import errors
-from cepheid.engine.batches import Batches
-from cepheid.engine.matches import Match, Matches
-from cepheid.engine.recognizer import Recognizer
+from cepheid.engine.output.matches import Match, Matches
+from cepheid.engine.run.batches import Batches
+from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import (
     BindError,
     CepheidError,

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.engine import batch, batches, definition
-from cepheid.engine.allowance import check_max_bytes
-from cepheid.engine.batches import END, Batches, Rest
-from cepheid.engine.compiled import Compiled, layout_of
-from cepheid.engine.inputs import schema_in, source_of, time_number, up_to, used_types
-from cepheid.engine.memory import named_memory
-from cepheid.engine.named_types import NamedTypes
-from cepheid.engine.planner import compile_plan
-from cepheid.engine.recognizer import Recognizer
+from cepheid.engine.input.named_types import NamedTypes
+from cepheid.engine.input.read import schema_in, source_of, time_number, up_to, used_types
+from cepheid.engine.memory.process import named_memory
+from cepheid.engine.plan.compiled import Compiled, layout_of
+from cepheid.engine.plan.planner import compile_plan
+from cepheid.engine.run import batch, batches, definition
+from cepheid.engine.run.allowance import check_max_bytes
+from cepheid.engine.run.batches import END, Batches, Rest
+from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, check_choice
 from cepheid.kernel import VARIANTS, available
 from cepheid.language import parse, read_query, syntax, to_text
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from cepheid.engine.explain import Explanation
-    from cepheid.engine.inputs import Source
-    from cepheid.engine.matches import Matches
+    from cepheid.engine.input.read import Source
+    from cepheid.engine.output.matches import Matches
+    from cepheid.engine.plan.explain import Explanation
     from cepheid.logical.plan import QueryPlan
     from cepheid.spark.recognition import Recognition
 
@@ -386,9 +386,9 @@ class Query:
     ) -> Explanation:
         """What the query means and what it will cost: every stage from text to program, the evaluation and its guarantees, lints.
 
-        stage: one of `cepheid.engine.explain.STAGES`, or None for all. schema: of the events; without it only what needs no schema.
+        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: of the events; without it only what needs no schema.
         """
-        from cepheid.engine.explain import explain
+        from cepheid.engine.plan.explain import explain
 
         return explain(self, stage, None if schema is None else self.schema(schema, type=type, time=time))
 
@@ -401,8 +401,8 @@ class Query:
         time: str | None = None,
     ) -> Any:
         """The automaton as a drawing: "svg", "mermaid" or "dot"; what must not follow its matches stands beside it in words."""
-        from cepheid.engine.explain import absences_text
-        from cepheid.engine.guessing import likely_schema
+        from cepheid.engine.plan.explain import absences_text
+        from cepheid.engine.plan.likely_schema import likely_schema
         from cepheid.viz.graph import draw
 
         compiled = self.compiled(likely_schema(self) if schema is None else self.schema(schema, type=type, time=time))

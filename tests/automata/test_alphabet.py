@@ -12,7 +12,7 @@ from cepheid.automata import Alphabet, Flag, Program, Scope, Tracker, Transition
 from cepheid.automata.alphabet import Predicate
 from cepheid.automata.supports import labelling, shown_variables
 from cepheid.automata.waiting import obstacle
-from cepheid.engine.letters import having
+from cepheid.engine.letters.codes import having
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import Event, Link, Select, Sequence
 

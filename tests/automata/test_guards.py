@@ -24,9 +24,9 @@ from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, successors
 from cepheid.automata.transition import order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
-from cepheid.engine.explain import automaton_text
-from cepheid.engine.labelling import Labelling
-from cepheid.engine.letters import having
+from cepheid.engine.evaluations.labelling import Labelling
+from cepheid.engine.letters.codes import having
+from cepheid.engine.plan.explain import automaton_text
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import And, Event, Filter, Iterate, Link, Literal, Named, Optional, Or, Pattern, Project, Select, Sequence
@@ -77,15 +77,15 @@ CONSUMERS = {
     "automata/waiting.py _simulation": "test_waiting_automata_refuse_guards",
     "automata/waiting.py _strongest": "test_waiting_automata_refuse_guards",
     "automata/waiting.py obstacle": "test_waiting_automata_refuse_guards",
-    "engine/domination.py _letters": "test_waiting_automata_refuse_guards",
-    "engine/explain.py _transition": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
-    "engine/explain.py automaton_text": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
-    "engine/labelling.py Labelling": "test_labellings_refuse_guards",
-    "engine/letters.py having": "test_tests_of_letters_refuse_guards",
-    "engine/maximal.py _hides_inside": "test_waiting_automata_refuse_guards",
-    "engine/next.py NextTables": "test_waiting_automata_refuse_guards",
-    "engine/next.py _test": "test_waiting_automata_refuse_guards",
-    "engine/per_end.py _Abilities": "test_strategies_refuse_guards",
+    "engine/evaluations/domination.py _letters": "test_waiting_automata_refuse_guards",
+    "engine/plan/explain.py _transition": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "engine/plan/explain.py automaton_text": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
+    "engine/evaluations/labelling.py Labelling": "test_labellings_refuse_guards",
+    "engine/letters/codes.py having": "test_tests_of_letters_refuse_guards",
+    "engine/evaluations/maximal.py _hides_inside": "test_waiting_automata_refuse_guards",
+    "engine/evaluations/next.py NextTables": "test_waiting_automata_refuse_guards",
+    "engine/evaluations/next.py _test": "test_waiting_automata_refuse_guards",
+    "engine/evaluations/per_end.py _Abilities": "test_strategies_refuse_guards",
     "viz/graph.py draw": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py cube_of": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py links": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",

@@ -20,7 +20,7 @@ import cepheid
 from cepheid.cli import app as commands
 from cepheid.cli import doctor, failures
 from cepheid.cli.app import app
-from cepheid.engine import allowance
+from cepheid.engine.run import allowance
 
 QUERY = "SELECT * WHERE A AS x ; B AS y FILTER x[v > 3] WITHIN 5 seconds"
 COMMAND = [sys.executable, "-m", "cepheid.cli"]

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 ON_SPARK = {"spark.md", "sources.md", "streaming.md"}
 """Run by tests/spark/test_docs_spark.py."""
 FILES = sorted(path for path in DOCS.glob("*.md") if path.name not in ON_SPARK)
@@ -84,3 +85,11 @@ def test_shell_blocks(path: Path, tmp_path: Path) -> None:
 def test_links_lead_to_files(path: Path) -> None:
     for target in LINK.findall(path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target
+
+
+def test_the_map_names_files_that_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    the_map = text[text.index("## The map") : text.index("## The shape of the code")]
+    named = re.findall(r"`((?:\w+/)+\w+\.\w+)`", the_map)
+    assert len(named) > 40
+    assert [path for path in named if not (ROOT / "src" / "cepheid" / path).is_file()] == []

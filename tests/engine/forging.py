@@ -32,7 +32,7 @@ import upgrade_cases  # noqa: E402 - found by the line above
 from slowness import FACTOR, SANITIZED  # noqa: E402
 
 import cepheid  # noqa: E402
-from cepheid.engine import state  # noqa: E402
+from cepheid.engine.memory import container as state  # noqa: E402
 from cepheid.errors import CepheidError, SnapshotError  # noqa: E402
 
 SECONDS, BYTES = 2.0 * FACTOR, 200 << 20
@@ -356,8 +356,8 @@ def buckets(chance, variant):
             sys.modules[f"cepheid.kernel.{name}"] = importlib.import_module(f"cepheid.kernel._checked_{name}")
     import test_stateful as bucket_cases
 
-    from cepheid.spark.packing import unpack
-    from cepheid.spark.stateful import Bucket
+    from cepheid.spark.tasks.buckets import Bucket
+    from cepheid.spark.tasks.packing import unpack
 
     for names in BUCKETS:
         rows = random_rows(chance)

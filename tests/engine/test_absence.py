@@ -12,20 +12,21 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import payload, state
-from cepheid.engine.absence import ALWAYS, Ends, undecided, vetoed
-from cepheid.engine.allowance import Allowance
-from cepheid.engine.matches import concatenate
-from cepheid.engine.order import NEVER
-from cepheid.engine.partitions import Partitions
-from cepheid.engine.query_state import QueryState
+from cepheid.engine.evaluations.absence import ALWAYS, Ends, undecided, vetoed
+from cepheid.engine.input import payload
+from cepheid.engine.input.order import NEVER
+from cepheid.engine.input.partitions import Partitions
+from cepheid.engine.memory import container as state
+from cepheid.engine.output.matches import concatenate
+from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.query_state import QueryState
 from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SnapshotError
 from cepheid.testing.differential import WAYS, Case, answers, check, draw, finished, rows_of
 from cepheid.testing.generators import ABSENT
 from cepheid.testing.harness import events as stream
 
 if TYPE_CHECKING:
-    from cepheid.engine.compiled import Compiled
+    from cepheid.engine.plan.compiled import Compiled
 
 VARIANTS = ("compiled", "python", "checked")
 

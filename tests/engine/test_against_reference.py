@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import cepheid
-from cepheid.engine import definition
+from cepheid.engine.run import definition
 from cepheid.errors import LimitError
 from cepheid.kernel import available
 from cepheid.testing import reference

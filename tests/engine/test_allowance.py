@@ -12,11 +12,11 @@ import pytest
 from slowness import SANITIZED
 
 import cepheid
-from cepheid.engine import allowance as module
-from cepheid.engine import memory
-from cepheid.engine.allowance import Allowance, default_max_bytes
-from cepheid.engine.events import Events
-from cepheid.engine.memory import process_memory
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.memory import process as memory
+from cepheid.engine.memory.process import process_memory
+from cepheid.engine.run import allowance as module
+from cepheid.engine.run.allowance import Allowance, default_max_bytes
 from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.testing.differential import draw
 from cepheid.testing.generators import ENGINE, NESTED, WAITING
@@ -180,7 +180,7 @@ def test_limits_of_control_groups(tmp_path, membership, files, wanted):
 LIMITED = """
 import resource, pyarrow as pa
 import cepheid
-from cepheid.engine.memory import process_memory
+from cepheid.engine.memory.process import process_memory
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 assert process_memory() == 3 << 30
 events = pa.table({"type": ["A"] * 40 + ["B"], "ts": range(41)})

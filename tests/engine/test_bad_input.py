@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.matches import python_value
+from cepheid.engine.output.matches import python_value
 from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, SchemaError, SetupError
 
 QUERY = cepheid.query("SELECT * WHERE A ; B WITHIN 10")

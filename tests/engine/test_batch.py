@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import batch, keys
-from cepheid.engine.keys import group, key_codes, stable_order
+from cepheid.engine.input import keys
+from cepheid.engine.input.keys import group, key_codes, stable_order
+from cepheid.engine.run import batch
 
 EVENTS = pa.table({"type": list("ABCABBCAAB"), "ts": range(10), "k": [1, 2, 1, 1, 2, 1, 3, 3, 2, 3]})
 

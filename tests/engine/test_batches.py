@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import batches as module
+from cepheid.engine.run import batches as module
 from cepheid.errors import InputError, InUseError, NotSupportedError
 from cepheid.testing import events as stream
 

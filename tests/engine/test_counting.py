@@ -21,13 +21,14 @@ from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program, program_of
 from cepheid.automata.transition import Transition, order
-from cepheid.engine import count_blocks, definition
-from cepheid.engine import counting as module
-from cepheid.engine import counts as exact
-from cepheid.engine.counting import Counting, CountSizes
-from cepheid.engine.matches import concatenate
-from cepheid.engine.planner import hoist
-from cepheid.engine.predicates import Predicates
+from cepheid.engine.evaluations import counting as module
+from cepheid.engine.evaluations.counting import Counting, CountSizes
+from cepheid.engine.letters.predicates import Predicates
+from cepheid.engine.memory import count_blocks
+from cepheid.engine.output import counts as exact
+from cepheid.engine.output.matches import concatenate
+from cepheid.engine.plan.planner import hoist
+from cepheid.engine.run import definition
 from cepheid.errors import BindError, LimitError, SnapshotError
 from cepheid.kernel import available
 from cepheid.language.syntax import Consumption

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cepheid.engine import evaluation as module
-from cepheid.engine import events as engine_events
-from cepheid.engine.evaluation import Evaluation, Sizes
+from cepheid.engine.evaluations import events as engine_events
+from cepheid.engine.evaluations import match as module
+from cepheid.engine.evaluations.match import Evaluation, Sizes
 from cepheid.errors import LimitError
 
 

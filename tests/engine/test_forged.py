@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import state
-from cepheid.engine.evaluation import Evaluation
-from cepheid.engine.match_state import SLOT_COLUMNS
-from cepheid.engine.maximal import Maximal
+from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.match_state import SLOT_COLUMNS
+from cepheid.engine.evaluations.maximal import Maximal
+from cepheid.engine.memory import container as state
 from cepheid.errors import SnapshotError
 from cepheid.kernel import available
 
@@ -230,7 +230,7 @@ def test_real_states_of_streams_with_gaps_between_their_slots_go_on():
     """Keys that came and went leave gaps; what is loaded has none, and the same matches."""
     import test_stateful as bucket_cases
 
-    from cepheid.spark.stateful import Bucket
+    from cepheid.spark.tasks.buckets import Bucket
 
     queries = [cepheid.query(forging.EMBEDDED[name]) for name in ("next", "last", "maximal", "per_end", "count")]
     words = [bucket_cases.events_of("A1", key=key) for key in range(200)] + [bucket_cases.events_of("A4 C9", key=150)]

@@ -11,7 +11,7 @@ import pytest
 from slowness import FACTOR
 
 import cepheid
-from cepheid.engine import running
+from cepheid.engine.evaluations import base as running
 
 ANSWERED = 0.3 * FACTOR
 """Seconds of computing within which an interruption is answered: 0.3."""

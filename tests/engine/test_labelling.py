@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from cepheid.automata.supports import SupportProgram, shown_variables
-from cepheid.engine import labelling as module
-from cepheid.engine.evaluation import CHUNK_MATCHES
-from cepheid.engine.labelling import SEVERAL, Labelling, SupportChunk
+from cepheid.engine.evaluations import labelling as module
+from cepheid.engine.evaluations.labelling import SEVERAL, Labelling, SupportChunk
+from cepheid.engine.evaluations.match import CHUNK_MATCHES
 from cepheid.errors import LimitError
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -17,9 +17,9 @@ from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
 from cepheid.automata.transition import Transition, order
-from cepheid.engine import blocks
-from cepheid.engine.last import Last
-from cepheid.engine.supports import SupportSizes
+from cepheid.engine.evaluations.last import Last
+from cepheid.engine.evaluations.supports import SupportSizes
+from cepheid.engine.memory import blocks
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 from cepheid.kernel import available
 from cepheid.language.syntax import Consumption, Strategy

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import matches as module
-from cepheid.engine.matches import Match, concatenate
+from cepheid.engine.output import matches as module
+from cepheid.engine.output.matches import Match, concatenate
 
 EVENTS = pa.table(
     {

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import measures
+from cepheid.engine.output import measures
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.kernel import available
 from cepheid.logical.plan import AGGREGATES

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import named_types
-from cepheid.engine.named_types import NamedTypes
+from cepheid.engine.input import named_types
+from cepheid.engine.input.named_types import NamedTypes
 
 TYPES = ["Temperature", "Humidity", "Temperature", None, "Humidity"]
 EVENTS = pa.table({"type": TYPES, "ts": range(5), "v": [1, 2, 3, 4, 5]})

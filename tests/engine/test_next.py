@@ -27,10 +27,10 @@ from cepheid.automata.automaton import Automaton
 from cepheid.automata.program import Program
 from cepheid.automata.transition import Transition, order
 from cepheid.automata.waiting import WaitingAutomaton
-from cepheid.engine import blocks
-from cepheid.engine import next as module
-from cepheid.engine.next import HELD, Next, NextTables
-from cepheid.engine.supports import SupportSizes
+from cepheid.engine.evaluations import next as module
+from cepheid.engine.evaluations.next import HELD, Next, NextTables
+from cepheid.engine.evaluations.supports import SupportSizes
+from cepheid.engine.memory import blocks
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 from cepheid.kernel import available
 from cepheid.language.syntax import Consumption, Strategy

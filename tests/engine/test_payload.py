@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cepheid.engine import payload as module
-from cepheid.engine.payload import Payload
+from cepheid.engine.input import payload as module
+from cepheid.engine.input.payload import Payload
 from cepheid.errors import SnapshotError
 
 SCHEMA = pa.schema([pa.field("n", pa.int64())])

@@ -15,9 +15,9 @@ import pytest
 import cepheid
 from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.construct import of_type
-from cepheid.engine import predicates as module
-from cepheid.engine.predicates import Predicates
-from cepheid.engine.values import OPERATIONS, like_expression
+from cepheid.engine.letters import predicates as module
+from cepheid.engine.letters.predicates import Predicates
+from cepheid.engine.letters.values import OPERATIONS, like_expression
 from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, localize
 from cepheid.schema import schema_of
 from cepheid.testing import evaluate as plain
@@ -240,9 +240,38 @@ def test_a_shared_dictionary_is_evaluated_once():
     second = pa.record_batch({"type": pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int32()), dictionary)})
     reader = predicates.reader()
     assert reader.read(first).tolist() == [0, 1]
-    known = reader._dictionaries["type",].known
+    known = reader._dictionaries["type",].values
     assert reader.read(second).tolist() == [1, 1]
-    assert reader._dictionaries["type",].known is known
+    assert reader._dictionaries["type",].values is known
+
+
+def test_what_texts_add_to_letters_is_remembered(monkeypatch):
+    """From batch to batch, of a bounded number of texts, also of such as are no UTF-8."""
+    asked = []
+    evaluate = module.evaluate
+    monkeypatch.setattr(module, "evaluate", lambda expression, rows: (asked.append(expression), evaluate(expression, rows))[1])
+    schema = schema_of(pa.schema([("type", pa.string())]))
+    predicates = Predicates(type_alphabet(schema, "A", "B"), schema)
+    reader = predicates.reader()
+
+    def letters(*types):
+        return reader.read(pa.table({"type": pa.array(types, pa.string())})).tolist()
+
+    assert letters("A", None, "B", "C") == [1, 0, 2, 0]
+    assert len(asked) == 2
+    assert [letters("B"), letters("C", "A", "A"), letters(None), letters()] == [[2], [0, 1, 1], [0], []]
+    assert len(asked) == 2
+    assert letters("D", "B") == [0, 2]
+    assert len(asked) == 4
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(np.array([0, 2, 3], np.int32)), pa.py_buffer(b"\xff\xfeA")])
+    for _ in range(2):
+        assert reader.read(pa.table({"type": broken})).tolist() == [0, 1]
+    monkeypatch.setattr(module, "MOST_KNOWN", 3)
+    for number in range(20):
+        assert letters(f"T{number}", "A") == [0, 1]
+        assert len(reader._known["type",]) <= 6
+    many = [f"T{number}" for number in range(module.KNOWN_AT_ONCE + 1)]
+    assert letters(*many, "B") == [0] * len(many) + [2]
 
 
 def test_readers_of_one_program_know_nothing_of_each_other():

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import payload as payload_module
-from cepheid.engine import state
+from cepheid.engine.input import payload as payload_module
+from cepheid.engine.memory import container as state
 from cepheid.errors import InputError, SchemaError, SnapshotError
 
 SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int64())])

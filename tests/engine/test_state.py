@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cepheid.engine import state
-from cepheid.engine.evaluation import Evaluation
+from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.memory import container as state
 from cepheid.errors import CepheidError, SnapshotError
 
 PRINT = b"p" * 32

@@ -12,8 +12,8 @@ from strategy_cases import CASES, SEED
 
 import cepheid
 from cepheid.automata import program_of
-from cepheid.engine.evaluation import Evaluation
-from cepheid.engine.trackers import Tracked
+from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.trackers import Tracked
 from cepheid.errors import LimitError
 from cepheid.kernel import available
 from cepheid.language.syntax import Strategy

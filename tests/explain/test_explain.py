@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.explain import STAGES
+from cepheid.engine.plan.explain import STAGES
 from cepheid.errors import BindError, InputError
 
 CASES = Path(__file__).with_name("cases")

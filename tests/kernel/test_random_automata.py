@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from cepheid.engine import state
-from cepheid.engine.evaluation import Evaluation, Sizes
+from cepheid.engine.evaluations.match import Evaluation, Sizes
+from cepheid.engine.memory import container as state
 from cepheid.kernel import available
 
 CASES = int(os.environ.get("CEPHEID_CASES", "200"))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from cepheid.automata.alphabet import Alphabet, Predicate
-from cepheid.engine.predicates import Predicates
+from cepheid.engine.letters.predicates import Predicates
 from cepheid.language import parse
 from cepheid.logical.bind import bind
 from cepheid.logical.plan import localize

@@ -12,10 +12,15 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from cepheid.engine import batches, blocks, evaluation, labelling, maximal, payload, running, supports
-from cepheid.engine.evaluation import Sizes
-from cepheid.engine.maximal import MaximalSizes
-from cepheid.engine.supports import SupportSizes
+from cepheid.engine.evaluations import base as running
+from cepheid.engine.evaluations import labelling, maximal, supports
+from cepheid.engine.evaluations import match as evaluation
+from cepheid.engine.evaluations.match import Sizes
+from cepheid.engine.evaluations.maximal import MaximalSizes
+from cepheid.engine.evaluations.supports import SupportSizes
+from cepheid.engine.input import payload
+from cepheid.engine.memory import blocks
+from cepheid.engine.run import batches
 from cepheid.testing.differential import WAYS, Case, check, draw, pieces, rows_of
 from cepheid.testing.generators import ABSENT, ENGINE, WAITING
 
@@ -110,7 +115,7 @@ def test_however_often_memory_is_given_back(fragment: str, cases: int, seed: int
 
 def given_back(patch: pytest.MonkeyPatch) -> None:
     """All memory is given back that can be, after each push, and rings begin with one place."""
-    patch.setattr("cepheid.engine.recognizer.IDLE_CHECK", 1)
+    patch.setattr("cepheid.engine.run.recognizer.IDLE_CHECK", 1)
     patch.setattr(running, "SHRINK_FROM", 0)
     patch.setattr(running, "SHRINK_RATIO", 0)
     patch.setattr(blocks, "SQUEEZE_RATIO", 0)

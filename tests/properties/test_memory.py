@@ -16,15 +16,17 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine import payload, recognizer, running
-from cepheid.engine.methods import METHODS
+from cepheid.engine.evaluations import base as running
+from cepheid.engine.input import payload
+from cepheid.engine.plan.methods import METHODS
+from cepheid.engine.run import recognizer
 from cepheid.errors import LimitError
 from cepheid.schema import schema_of
 from cepheid.testing import generators
 from cepheid.testing.generators import ABSENT, ENGINE, NESTED, TYPES, WAITING
 
 if TYPE_CHECKING:
-    from cepheid.engine.recognizer import Recognizer
+    from cepheid.engine.run.recognizer import Recognizer
 
 FRAGMENTS = {
     "any pattern": ENGINE,

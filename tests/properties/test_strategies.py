@@ -20,15 +20,15 @@ import pyarrow.compute as pc
 import pytest
 
 import cepheid
-from cepheid.engine.letters import having
-from cepheid.engine.methods import METHODS
+from cepheid.engine.letters.codes import having
+from cepheid.engine.plan.methods import METHODS
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators
 from cepheid.testing.differential import MAX_MATCHES, WAYS, Answer, Case, Row, by_definition, check, draw, rows_of, whole
 from cepheid.testing.generators import ENGINE, WAITING, Fragment
 
 if TYPE_CHECKING:
-    from cepheid.engine.matches import Matches
+    from cepheid.engine.output.matches import Matches
 
 VARIANTS = ("compiled", "python", "checked")
 

@@ -19,7 +19,7 @@ from cepheid.spark.batch import Plan, letter_columns
 from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
-from cepheid.spark.worker import LETTER, TIME, Run, Task, compiled_here
+from cepheid.spark.tasks.worker import LETTER, TIME, Run, Task, compiled_here
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
 

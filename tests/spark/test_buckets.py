@@ -9,8 +9,8 @@ import pytest
 
 import cepheid
 from cepheid.errors import SnapshotError
-from cepheid.spark.stateful import Bucket, Unit
-from cepheid.spark.worker import TIME, Task, pack_schema
+from cepheid.spark.tasks.buckets import Bucket, Unit
+from cepheid.spark.tasks.worker import TIME, Task, pack_schema
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("type", pa.string())])
 QUERY = cepheid.query("SELECT count(x) AS n WHERE A AS x ; B PARTITION BY k WITHIN 10 seconds")

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cepheid.automata.alphabet import Alphabet, Predicate
-from cepheid.engine.predicates import Predicates
+from cepheid.engine.letters.predicates import Predicates
 from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, walk
 from cepheid.schema import EventSchema
 from cepheid.spark.columns import CONDITIONS, VALUES, ColumnPrinter, arrow_type

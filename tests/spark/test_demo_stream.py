@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import cepheid
-from cepheid.spark import paging
+from cepheid.spark.sources import pages as paging
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

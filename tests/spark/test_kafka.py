@@ -13,8 +13,10 @@ import pyarrow as pa
 import pytest
 
 from cepheid.errors import InputError, NotSupportedError, SetupError
-from cepheid.spark import kafka, paging, translated
-from cepheid.spark.kafka import KafkaReader, Messages, Options, flat, kafka_source, lengths, nested, shares
+from cepheid.spark import translated
+from cepheid.spark.sources import kafka
+from cepheid.spark.sources import pages as paging
+from cepheid.spark.sources.kafka import KafkaReader, Messages, Options, flat, kafka_source, lengths, nested, shares
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="the extra kafka is not installed")
 paged = pytest.mark.skipif(not paging.PAGES, reason="Spark 4.1 does not tell a Python source where a micro-batch starts")

@@ -16,8 +16,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepheid.errors import InputError, NotSupportedError, SchemaError
-from cepheid.spark import paging, replay, replays, translated
-from cepheid.spark.replays import Prepared, ReplayReader, arranged, arrival, in_spark_types, microseconds, pieces, runs, spark_schema, write
+from cepheid.spark import replay, translated
+from cepheid.spark.sources import pages as paging
+from cepheid.spark.sources import replay as replays
+from cepheid.spark.sources.replay import (
+    Prepared,
+    ReplayReader,
+    arranged,
+    arrival,
+    in_spark_types,
+    microseconds,
+    pieces,
+    runs,
+    spark_schema,
+    write,
+)
 
 SECOND = 1_000_000
 paged = pytest.mark.skipif(not paging.PAGES, reason="Spark 4.1 does not tell a Python source where a micro-batch starts")

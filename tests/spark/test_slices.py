@@ -14,9 +14,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from test_worker import cut, rows
 
 import cepheid
-from cepheid.engine.letters import having
-from cepheid.spark import slices, translated, worker
+from cepheid.engine.letters.codes import having
+from cepheid.spark import slices, translated
 from cepheid.spark.batch import Plan
+from cepheid.spark.tasks import worker
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream, table
 

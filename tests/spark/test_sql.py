@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 
 import cepheid
-from cepheid.spark import register, tables, translated
+from cepheid.spark import register, translated
 from cepheid.spark.any_query import RowReader, rows_of
 from cepheid.spark.calls import plan_of, reading_of
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
-from cepheid.spark.row_values import from_arrow, to_arrow
-from cepheid.spark.tables import Partition, Reader, is_between, is_cut
+from cepheid.spark.tasks import tables
+from cepheid.spark.tasks.row_values import from_arrow, to_arrow
+from cepheid.spark.tasks.tables import Partition, Reader, is_between, is_cut
 from cepheid.spark.translation import cepheid_error
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ABSENT, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 import pytest
 
 import cepheid
-from cepheid.engine import state
-from cepheid.engine.keys import key_table
-from cepheid.engine.letters import having
-from cepheid.engine.state import table_bytes, table_of
-from cepheid.engine.state import unpack as unpacked
+from cepheid.engine.input.keys import key_table
+from cepheid.engine.letters.codes import having
+from cepheid.engine.memory import container as state
+from cepheid.engine.memory.container import table_bytes, table_of
+from cepheid.engine.memory.container import unpack as unpacked
 from cepheid.errors import LimitError, SnapshotError
-from cepheid.spark import stateful
-from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
-from cepheid.spark.stateful import Bucket, Unit
-from cepheid.spark.worker import LETTER, TIME, Task, pack_schema
+from cepheid.spark.tasks import buckets as stateful
+from cepheid.spark.tasks.buckets import Bucket, Unit
+from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
+from cepheid.spark.tasks.worker import LETTER, TIME, Task, pack_schema
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ABSENT, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
 
@@ -339,7 +339,7 @@ def test_events_at_the_watermark_are_late_and_given_back():
 
 def test_large_events_travel_in_pieces_of_bounded_size(monkeypatch):
     """Spark and Arrow hold no 2**31 bytes in one value: what is cut follows the bytes, not only the rows."""
-    monkeypatch.setattr("cepheid.spark.packing.PACK_BYTES", 1 << 16)
+    monkeypatch.setattr("cepheid.spark.tasks.packing.PACK_BYTES", 1 << 16)
     for module in ("rows", "packing"):
         monkeypatch.setattr(f"cepheid.spark.{module}.BYTES_PER_PIECE", 1 << 16)
     words = " ".join(f"A{second} B{second + 1}" for second in range(0, 200, 2))

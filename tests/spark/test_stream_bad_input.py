@@ -12,9 +12,9 @@ from test_stream import PAIRS, Feed, shown
 
 import cepheid
 from cepheid.errors import SnapshotError
-from cepheid.spark.packing import unpack
-from cepheid.spark.stateful import Bucket
-from cepheid.spark.worker import TIME
+from cepheid.spark.tasks.buckets import Bucket
+from cepheid.spark.tasks.packing import unpack
+from cepheid.spark.tasks.worker import TIME
 
 FAR = 10_000_000
 """Seconds ahead: some months."""

@@ -9,7 +9,7 @@ import zlib
 import pytest
 from upgrade_cases import bucket_of, is_bucket, ordered, read, rest_of_bucket, stored
 
-from cepheid.engine import state
+from cepheid.engine.memory import container as state
 from cepheid.errors import SnapshotError
 
 NAMES = [name for name in stored() if is_bucket(name)]

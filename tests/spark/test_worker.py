@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.spark import worker
-from cepheid.spark.rows import INDEX
+from cepheid.spark.tasks import worker
+from cepheid.spark.tasks.rows import INDEX
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ENGINE, WAITING, random_query, random_stream, table
 
@@ -76,7 +76,7 @@ MOST_MATCHES = 2000
 @pytest.mark.parametrize("compact", [2, worker.COMPACT_ROWS])
 def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
     monkeypatch.setattr(worker, "COMPACT_ROWS", compact)
-    monkeypatch.setattr("cepheid.spark.rows.ROWS_PER_PIECE", 7)
+    monkeypatch.setattr("cepheid.spark.tasks.rows.ROWS_PER_PIECE", 7)
     for number in range(cases):
         source = random.Random(seed * 10_000 + number)
         # With keys, CONSUME BY ANY needs the order of the whole stream, which no task sees.

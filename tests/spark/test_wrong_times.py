@@ -15,11 +15,11 @@ from test_stream_bad_input import bucket_of
 import cepheid
 from cepheid.errors import InputError, LimitError, NotSupportedError
 from cepheid.spark import merge, on, translated
-from cepheid.spark.bounds import FIRST_TIME, LAST_TIME, MICROSECONDS_PER_DAY, bounds, outside, time_text
-from cepheid.spark.stateful import Bucket
 from cepheid.spark.stream import EPOCH
+from cepheid.spark.tasks.bounds import FIRST_TIME, LAST_TIME, MICROSECONDS_PER_DAY, bounds, outside, time_text
+from cepheid.spark.tasks.buckets import Bucket
+from cepheid.spark.tasks.worker import TIME, reporting
 from cepheid.spark.translation import cepheid_error
-from cepheid.spark.worker import TIME, reporting
 
 YEAR_50000 = 1_515_698_524_800_000_000
 """Milliseconds taken for seconds, in microseconds."""

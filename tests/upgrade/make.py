@@ -29,7 +29,7 @@ from upgrade_cases import (
 )
 
 import cepheid
-from cepheid.engine.methods import METHODS
+from cepheid.engine.plan.methods import METHODS
 from cepheid.spark import local_session
 
 DDL = {"type": "string", "ts": "timestamp", "k": "long", "v": "long", "s": "string"}

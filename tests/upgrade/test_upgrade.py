@@ -13,7 +13,7 @@ import pytest
 from upgrade_cases import BUCKETS, HERE, QUERIES, is_bucket, read, recognizer, rest, rows_of, stored, table_of
 
 import cepheid
-from cepheid.engine import state
+from cepheid.engine.memory import container as state
 from cepheid.errors import SnapshotError
 
 EMBEDDED = [name for name in stored() if not is_bucket(name)]

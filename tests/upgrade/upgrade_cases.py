@@ -128,7 +128,7 @@ def bucket_of(case, spark, folder, *, state=None):
     from cepheid.spark.batch import prepare
     from cepheid.spark.recognition import on
     from cepheid.spark.several import Several
-    from cepheid.spark.stateful import Bucket
+    from cepheid.spark.tasks.buckets import Bucket
 
     queries = {name: cepheid.query(text) for name, text in case["queries"].items()}
     one = next(iter(queries.values()))
@@ -148,7 +148,7 @@ def bucket_of(case, spark, folder, *, state=None):
 
 def step_rows(bucket, tables, time):
     """The rows that a bucket gives when the watermark comes to a time."""
-    from cepheid.spark.packing import unpack
+    from cepheid.spark.tasks.packing import unpack
 
     step = bucket.step(tables, int(time.timestamp() * 1000))
     lists = [unpack(bucket.output, pa.array([blob], pa.binary())).to_pylist()[0] for _, blob in step.rows]

@@ -14,7 +14,7 @@ from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.transform import determinize
 from cepheid.automata.transition import Transition, order
-from cepheid.engine.guessing import likely_schema
+from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.viz import FORMATS, draw
 from cepheid.viz.graph import LINES_SHOWN, MAX_DRAWN_STATES, MERMAID_CODES, RADIUS, Box, scene
 from cepheid.viz.labels import links

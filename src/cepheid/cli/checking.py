@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cepheid.cli.failures import message
-from cepheid.engine.guessing import likely_schema
-from cepheid.engine.planner import compile_plan
+from cepheid.engine.plan.likely_schema import likely_schema
+from cepheid.engine.plan.planner import compile_plan
 from cepheid.errors import LimitError, NotSupportedError, quoted
 from cepheid.logical.parameters import parameters
 

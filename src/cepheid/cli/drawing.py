@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cepheid.automata.transform import determinize
-from cepheid.engine.explain import absences_text
-from cepheid.engine.guessing import likely_schema
+from cepheid.engine.plan.explain import absences_text
+from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.viz.graph import draw
 
 if TYPE_CHECKING:

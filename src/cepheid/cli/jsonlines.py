@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.engine.inputs import MAX_LEVELS
+from cepheid.engine.input.read import MAX_LEVELS
 from cepheid.errors import InputError, LimitError
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from cepheid.cli import files
 from cepheid.cli.results import Flow, Found
-from cepheid.engine.batches import END
-from cepheid.engine.guessing import likely_schema
-from cepheid.engine.inputs import source_of
-from cepheid.engine.matches import plain_type
-from cepheid.engine.named_types import NamedTypes
+from cepheid.engine.input.named_types import NamedTypes
+from cepheid.engine.input.read import source_of
+from cepheid.engine.output.matches import plain_type
+from cepheid.engine.plan.likely_schema import likely_schema
+from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.language import syntax
 from cepheid.schema import DEFAULT_TIME
@@ -235,7 +235,7 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
     if layout.time is None:
         raise NotSupportedError("on Spark events need a time column", help="name it with time=")
     from cepheid.spark import merge, on, translated
-    from cepheid.spark.decided import UNDECIDED
+    from cepheid.spark.tasks.absences import UNDECIDED
 
     with session(shown=settings.progress) as spark:
         frames = {stream.name or "": frame_of(spark, stream) for stream in streams}

@@ -17,9 +17,10 @@ number of a finished step has its top limb above `most`, and one step adds up fe
 look: they count a part of what row 0 of the matrix has counted (rows of macro states that only expired starts reach may overflow: they are not
 read).
 
-A BLOCK (see `cepheid.engine.count_blocks`) is one partition: HEADER, one word per macro state (1: alive, used from 62 on), the matrix (`rows` x
-width numbers), and a ring with an entry per stored event: position, time, letter code, the macro states alive before it (as bits, 62 stands for
-all from 62 on), and, once it is in the front, its row (width numbers). `pool` and `limbs` are the same memory, once signed and once not.
+A BLOCK (see `cepheid.engine.memory.count_blocks`) is one partition: HEADER, one word per macro state (1: alive, used from 62 on), the matrix
+(`rows` x width numbers), and a ring with an entry per stored event: position, time, letter code, the macro states alive before it
+(as bits, 62 stands for all from 62 on), and, once it is in the front, its row (width numbers). `pool` and `limbs` are the same memory, once signed
+and once not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
 """The kernel of LAST: letters in, the one support per trigger that wins every comparison by "the greatest position that differs is mine".
 
-One source that Cython compiles and CPython also runs as it is; `cepheid.engine.last` drives it (exit codes as in `cepheid.kernel.match`).
+One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.last` drives it (exit codes as in `cepheid.kernel.match`).
 
 Compared from the end, the newer mark wins, and going on beats stopping (of two supports that agree so far the longer one has the greatest
 position that differs). So the winner is found backwards and greedily: from the marks chosen so far go to the newest earlier mark that a start
@@ -13,8 +13,9 @@ older ones are. Hence per move (source, target) one ring of (position, letter, g
 Update O(moves that fire). Output: O(moves into the states reached) per position, amortized, as each ring is walked backwards once
 per trigger by a galloping search; only the first step into a ring costs O(log n).
 
-A block holds HEADER (see `cepheid.engine.supports`), then [6] live, the sources as bits that may have an open match (bit 0 the initial state, bit 62
-all from 62 on), then greatest[state], -1 without a partial match, then the directory of the rings: ring 0 the starts, then one per move.
+A block holds HEADER (see `cepheid.engine.evaluations.supports`), then [6] live, the sources as bits that may have an open match (bit 0 the initial
+state, bit 62 all from 62 on), then greatest[state], -1 without a partial match, then the directory of the rings: ring 0 the starts, then one
+per move.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def grow(
     ring: cython.Py_ssize_t,
     most: cython.longlong,
 ) -> cython.longlong:
-    """Double a ring of a row's block, and those more than half full, in a larger block (`cepheid.engine.blocks.Blocks.grow`).
+    """Double a ring of a row's block, and those more than half full, in a larger block (`cepheid.engine.memory.blocks.Blocks.grow`).
 
     Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
     """
@@ -178,7 +179,7 @@ def run(
     IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first).
     TABLES: lut (letter -> code, -1 unknown), letter_of[code]; sources[code] (states, as bits, that a move leaves on it); moves (stride 3: source,
     target or -1 if final, ring), those of a code from first_of[code] to first_of[code + 1]; into (stride 2: ring, source), those of a target
-    from into_first[target] on. BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.blocks.Blocks`).
+    from into_first[target] on. BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.memory.blocks.Blocks`).
     SCRATCH: starts (as many as moves fire at once), states (two halves), seen (per state), cursors and cursor_walk (per ring), path (two
     halves). OUT: out_*; marked[row] = 1 where the event took a move.
     """

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
 """The kernel of NXT: letters in, winning supports out; one source that Cython compiles and CPython also runs as it is.
 
-What it computes and why that is right is written in `cepheid.engine.next`. `run` is one loop without allocation and without Python objects. Whatever
-is rare (an unknown letter, a full ring, full output buffers) makes it return an exit code before it has changed anything for the event at
-hand; the driver mends and calls again.
+What it computes and why that is right is written in `cepheid.engine.evaluations.next`. `run` is one loop without allocation and without Python
+objects. Whatever is rare (an unknown letter, a full ring, full output buffers) makes it return an exit code before it has changed anything
+for the event at hand; the driver mends and calls again.
 
-The state of a partition is one BLOCK of int64 (see `cepheid.engine.blocks`), worked on in place. Its words:
+The state of a partition is one BLOCK of int64 (see `cepheid.engine.memory.blocks`), worked on in place. Its words:
     [0] position of the partition's next event
     [1] low: least position that a match may start at (consumption, and the windows as of the last event that was looked at)
     [2] epoch in which `low` was last right (CONSUME BY ANY)
@@ -83,7 +83,7 @@ def grow(
     ring: cython.Py_ssize_t,
     most: cython.longlong,
 ) -> cython.longlong:
-    """Double a ring of a block, and those more than half full, in a larger block (`cepheid.engine.blocks.Blocks.grow`; entries of two words).
+    """Double a ring of a block, and those more than half full, in a larger block (`cepheid.engine.memory.blocks.Blocks.grow`; entries of two words).
 
     Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
     """
@@ -184,8 +184,8 @@ def run(
     TABLES: lut (letter -> code, -1 unknown), letter_of, template (a new block), place_of (code -> place of its record in `actions`, 0 if it does
     nothing), actions (see ACTION), move_start (by state, place in `moves`), moves (of the transitions that are not final; stride 3: word of
     the ring's line in the directory, word of its hint, target).
-    STATE: blocks, offsets, sizes, pool (see `cepheid.engine.blocks.Blocks`). WORK: held (as long as the longest list of merges), deadline (states),
-    sets (3 * states).
+    STATE: blocks, offsets, sizes, pool (see `cepheid.engine.memory.blocks.Blocks`). WORK: held (as long as the longest list of merges),
+    deadline (states), sets (3 * states).
     OUT: out_offsets[0..supports], out_positions, out_letters, out_segments; marked[row] = 1 where the event may be part of a match.
     """
     rows: cython.Py_ssize_t = letters.shape[0]

@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cepheid.spark.kafka import kafka_source
     from cepheid.spark.observation import Listener, why
     from cepheid.spark.recognition import Recognition, on
-    from cepheid.spark.replays import replay
     from cepheid.spark.session import find_java, local_session
     from cepheid.spark.source import merge
+    from cepheid.spark.sources.kafka import kafka_source
+    from cepheid.spark.sources.replay import replay
     from cepheid.spark.sql import register
     from cepheid.spark.stream import split
     from cepheid.spark.translation import translated
@@ -47,8 +47,8 @@ _HOMES = {
     "merge": "source",
     "register": "sql",
     "split": "stream",
-    "kafka_source": "kafka",
-    "replay": "replays",
+    "kafka_source": "sources.kafka",
+    "replay": "sources.replay",
 }
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.udtf import AnalyzeResult
 
-from cepheid.spark.row_values import from_arrow, to_arrow
-from cepheid.spark.tables import Reader, forget_readers, is_between, reader_of_task
+from cepheid.spark.tasks.row_values import from_arrow, to_arrow
+from cepheid.spark.tasks.tables import Reader, forget_readers, is_between, reader_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

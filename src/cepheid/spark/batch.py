@@ -16,26 +16,26 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.batches import END
-from cepheid.engine.explain import keys_text, refusals_text, rows_text
-from cepheid.engine.inputs import STREAM_COLUMN, time_number
-from cepheid.engine.measures import attributes_of
+from cepheid.engine.input.read import STREAM_COLUMN, time_number
+from cepheid.engine.output.measures import attributes_of
+from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
+from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.raising import recognized
-from cepheid.spark.rows import INDEX, stored_type
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
+from cepheid.spark.tasks.rows import INDEX, stored_type
+from cepheid.spark.tasks.worker import LETTER, POOLED_BITS, SLICE, TIME, Task, pack_schema, recognize
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
-from cepheid.spark.worker import LETTER, POOLED_BITS, SLICE, TIME, Task, pack_schema, recognize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from cepheid.engine.compiled import Compiled
+    from cepheid.engine.plan.compiled import Compiled
     from cepheid.logical.plan import Expression
     from cepheid.query import Query
     from cepheid.spark.options import Options

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.inputs import STREAM_COLUMN
+from cepheid.engine.input.read import STREAM_COLUMN
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.query import query as query_of
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
-from cepheid.spark.decided import FOREVER
 from cepheid.spark.recognition import on
-from cepheid.spark.row_values import to_arrow
 from cepheid.spark.source import Source, arrow_bytes, event_schema
-from cepheid.spark.tables import Reading
-from cepheid.spark.worker import Task
+from cepheid.spark.tasks.absences import FOREVER
+from cepheid.spark.tasks.row_values import to_arrow
+from cepheid.spark.tasks.tables import Reading
+from cepheid.spark.tasks.worker import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

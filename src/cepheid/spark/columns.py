@@ -26,7 +26,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
 from cepheid.schema import NANOSECONDS
-from cepheid.spark.bounds import MICROSECONDS_PER_DAY
+from cepheid.spark.tasks.bounds import MICROSECONDS_PER_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -375,7 +375,7 @@ def _in_python(node: Apply, left: Column, right: Column) -> Column:
 
     def exact_decimals(first: pa.Array, second: pa.Array) -> pa.Array:
         # Only plain values in the closure: it travels to the workers.
-        from cepheid.engine.values import OPERATIONS
+        from cepheid.engine.letters.values import OPERATIONS
 
         return OPERATIONS[name]([first, second], Apply(name, (), pa.decimal128(precision, scale)))
 

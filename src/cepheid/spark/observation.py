@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from cepheid.engine.inputs import used_types
+from cepheid.engine.input.read import used_types
 from cepheid.errors import InputError, quoted
-from cepheid.spark.bounds import LAST_TIME, YEARS
 from cepheid.spark.recognition import Recognition
-from cepheid.spark.stateful import COUNTS
+from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
+from cepheid.spark.tasks.buckets import COUNTS
 from cepheid.spark.translation import cepheid_error
 from cepheid.spark.watermark import LEFT_OUT
 

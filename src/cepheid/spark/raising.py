@@ -14,7 +14,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.spark.columns import column_named
 from cepheid.spark.source import arrow_bytes
-from cepheid.spark.worker import reporting
+from cepheid.spark.tasks.worker import reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

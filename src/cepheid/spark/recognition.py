@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 
-from cepheid.engine.allowance import check_max_bytes
+from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.options import Options
 from cepheid.spark.several import Several
-from cepheid.spark.stateful import OUTPUT_LIMIT
+from cepheid.spark.tasks.buckets import OUTPUT_LIMIT
 from cepheid.spark.translation import translated
 
 if TYPE_CHECKING:

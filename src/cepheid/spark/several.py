@@ -16,16 +16,16 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.explain import keys_text
+from cepheid.engine.plan.explain import keys_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.spark.batch import Plan, has_own_letters, kept, letter_columns, prepare
 from cepheid.spark.columns import column_named
-from cepheid.spark.decided import FOREVER, UNDECIDED, UNTIL, recognize_decided
-from cepheid.spark.packing import BUCKET
 from cepheid.spark.raising import recognized
 from cepheid.spark.source import arrow_bytes
-from cepheid.spark.stateful import Unit
-from cepheid.spark.worker import TIME, Task, recognize_several
+from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, UNTIL, recognize_decided
+from cepheid.spark.tasks.buckets import Unit
+from cepheid.spark.tasks.packing import BUCKET
+from cepheid.spark.tasks.worker import TIME, Task, recognize_several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,17 +17,17 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.values import plain, raw
+from cepheid.engine.letters.values import plain, raw
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import column_named
-from cepheid.spark.worker import OWN, SLICE, TIME
+from cepheid.spark.tasks.worker import OWN, SLICE, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
 
-    from cepheid.engine.compiled import Compiled
+    from cepheid.engine.plan.compiled import Compiled
 
 Array = np.ndarray[Any, Any]
 

@@ -23,7 +23,7 @@ from cepheid.spark.any_query import AnyQuery
 from cepheid.spark.calls import MATCH, plan_of, reading_of
 from cepheid.spark.columns import spark_type
 from cepheid.spark.recognition import on
-from cepheid.spark.tables import Partition
+from cepheid.spark.tasks.tables import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

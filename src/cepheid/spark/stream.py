@@ -4,8 +4,8 @@
 
 Comes in: queries, options and a streaming DataFrame. Goes out: a DataFrame of matches, in append mode, with the column `decided_time` as its event
 time. Spark has no stateful operator over Arrow batches, and row by row costs more than recognition: so the events of many keys travel as one blob
-(`packing`), the keys of a bucket live in one state value (`stateful`), and matches leave as blobs, which a column expression takes apart. The
-column with their event times is not the one that the stateful operator gave (that one has a time per blob), but it is marked as Spark marks event
+(`tasks.packing`), the keys of a bucket live in one state value (`tasks.buckets`), and matches leave as blobs, which a column expression takes apart.
+The column with their event times is not the one that the stateful operator gave (that one has a time per blob), but it is marked as Spark marks event
 times, and no time in it is before the watermark: so stateful operators below go by it.
 
 Everything that can be wrong is found when `q.on` is applied, before the stream starts; what only the data or the checkpoint can tell stops the
@@ -26,15 +26,15 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from cepheid.engine.explain import evaluation_text, rows_text
+from cepheid.engine.plan.explain import evaluation_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare
-from cepheid.spark.bounds import YEARS
 from cepheid.spark.columns import nullable
-from cepheid.spark.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.source import WATERMARK, arrow_schema
-from cepheid.spark.stateful import COUNTS, DECIDED, Bucket, Unit
+from cepheid.spark.tasks.bounds import YEARS
+from cepheid.spark.tasks.buckets import COUNTS, DECIDED, Bucket, Unit
+from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.watermark import with_watermark
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Recognize(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """The events of a micro-batch."""
-        from cepheid.engine.state import table_of
+        from cepheid.engine.memory.container import table_of
 
         if key[0] == SEAL:
             self._check_seal()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.spark.bounds import FIRST_TIME, LAST_TIME, bounds
 from cepheid.spark.columns import arrow_type
+from cepheid.spark.tasks.bounds import FIRST_TIME, LAST_TIME, bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -17,13 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.errors import InputError, LimitError, NotSupportedError, SchemaError
-from cepheid.spark.bounds import no_time, out_of_bounds
 from cepheid.spark.columns import column_named
 from cepheid.spark.raising import raising
 from cepheid.spark.source import WATERMARK
+from cepheid.spark.tasks.bounds import no_time, out_of_bounds
+from cepheid.spark.tasks.worker import OPTION
 from cepheid.spark.times import ahead, count_of
 from cepheid.spark.translation import text_of
-from cepheid.spark.worker import OPTION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -129,7 +129,7 @@ def _which(plan: Plan) -> Column:
 
 def milliseconds(option: str, given: object) -> int:
     """A duration as Spark's watermark has it; raises InputError, which names the option, for what is no duration, or is negative."""
-    from cepheid.engine.recognizer import nanoseconds_of
+    from cepheid.engine.run.recognizer import nanoseconds_of
 
     if isinstance(given, int):
         raise NotSupportedError(f"{option}={given!r} has no unit", help='write it like "10 minutes" or "10s", or as a timedelta')

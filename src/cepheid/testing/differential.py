@@ -25,8 +25,8 @@ from cepheid.testing import generators, reference
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cepheid.engine.matches import Matches
-    from cepheid.engine.recognizer import Recognizer
+    from cepheid.engine.output.matches import Matches
+    from cepheid.engine.run.recognizer import Recognizer
     from cepheid.query import Query
     from cepheid.testing.generators import Fragment
 

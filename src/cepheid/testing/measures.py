@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import cepheid
-from cepheid.engine import definition
+from cepheid.engine.run import definition
 from cepheid.errors import BindError
 from cepheid.testing import reference
 from cepheid.testing.generators import ENGINE, QueryGenerator, random_stream
@@ -26,7 +26,7 @@ from cepheid.testing.generators import ENGINE, QueryGenerator, random_stream
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cepheid.engine.matches import Matches
+    from cepheid.engine.output.matches import Matches
     from cepheid.logical.plan import QueryPlan
     from cepheid.query import Query
     from cepheid.testing.generators import Fragment

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.inputs import times_of
+from cepheid.engine.input.read import times_of
 from cepheid.errors import InputError
 from cepheid.viz import svg
 
 if TYPE_CHECKING:
-    from cepheid.engine.matches import Matches
+    from cepheid.engine.output.matches import Matches
     from cepheid.viz.svg import Drawing
 
 Array = np.ndarray[Any, Any]

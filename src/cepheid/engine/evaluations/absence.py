@@ -1,0 +1,385 @@
+"""NOT FOLLOWED BY: which triggers a match of n vetoes, and which wait for more events.
+
+`p NOT FOLLOWED BY n FOR d` gives the matches of p that end in an event e unless some match of n starts after e, by position, and ends at most d
+after it, by time. So of n only its intervals matter, and of these, for each event that ends one, the greatest start: a match graph over n's
+automaton without its marks, with one match per trigger, and with d as window (a match of n that starts after e and ends in time is no longer).
+A trigger is vetoed exactly if the greatest start so far, among the intervals that have ended when its deadline has passed, lies behind it.
+
+What p does is not changed by it: consumption, strategies and LIMIT see all matches of p, and a veto is for all matches of a trigger.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.trackers import Tracked
+from cepheid.engine.input.keys import group
+from cepheid.engine.input.order import NEVER
+from cepheid.engine.input.partitions import Arrived
+from cepheid.engine.input.payload import decoded
+from cepheid.engine.letters.codes import having
+from cepheid.engine.memory import container
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cepheid.automata import Program
+    from cepheid.engine.evaluations.base import Chunk, Running
+    from cepheid.engine.input.partitions import Partitions
+    from cepheid.engine.memory.stored import Stored
+
+Array = np.ndarray[Any, Any]
+
+ALWAYS = 2**63 - 1
+"""The greatest time that int64 holds."""
+
+
+@dataclass(frozen=True)
+class Absence:
+    """One `NOT FOLLOWED BY n FOR d`.
+
+    program: the intervals of n's matches (`automata.span_program`). window: greatest time(end) - time(start) of one that can matter, at most d.
+    count_window: greatest end - start + 1 in events, None without. duration: d, in steps of the time column.
+    """
+
+    program: Program
+    window: int
+    count_window: int | None
+    duration: int
+
+    def evaluation(self, *, variant: str | None = None) -> Running:
+        """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start."""
+        run = Evaluation(self.program, window=self.window, count_window=self.count_window, limit=1, variant=variant)
+        return Tracked(run, self.program, variant=variant) if self.program.trackers else run
+
+    @property
+    def bounds(self) -> tuple[int, int | None, int]:
+        """The numbers that, beside the program, say what it is."""
+        return self.window, self.count_window, self.duration
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Events that end matches, in any order.
+
+    owners: numbers of their partitions. positions: int64; of triggers of p their own, of matches of n the greatest start. times: of the events.
+    """
+
+    owners: Array
+    positions: Array
+    times: Array
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    def take(self, chosen: Array) -> Ends:
+        """Some of them: by number, or by a mask."""
+        return Ends(self.owners[chosen], self.positions[chosen], self.times[chosen])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns."""
+        return int(self.owners.nbytes + self.positions.nbytes + self.times.nbytes)
+
+    @classmethod
+    def none(cls) -> Ends:
+        """None at all."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ends]) -> Ends:
+        """Several, one after the other; a single one without a copy."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+
+
+def longest(absences: Sequence[Absence]) -> int:
+    """How long after its trigger a match is decided at the latest; 0 without absences."""
+    return max((absence.duration for absence in absences), default=0)
+
+
+def vetoed(triggers: Ends, completed: Ends, duration: int) -> Array:
+    """For each trigger of p whether a match of n starts behind it and has ended `duration` after it: bool. O(n log n), vectorized."""
+    if not len(triggers) or not len(completed):
+        return np.zeros(len(triggers), np.bool_)
+    deadlines = np.minimum(triggers.times, ALWAYS - duration) + duration
+    # PERF: of a stream's partitions few have a trigger in one batch.
+    completed = completed.take(np.isin(completed.owners, triggers.owners) & (completed.times <= deadlines.max()))
+    both = Ends.joined([completed, triggers])
+    moments = np.concatenate([completed.times, deadlines])
+    # Stable: what is complete at the deadline itself comes before it.
+    order = np.lexsort((moments, both.owners))
+    owners, positions = both.owners[order], both.positions[order]
+    firsts = np.flatnonzero(np.diff(owners, prepend=owners[0] - 1))
+    rank = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(owners)))
+    # Positions of each partition from 1 on, so that partitions, one above the other, fit into 64 bits.
+    positions = positions - np.minimum.reduceat(positions, firsts)[rank] + 1
+    base = rank * (positions.max() + 1)
+    ends = order < len(completed)
+    greatest = np.maximum.accumulate(base + np.where(ends, positions, 0))
+    result: Array = np.empty(len(triggers), np.bool_)
+    result[order[~ends] - len(completed)] = (greatest > base + positions)[~ends]
+    return result
+
+
+def undecided(times: Array, until: int, duration: int) -> Array:
+    """For triggers at these times whether their deadline lies after `until`: bool."""
+    if until - duration < NEVER:
+        return np.ones(len(times), np.bool_)
+    waiting: Array = times > until - duration
+    return waiting
+
+
+# ------------------------------------------------------------------------------------------------------------------------- streams
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Events in stream order that wait until their deadline has passed.
+
+    letters: uint64, of p. times, slots: of each. shown: bool, which of them a match may show. events: those.
+    """
+
+    letters: Array
+    times: Array
+    slots: Array
+    shown: Array
+    events: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def cut(self, count: int) -> tuple[Held, Held]:
+        """The first so many, and the others."""
+        shown = int(np.count_nonzero(self.shown[:count]))
+        return self._part(slice(count), self.events.slice(0, shown)), self._part(slice(count, None), self.events.slice(shown))
+
+    def _part(self, rows: slice, events: pa.Table) -> Held:
+        return Held(self.letters[rows], self.times[rows], self.slots[rows], self.shown[rows], events)
+
+    @classmethod
+    def none(cls, schema: pa.Schema) -> Held:
+        """No events of a schema."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing.astype(np.uint64), nothing, nothing.astype(np.int32), nothing.astype(np.bool_), schema.empty_table())
+
+    @classmethod
+    def joined(cls, parts: Sequence[Held]) -> Held:
+        """Several, one after the other; at least one."""
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("letters", "times", "slots", "shown")}
+        return cls(**columns, events=pa.concat_tables([part.events for part in parts]))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is held."""
+        return int(self.events.nbytes) + sum(int(column.nbytes) for column in (self.letters, self.times, self.slots, self.shown))
+
+
+class AbsenceState:
+    """What the absences of a query have to know of a stream: matches of n as they complete, and the events of p until their deadlines have passed.
+
+    The pattern reads its events as late as its matches can be decided, so that its own state is what it is without an absence. program: of the
+    pattern. partitions: the slots and positions, of the events that arrive. schema: of the events that matches show. interleaved: whether the
+    pattern reads partitions in the order of the stream. Memory: the events of the last d, the window of n, and the ends of n's matches in the last d.
+    """
+
+    def __init__(
+        self,
+        absences: Sequence[Absence],
+        program: Program,
+        partitions: Partitions,
+        schema: pa.Schema,
+        *,
+        interleaved: bool,
+        variant: str | None = None,
+    ) -> None:
+        self.absences = tuple(absences)
+        self.partitions = partitions
+        self.interleaved = interleaved
+        self.variant = variant
+        self.delay = longest(self.absences)
+        self._program = program
+        self._runs = [absence.evaluation(variant=variant) for absence in self.absences]
+        self._completed = [Ends.none() for _ in self.absences]
+        self._empty = Held.none(schema)
+        self._held: deque[Held] = deque()
+        self._released = 0
+        self._before: Array = np.zeros(0, np.int64)  # per slot, the events released
+
+    def read(self, letters: Array, negated: Sequence[Array], times: Array, events: pa.Table, arrived: Arrived) -> None:
+        """Take a batch: letters of p, and for each absence those of n. Linear."""
+        grouped = slice(None) if arrived.order is None else arrived.order
+        for number, (run, own) in enumerate(zip(self._runs, negated, strict=True)):
+            chunks = run.chunks(Events(own[grouped], times[grouped], arrived.cuts, arrived.slots))
+            completed = [_ends(chunk, chunk.starts, times, arrived) for chunk in chunks]
+            self._completed[number] = Ends.joined([self._completed[number], *completed])
+        slots: Array = np.full(arrived.rows, -1, np.int32)
+        slots[grouped] = np.repeat(arrived.slots, arrived.lengths)
+        rows = np.flatnonzero(slots >= 0)
+        if len(rows):
+            own = letters[rows].astype(np.uint64)
+            shown = having(own, self._program.automaton.alphabet, [(mask, 0) for mask in self._program.relevant_masks])
+            kept = events.select(self._empty.events.schema.names).take(pa.array(rows[shown]))
+            self._held.append(Held(own, times[rows], slots[rows], shown, decoded(kept)))
+
+    def release(self, now: int | None) -> Held:
+        """The events whose deadline has passed if no event before `now` comes any more; None: all. O(events released)."""
+        ready = [self._empty]
+        while self._held:
+            part = self._held.popleft()
+            first, rest = part.cut(len(part) if now is None else _before(part.times, now - self.delay))
+            ready.append(first)
+            if len(rest):
+                self._held.appendleft(rest)
+                break
+        return Held.joined(ready) if len(ready) > 1 else self._empty
+
+    def arrive(self, ready: Held) -> tuple[Arrived, int]:
+        """The released events by partition, and the place of the first of them among all that were released; counts them."""
+        before, rows, place = self.released, len(ready), self._released
+        self._released += rows
+        if self.partitions.keys:
+            groups = group(ready.slots, self.partitions.slots)
+            slots = ready.slots[groups.order[groups.cuts]]
+            arrived = Arrived.of(groups, slots, before, rows=rows, interleaved=self.interleaved)
+        else:
+            arrived = Arrived(None, np.zeros(1, np.int64), np.zeros(1, np.int32), before[:1].copy(), rows)
+        np.add.at(before, arrived.slots, arrived.lengths)
+        return arrived, place
+
+    def given(self, found: Chunk, times: Array, arrived: Arrived) -> Chunk:
+        """The matches of released events that no n vetoes; times: of these events."""
+        if not len(found):
+            return found
+        first = found.triggers
+        triggers = _ends(found, found.ends, times, arrived).take(first)
+        veto = np.zeros(len(triggers), np.bool_)
+        for absence, completed in zip(self.absences, self._completed, strict=True):
+            veto |= vetoed(triggers, completed, absence.duration)
+        return found.take(np.flatnonzero(np.repeat(~veto, np.diff(first, append=len(found))))) if veto.any() else found
+
+    def forget(self, now: int) -> None:
+        """Drop the matches of n that can veto nothing, for all that waits or comes is later, once `now` has been released."""
+        for number, completed in enumerate(self._completed):
+            alive = undecided(completed.times, now - 1, self.delay)
+            self._completed[number] = completed if alive.all() else completed.take(alive)
+
+    @property
+    def released(self) -> Array:
+        """The events of each slot that have been released (int64): what positions in a partition count here."""
+        missing = self.partitions.slots - len(self._before)
+        if missing > 0:
+            self._before = np.append(self._before, np.zeros(max(missing, len(self._before)), np.int64))
+        return self._before
+
+    # ---------------------------------------------------------------------------------------------------------------- giving back
+
+    @property
+    def deadline(self) -> int | None:
+        """When the first of the events that wait is decided: once an event after this time has come; None: none waits."""
+        return int(self._held[0].times[0]) + self.delay if self._held else None
+
+    def expire(self, now: int, idle: Array) -> Array:
+        """Give back the memory of partitions in which no n can go on at `now` or later; returns those of the slots `idle` where nothing waits."""
+        count = self.partitions.slots
+        busy: Array = np.zeros(count, np.bool_)
+        for part in self._held:
+            busy[part.slots] = True
+        for number, run in enumerate(self._runs):
+            run.ensure_slots(count)
+            open_: Array = np.ones(count, np.bool_)
+            expired = run.expire(now)
+            open_[expired[expired < count]] = False
+            busy |= open_
+            if run.wasteful:
+                self._runs[number] = self.absences[number].evaluation(variant=self.variant)
+                self._runs[number].load(run.dump())
+        idle = idle[idle < count]
+        return idle[~busy[idle]]
+
+    def release_slots(self, slots: Array) -> None:
+        """Forget the partitions in these idle slots."""
+        self.released[slots] = 0
+        for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
+            run.release(slots)
+            self._completed[number] = completed.take(~np.isin(completed.owners, slots))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the run state."""
+        held = sum(part.nbytes for part in self._held) + sum(completed.nbytes for completed in self._completed)
+        return held + int(self._before.nbytes) + sum(run.memory_usage() for run in self._runs)
+
+    # ---------------------------------------------------------------------------------------------------------------- snapshots
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state as named sections."""
+        held = Held.joined([self._empty, *self._held])
+        sections = {
+            "held": np.stack([held.letters.view(np.int64), held.times, held.slots, held.shown]).astype("<i8").tobytes(),
+            "held_events": container.table_bytes(held.events),
+            "released": struct.pack("<q", self._released),
+        }
+        for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
+            sections |= {f"absence{number}/{name}": content for name, content in run.dump().items()}
+            sections[f"absence{number}"] = np.stack([completed.owners, completed.positions, completed.times]).astype("<i8").tobytes()
+        return sections
+
+    def load(self, sections: Mapping[str, bytes], stored: Stored, *, latest: int) -> Stored:
+        """Go on, fresh, from what `dump` gave, over partitions that are loaded; returns them with the events of each that have been released.
+
+        latest: the greatest time so far. Raises SnapshotError or ValueError where that does not fit.
+        """
+        letters, times, slots, shown = _columns(sections["held"], 4)
+        events = container.table_of(sections["held_events"])
+        slots = stored.slots[stored.rows(slots)]
+        held = Held(letters.view(np.uint64), times, slots.astype(np.int32), shown.astype(np.bool_), events)
+        wanted, bits = self._empty.events.schema, self._program.automaton.alphabet.event_bits
+        right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
+        right = right and not (held.letters >> np.uint64(bits)).any() and not (times[1:] < times[:-1]).any()
+        if not right or (times > latest).any():
+            raise ValueError("its events that wait do not fit together")
+        # Else they would not go together with others.
+        held = dataclasses.replace(held, events=pa.Table.from_arrays(events.columns, schema=wanted))
+        completed = []
+        for number in range(len(self.absences)):
+            owners, positions, moments = _columns(sections[f"absence{number}"], 3)
+            completed.append(Ends(stored.those(owners, positions), positions, moments))
+        seen = self.partitions.seen[: self.partitions.slots]
+        waiting = np.bincount(slots, minlength=len(seen))
+        if (waiting > seen).any():
+            raise ValueError("more events wait than have come")
+        for number, run in enumerate(self._runs):
+            prefix = f"absence{number}/"
+            run.load({name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)}, stored)
+        self._completed = completed
+        self._held = deque([held] if len(held) else [])
+        self._before = seen - waiting
+        (released,) = struct.unpack("<q", sections["released"])
+        self._released = container.integer(released, "released")
+        return dataclasses.replace(stored, seen=self._before[stored.slots])
+
+
+def _ends(found: Chunk, positions: Array, times: Array, arrived: Arrived) -> Ends:
+    """The events of a batch that end some matches, with these positions."""
+    return Ends(arrived.slots[found.segments], positions, times[arrived.rows_of(found.segments, found.ends)])
+
+
+def _before(times: Array, bound: int) -> int:
+    """How many of some ascending times are before a bound, which need not be an int64."""
+    return len(times) if bound > ALWAYS else int(np.searchsorted(times, bound)) if bound > NEVER else 0
+
+
+def _columns(section: bytes, count: int) -> tuple[Array, ...]:
+    return tuple(np.frombuffer(section, "<i8").reshape(count, -1).astype(np.int64))

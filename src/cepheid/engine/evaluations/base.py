@@ -1,0 +1,322 @@
+"""What all evaluations share: the interface that batch, recognizer and Spark's tasks drive, the matches that come out, the loop around a kernel.
+
+An evaluation is the run state of one program over any number of partitions; `methods` says which there are. `Around` is one around another.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.memory.pools import ragged
+from cepheid.engine.output.counts import joined
+from cepheid.kernel import kernel
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cepheid.engine.memory.stored import Stored
+
+Array = np.ndarray[Any, Any]
+
+ALL = 1 << 62
+"""Matches per trigger when no limit is given."""
+
+CONSUME = {Consumption.NONE: 0, Consumption.PARTITION: 1, Consumption.ANY: 2}
+"""Consumption as the kernels have it in their vector."""
+
+BUDGET = 1 << 22
+"""What a kernel may do before it returns to Python, where Ctrl-C is answered: steps of some nanoseconds each, a few 10 ms in all."""
+
+SHRINK_FROM = 1 << 20
+"""Bytes of an evaluation's store below which its memory is kept for later."""
+
+SHRINK_RATIO = 4
+"""Memory is given back once more than this many times what the live state needs is reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive matches; the arrays belong to the receiver and are never written again.
+
+    offsets: int64, n + 1; match k is positions[offsets[k]:offsets[k + 1]]. positions: int64, 0-based positions in the partition, ascending
+    per match. labels: uint16, parallel to positions. segments: int32, n: which segment of the call the match ended in. counts (COUNT(*) only):
+    uint64, (n, limbs), least limb first, limbs >= 2: each is the number of matches of a trigger, whose one mark is its event.
+    """
+
+    offsets: Array
+    positions: Array
+    labels: Array
+    segments: Array
+    counts: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    @property
+    def starts(self) -> Array:
+        """Positions of the first events (int64, n)."""
+        return self.positions[self.offsets[:-1]]
+
+    @property
+    def ends(self) -> Array:
+        """Positions of the last events (int64, n)."""
+        ends: Array = self.positions[self.offsets[1:] - 1]
+        return ends
+
+    @property
+    def triggers(self) -> Array:
+        """The first match of each trigger (int64), for matches in the order of their triggers."""
+        changes = (np.diff(self.segments) != 0) | (np.diff(self.ends) != 0)
+        return np.flatnonzero(np.concatenate([np.ones(min(1, len(self)), np.bool_), changes]))
+
+    def take(self, numbers: Array) -> Chunk:
+        """The matches with these numbers, in this order."""
+        lengths = np.diff(self.offsets)[numbers]
+        _, marks = ragged(self.offsets[:-1][numbers], lengths)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        counts = None if self.counts is None else self.counts[numbers]
+        return Chunk(offsets, self.positions[marks], self.labels[marks], self.segments[numbers], counts)
+
+
+def is_wasteful(reserved: int, needed: Callable[[], int]) -> bool:
+    """Whether so many reserved bytes are too many for a state that needs so many in a fresh evaluation; `needed` is asked only where it matters."""
+    return reserved > SHRINK_FROM and reserved > SHRINK_RATIO * needed()
+
+
+def collect(chunks: Sequence[Chunk]) -> Chunk:
+    """The chunks of an evaluation as one; a single one is passed on without a copy."""
+    if len(chunks) == 1:
+        return chunks[0]
+    offsets = np.concatenate([np.zeros(1, np.int64), *(np.diff(chunk.offsets) for chunk in chunks)]).cumsum()
+    empty = {"positions": np.int64, "labels": np.uint16, "segments": np.int32}
+    fields = {name: np.concatenate([np.zeros(0, kind), *(getattr(chunk, name) for chunk in chunks)]) for name, kind in empty.items()}
+    counts = [chunk.counts for chunk in chunks if chunk.counts is not None]
+    return Chunk(offsets, **fields, counts=joined(counts) if counts else None)
+
+
+class Running(Protocol):
+    """What batch, recognizer and workers ask of an evaluation; see `cepheid.engine.evaluations.match.Evaluation`."""
+
+    @property
+    def marked(self) -> Array:
+        """uint8 per row of the last batch: 1 where the event may appear in a match."""
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made."""
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots."""
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+
+    def dump(self) -> Mapping[str, Any]:
+        """The live state as named sections: bytes, or arrays of integers."""
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; stored: the partitions of a snapshot that it came in, None: the slots stay as they are."""
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated; None where nothing tells. Nothing can be read afterwards."""
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+
+    @property
+    def skipped(self) -> int:
+        """Events passed without a step."""
+
+
+class Feeding(ABC):
+    """An evaluation that gives its matches in chunks, as they are made."""
+
+    @abstractmethod
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, see `cepheid.engine.evaluations.match.Evaluation.chunks`."""
+
+    def feed(self, letters: Array, times: Array, *, sink: Callable[[Chunk], None] | None = None, **segments: Any) -> None:
+        """Read `Events(letters, times, **segments)` to their end; `sink` gets each of the `chunks`."""
+        for chunk in self.chunks(Events(letters, times, **segments)):
+            if sink is not None:
+                sink(chunk)
+
+
+class Around(Feeding):
+    """An evaluation around another one: everything but `chunks` is the inner one's."""
+
+    def __init__(self, evaluation: Running) -> None:
+        self.evaluation = evaluation
+
+    @property
+    def marked(self) -> Array:
+        """uint8 per row of the last batch: 1 where the event may appear in a match."""
+        return self.evaluation.marked
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show."""
+        return self.evaluation.reached
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+        self.evaluation.release(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots."""
+        return self.evaluation.expire(time)
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.evaluation.ensure_slots(count)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return self.evaluation.memory_usage()
+
+    def dump(self) -> Mapping[str, Any]:
+        """The live state as named sections: bytes, or arrays of integers."""
+        return self.evaluation.dump()
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        self.evaluation.load(sections, stored)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+        return self.evaluation.wasteful
+
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated; None where nothing tells."""
+        return self.evaluation.trigger_matches()
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self.evaluation.triggers
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+        return self.evaluation.matches
+
+    @property
+    def skipped(self) -> int:
+        """Events passed without a step."""
+        return self.evaluation.skipped
+
+
+class KernelLoop(ABC):
+    """The loop around a kernel: it is called until it has read the batch, and what it returns for is done in between, by a function per exit.
+
+    name, variant: of the kernel. Its numbers stand in a vector, by name; `mends` has a function for each of its EXITS, which may give chunks that
+    are ready.
+    """
+
+    def __init__(self, name: str, variant: str | None) -> None:
+        self.kernel = kernel(name, variant)
+        self.field = {field: place for place, field in enumerate(self.kernel.FIELDS)}
+        self.mends: dict[str, Callable[[], Iterable[Chunk] | None]] = {}
+        self._vector: Array = np.zeros(len(self.field), np.int64)
+        self._batch: tuple[Array, ...] = ()
+
+    def _get(self, name: str) -> int:
+        return int(self._vector[self.field[name]])
+
+    def _set(self, name: str, value: int) -> None:
+        self._vector[self.field[name]] = value
+
+    @abstractmethod
+    def _arrays(self) -> tuple[Array, ...]:
+        """The kernel's arguments; they are collected for each call, for arrays are replaced when they grow."""
+
+    def _call(self) -> str:
+        """Call the kernel; the name of its exit."""
+        arrays = self._arrays()
+        name: str = self.kernel.EXITS[self.kernel.run(*arrays if self.kernel.COMPILED else [array.data for array in arrays])]
+        return name
+
+    def _read(self, *batch: Array, continued: bool) -> Iterator[Chunk]:
+        """Let the kernel read a batch to its end: the arrays that it is (letters, times, cuts, rows by segment), with what it goes on with."""
+        self._batch = batch
+        for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", continued)):
+            self._set(name, value)
+        while (name := self._call()) != "done":
+            yield from self.mends[name]() or ()
+
+
+class KernelRun(Feeding, KernelLoop):
+    """An evaluation by one kernel, with the bounds of the matches in its vector.
+
+    name, variant: of the kernel. window, count_window, consume, limit: see `cepheid.engine.evaluations.match.Evaluation`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        window: int | None,
+        count_window: int | None,
+        consume: Consumption,
+        limit: int | None,
+        variant: str | None,
+    ) -> None:
+        self.window = window
+        self.count_window = count_window
+        self.consume = consume
+        self.limit = limit
+        super().__init__(name, variant)
+        self.mends["pause"] = self._go_on
+        self.marked: Array = np.zeros(0, np.uint8)
+        self.events = 0
+        for field, value in (("window", window), ("timed", window is not None), ("count_window", count_window)):
+            self._set(field, value or 0)
+        self._set("consume", CONSUME[consume])
+        self._set("budget", BUDGET)
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
+        return min(self._get("row") + 1, len(self.marked))
+
+    def _go_on(self) -> None:
+        """The kernel has returned only so that whoever waits can break in: Python looks at signals between two calls."""
+
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated: unknown where they are not in a match graph."""
+        return None
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self._get("triggers")
+
+    @property
+    def skipped(self) -> int:
+        """Events that changed nothing and were passed without a step."""
+        return self._get("skipped")

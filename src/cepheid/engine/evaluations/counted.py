@@ -1,0 +1,45 @@
+"""COUNT(*) of what a strategy chooses: the chosen matches of each trigger, counted as they come.
+
+NXT and LAST choose few, so there is nothing to save; where MAX keeps many this is as slow as giving them. Everything else is counted without
+enumeration, by `cepheid.engine.evaluations.counting`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.evaluations.base import Around, Chunk, collect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.engine.evaluations.events import Events
+
+Array = np.ndarray[Any, Any]
+
+
+class Counted(Around):
+    """An evaluation that gives the number of its matches per trigger instead of them; the same interface, chunks as of `Counting`."""
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`; one chunk at most."""
+        found = [_counted(chunk) for chunk in self.evaluation.chunks(events)]
+        if found:
+            # The matches of one trigger may have come in several chunks.
+            triggers = collect(found)
+            first = triggers.triggers
+            once, counts = triggers.take(first), triggers.counts
+            assert counts is not None
+            yield dataclasses.replace(once, counts=np.add.reduceat(counts, first))
+
+
+def _counted(chunk: Chunk) -> Chunk:
+    """One match of one mark for each trigger of a chunk that is not empty: its event, and the number of its matches."""
+    first = chunk.triggers
+    limbs = np.zeros((len(first), 2), np.uint64)
+    limbs[:, 0] = np.diff(first, append=len(chunk))
+    offsets = np.arange(len(first) + 1, dtype=np.int64)
+    return Chunk(offsets, chunk.ends[first], np.zeros(len(first), np.uint16), chunk.segments[first], limbs)

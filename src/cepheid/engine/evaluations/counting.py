@@ -1,0 +1,502 @@
+"""COUNT(*): the exact number of matches per trigger, without enumerating them.
+
+Comes in: letters, as for `cepheid.engine.evaluations.match.Evaluation`, which has the same interface. Goes out: per trigger one mark, at the event
+that ends the matches, and their number as limbs of 64 bits. The kernel's docstring (`cepheid.kernel.counting`) has the method: a sliding product of
+transition counts over two stacks. Here are its blocks, its tables, and the widths of rows and numbers, which grow with the stream.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.evaluations.base import Chunk, KernelRun, is_wasteful
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.evaluations.match import CHUNK_MATCHES, FIRST_CHUNK
+from cepheid.engine.evaluations.method import Guarantee, Method
+from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
+from cepheid.engine.memory.container import integer, macro_states
+from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
+from cepheid.engine.memory.pools import NUMBER_LIMIT, power_of_two
+from cepheid.errors import LimitError, SnapshotError
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cepheid.automata import Program
+    from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.memory.stored import Stored
+
+Array = np.ndarray[Any, Any]
+
+COUNT_LIMBS = 1 << 10
+"""Greatest width of the numbers of an evaluation, in limbs of 64 bits: 19,700 decimal digits, 8 kB in each count of the output."""
+
+COUNT_STATES = 1 << 10
+"""Most macro states that the rows of an evaluation have room for."""
+
+COLLECT_FROM = 64
+"""Macro states from which on those that are no longer alive are looked for before the rows grow."""
+
+CHUNK_LIMBS = 1 << 20
+"""Most limbs in one chunk of counts (8 bytes each), where a count is not wider."""
+
+SLOT_COLUMNS = ("slot", "position", "low", "stored")
+"""Per partition in a snapshot; stored: its events (under a window), or its rows (0 or 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountSizes:
+    """First sizes of what grows (powers of two); tests make them tiny. places: of a ring. width: of a row. limbs: of a number."""
+
+    places: int = 4
+    width: int = 4
+    limbs: int = 1
+    chunk: int = FIRST_CHUNK
+    most_chunk: int = CHUNK_MATCHES
+    table: int = TABLE_ENTRIES
+    collect: int = COLLECT_FROM
+
+
+class Counting(KernelRun):
+    """The run state of COUNT(*) for one program over any number of partitions; arguments and interface as those of `Evaluation`.
+
+    limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.
+    With m live macro states and numbers of K limbs: update O(m^2 K) amortized, per trigger O(m^2 K + m K^2); memory O(stored events of the
+    window x m K), without a window O(m K), where K grows with the stream. Raises LimitError past COUNT_LIMBS, COUNT_STATES or COUNT_WORDS.
+    """
+
+    def __init__(
+        self,
+        program: Successors,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        consume: Consumption = Consumption.NONE,
+        limit: int | None = None,
+        variant: str | None = None,
+        sizes: CountSizes | None = None,
+    ) -> None:
+        super().__init__("counting", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
+        self.sizes = sizes or CountSizes()
+        self.program = program
+        self._letters: Array = np.zeros(0, np.uint64)
+        self._collected = -1
+        self._start(self.sizes.limbs)
+        self._outputs(self.sizes.chunk)
+        self.mends |= {
+            "letter": self._mend_letter,
+            "transition": self._mend_transition,
+            "output": self._taken,
+            "room": self._mend_room,
+            "wide": self._mend_wide,
+        }
+        self._set("letter_mask", self.table.letter_mask)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a window, and events are stored until they leave it."""
+        return self.window is not None or self.count_window is not None
+
+    def _start(self, size: int) -> None:
+        """No partition, no transition."""
+        self.table = TransitionTable(self.program, entries=self.sizes.table)
+        width = self.sizes.width
+        self._fanout = power_of_two(self.table.fanout + 1)
+        self._collect_at = self.sizes.collect
+        self.blocks = CountBlocks(Shape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0)
+        self._work()
+
+    @property
+    def shape(self) -> Shape:
+        """How wide rows and numbers are by now."""
+        return self.blocks.shape
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
+        yield from self._counted(events, events.records(workplace=-1), np.zeros(0, np.int64))
+        self.events += len(events)
+
+    def _counted(self, events: Events, rows: Array, positions: Array) -> Iterator[Chunk]:
+        """What a batch gives; positions: of its rows, for replay only."""
+        self.marked = np.zeros(len(events), np.uint8)
+        self._letters = events.letters
+        self._collected = -1
+        self._open(rows)
+        self._set("record", -1)
+        yield from self._read(self.table.begin(events.letters), events.times, events.cuts, rows, positions, continued=events.continued)
+        yield from self._taken()
+
+    def _open(self, rows: Array) -> None:
+        """Give the partitions of a batch their blocks."""
+        rows = np.maximum(rows, 0)
+        if len(rows):
+            self.blocks.ensure(int(rows.max()) + 1)
+            self.blocks.open(rows)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
+        self.blocks.release(np.asarray(slots, np.int64) + 1)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        blocks = self.blocks
+        idle = blocks.offsets < 0
+        held = blocks.open_rows
+        header = blocks.header(held)
+        done = header[:, EPOCH] != self._get("epoch")
+        done |= header[:, HEAD] == header[:, TAIL] if self.bounded else header[:, PLAIN] == 1
+        if self.window is not None:
+            newest = blocks.offsets[held] + blocks.shape.ring + ((header[:, TAIL] - 1) & header[:, MASK]) * blocks.shape.entry
+            done |= blocks.words[newest + 1] < max(time - self.window, -(1 << 63))
+        idle[held] = done
+        rows = np.flatnonzero(idle)
+        rows = rows[rows > 0]
+        blocks.empty(rows)
+        return rows - 1
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        arrays = (self.marked, self._vector, self._scratch, self._out_positions, self._out_segments, self._out_counts)
+        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.table.nbytes
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        return is_wasteful(int(self.blocks.words.nbytes), lambda: self.blocks.needed)
+
+    @property
+    def matches(self) -> int:
+        """Rows given: one per trigger."""
+        return self._get("triggers")
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return len(self.blocks) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.blocks.ensure(count + 1)
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the stored events.
+
+        Sections: counters; slots (int64, SLOT_COLUMNS per partition that has seen an event); under a window the stored events (positions,
+        times, letters), from which `load` computes the numbers anew; without one macros, and counts (uint64, rows x macros x limbs).
+        """
+        rows = self.blocks.used
+        header = self.blocks.header(rows)
+        position = header[:, POSITION]
+        fresh = header[:, EPOCH] == self._get("epoch")
+        low = np.where(fresh, header[:, LOW], position)
+        stored, sections = (
+            self._dump_events(rows, position, low) if self.bounded else self._dump_rows(rows, fresh & (header[:, PLAIN] == 0))
+        )
+        counters = [self.events, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
+        return {
+            "counters": np.array(counters, "<i8").tobytes(),
+            "slots": np.stack([rows - 1, position, low, stored], axis=1).astype("<i8").tobytes(),
+            **sections,
+        }
+
+    def _dump_events(self, rows: Array, position: Array, low: Array) -> tuple[Array, dict[str, bytes]]:
+        words = self.blocks.words
+        owner, places = self.blocks.entries(rows)
+        oldest = low if self.count_window is None else np.maximum(low, position + 1 - self.count_window)
+        kept = words[places] >= oldest[owner]
+        places, owner = places[kept], owner[kept]
+        letters = np.array(self.table.letters, np.uint64)
+        return np.bincount(owner, minlength=len(rows)), {
+            "positions": words[places].astype("<i8").tobytes(),
+            "times": words[places + 1].astype("<i8").tobytes(),
+            "letters": letters[words[places + 2]].astype("<u8").tobytes(),
+        }
+
+    def _dump_rows(self, rows: Array, has: Array) -> tuple[Array, dict[str, bytes]]:
+        numbers = self.blocks.words[self.blocks.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
+        used = np.flatnonzero(numbers.any(axis=(0, 2)))
+        macros = [self.table.macros[macro] for macro in used.tolist()]
+        width = max(((macro.bit_length() + 7) // 8 for macro in macros), default=1)
+        return has.astype(np.int64), {
+            "macros": struct.pack("<II", width, self.shape.size) + b"".join(macro.to_bytes(width, "little") for macro in macros),
+            "counts": numbers[:, used].astype("<u8").tobytes(),
+        }
+
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: as for `Evaluation.load`. Costs what reading the stored events did.
+        """
+        try:
+            counters = np.frombuffer(sections["counters"], "<i8").tolist()
+            self.events, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
+            slots = np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64)
+            _check_slots(slots)
+            if stored is not None:
+                slots[:, 0] = stored.every(slots[:, 0], slots[:, 1])
+            self._set("epoch", epoch)
+            self._restore(slots, sections)
+        except (KeyError, TypeError, ValueError, struct.error) as error:
+            if isinstance(error, LimitError):
+                raise
+            raise SnapshotError(
+                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
+            ) from error
+        self._set("triggers", triggers)
+        self._set("skipped", skipped)
+
+    def _restore(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+        rows = slots[:, 0] + 1
+        self.blocks.ensure(int(rows.max(initial=0)) + 1)
+        self.blocks.keep(rows, np.column_stack([slots[:, 1:3], np.full(len(rows), self._get("epoch"))]))
+        # The others have nothing open: they need no block before their next event.
+        held = slots[:, 3] > 0
+        self.blocks.open(rows[held])
+        if self.bounded:
+            self._restore_events(slots, sections)
+        else:
+            self._restore_rows(slots, sections)
+        # Replaying the events of a partition moves its position.
+        self.blocks.set_words(rows[held], POSITION, slots[held, 1])
+
+    def _restore_events(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+        positions, times = (np.frombuffer(sections[name], "<i8").astype(np.int64) for name in ("positions", "times"))
+        letters = np.frombuffer(sections["letters"], "<u8").astype(np.uint64)
+        counts = slots[:, 3]
+        if not len(positions) == len(times) == len(letters) == sum(counts.tolist()):
+            raise ValueError("stored events of a snapshot")
+        owner = np.repeat(np.arange(len(slots)), counts)
+        same = np.diff(owner) == 0
+        if (same & ((np.diff(positions) <= 0) | (times[1:] < times[:-1]))).any() or (positions < 0).any():
+            raise ValueError("stored events of a snapshot")
+        if (positions >= slots[owner, 1]).any() or (letters >> np.uint64(self.program.bits)).any():
+            raise ValueError("stored events of a snapshot")
+        mine = np.flatnonzero(counts)
+        cuts = (np.cumsum(counts) - counts)[mine]
+        self._set("replay", 1)
+        self.table.entries = 1 << 62  # no state is given up for a bound of the table
+        given = list(self._counted(Events(letters, times, cuts), (slots[mine, 0] + 1).astype(np.int32), positions))
+        assert not given, "what is replayed has been counted before"
+        self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
+        self._set("replay", 0)
+
+    def _restore_rows(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+        width, size = struct.unpack_from("<II", sections["macros"])
+        if not 0 < size <= COUNT_LIMBS or (slots[:, 3] > 1).any():
+            raise ValueError("rows of a snapshot")
+        macros = macro_states(sections["macros"][8:], width, states=self.program.states)
+        rows = slots[slots[:, 3] == 1, 0] + 1
+        numbers = np.frombuffer(sections["counts"], "<u8").reshape(len(rows), len(macros), size).view(np.int64)
+        size = 1 + int(np.flatnonzero(numbers.any(axis=(0, 1))).max(initial=0))  # what the numbers need
+        numbers = numbers[:, :, :size]
+        columns = self.table.adopt(macros)
+        if len(set(columns.tolist())) != len(macros):
+            raise ValueError("macro states of a snapshot")
+        self._shape_up(max(size, self.shape.size))
+        self._outputs(len(self._out_segments))
+        blocks = self.blocks
+        row: Array = np.zeros((len(rows), self.shape.width, self.shape.size), np.int64)
+        row[:, columns, :size] = numbers
+        blocks.words[blocks.matrices(rows)[:, 0]] = row
+        alive = numbers.any(axis=2)
+        bits = np.where(alive, np.int64(1) << np.minimum(columns, HIGH).astype(np.int64), 0)
+        blocks.set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
+        blocks.set_words(rows, PLAIN, 0)
+        owner, column = np.nonzero(alive & (columns >= HIGH))
+        blocks.words[blocks.offsets[rows[owner]] + WORDS + columns[column]] = 1
+        self._set("too_wide", blocks.exceed(self._most))
+
+    # ------------------------------------------------------------------------------------------------ the kernel's arrays
+
+    def _work(self) -> None:
+        """What the kernel needs beside the blocks, and the headroom of its numbers: one step adds up at most width * fanout of them."""
+        shape = self.shape
+        self._scratch: Array = np.zeros(shape.width * (shape.row + 1) + shape.size, np.uint64)
+        self._most = (1 << 64 - (shape.width * self._fanout).bit_length()) - 1
+
+    def _arrays(self) -> tuple[Array, ...]:
+        table, blocks, shape = self.table, self.blocks, self.shape
+        values = {"codes": table.codes, "macros": len(table.macros), "width": shape.width, "rows": shape.rows, "size": shape.size}
+        for name, value in {**values, "most": self._most}.items():
+            self._set(name, value)
+        return (
+            self._vector,
+            *self._batch,
+            table.lut,
+            table.marked_of,
+            table.unmarked_of,
+            table.known,
+            table.stirs,
+            table.moves,
+            blocks.offsets,
+            blocks.words,
+            blocks.words.view(np.uint64),
+            self._scratch,
+            self._out_positions,
+            self._out_segments,
+            self._out_counts,
+            self.marked,
+        )
+
+    # ------------------------------------------------------------------------------------------------ output
+
+    def _outputs(self, triggers: int) -> None:
+        triggers = max(1, min(triggers, CHUNK_LIMBS // (2 * self.shape.size)))
+        self._out_positions: Array = np.empty(triggers, np.int64)
+        self._out_segments: Array = np.empty(triggers, np.int32)
+        self._out_counts: Array = np.empty(triggers * 2 * self.shape.size, np.uint64)
+
+    def _taken(self) -> list[Chunk]:
+        """The buffered counts, if there are any, as one chunk without limbs that are 0 in all of them; a buffer that was full becomes larger."""
+        count = self._get("buffered")
+        self._set("buffered", 0)
+        if not count:
+            return []
+        limbs = 2 * self.shape.size
+        counts = self._out_counts[: count * limbs].reshape(count, limbs)
+        used = max(2, 1 + int(np.flatnonzero(counts.any(axis=0))[-1]))
+        positions, segments = self._out_positions[:count].copy(), self._out_segments[:count].copy()
+        labels: Array = np.zeros(count, np.uint16)
+        chunk = Chunk(np.arange(count + 1, dtype=np.int64), positions, labels, segments, counts[:, :used].copy())
+        if count == len(self._out_segments):
+            self._outputs(min(2 * count, self.sizes.most_chunk))
+        return [chunk]
+
+    # ------------------------------------------------------------------------------------------------ transitions
+
+    def _mend_letter(self) -> list[Chunk]:
+        index = int(self._batch[0][self._get("row")]) & self.table.letter_mask
+        return [] if self.table.learn(index) else self._make_room()
+
+    def _mend_transition(self) -> list[Chunk]:
+        if not self.table.fill(self._get("argument"), self._live()):
+            return self._make_room()
+        if len(self.table.macros) > self._collect_at and self._collected != self._get("row") and not self._get("replay"):
+            return self._collect()
+        self._shape_up(self.shape.size)
+        return []
+
+    def _live(self) -> list[int]:
+        """The macro states that are alive in the partition being read."""
+        offset = int(self.blocks.offsets[self._get("record")])
+        bits = int(self.blocks.words[offset + LIVE])
+        live = [macro for macro in range(HIGH) if bits >> macro & 1]
+        if bits >> HIGH:
+            alive = offset + WORDS
+            live += (HIGH + np.flatnonzero(self.blocks.words[alive + HIGH : alive + self.shape.width])).tolist()
+        return live
+
+    def _make_room(self) -> list[Chunk]:
+        """The table is full: forget what is not alive; where that has just been done, the bound gives way."""
+        if self._collected != self._get("row"):
+            return self._collect()
+        self.table.entries *= 2
+        return []
+
+    def _collect(self) -> list[Chunk]:
+        """Forget all transitions, and the macro states that are no longer alive: start again from what a snapshot would hold. What was buffered."""
+        found = self._taken()
+        saved = ("row", "segment", "segment_end", "record", "continued", "triggers", "skipped", "epoch")
+        values = {name: self._get(name) for name in saved}
+        letters, batch, marked, sections = self._letters, self._batch, self.marked, self.dump()
+        slots = self.slots
+        self._start(self.shape.size)
+        self._outputs(self.sizes.chunk)
+        self.ensure_slots(slots)
+        self._restore(np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64), sections)
+        self._letters, self._batch, self.marked = letters, (self.table.begin(letters), *batch[1:]), marked
+        self._open(batch[3])
+        for name, value in values.items():
+            self._set(name, value)
+        self._collected = values["row"]
+        self._collect_at = min(max(self.sizes.collect, 2 * len(self.table.macros)), COUNT_STATES)
+        return found
+
+    # ------------------------------------------------------------------------------------------------ widths
+
+    def _mend_room(self) -> None:
+        self.blocks.grow(self._get("record"))
+
+    def _mend_wide(self) -> list[Chunk]:
+        """Some number could overflow in the next step: all of them become twice as wide."""
+        found = self._taken()
+        if 2 * self.shape.size > COUNT_LIMBS:
+            raise LimitError(
+                f"a number of matches needs more than {self.shape.size} limbs of 64 bits, and the limit is {COUNT_LIMBS} (COUNT_LIMBS)",
+                help=WINDOW_HELP,
+            )
+        self._shape_up(2 * self.shape.size)
+        self._outputs(len(self._out_segments))
+        return found
+
+    def _shape_up(self, size: int) -> None:
+        """Room for the macro states and labels that the table has, and numbers of so many limbs."""
+        width = self.shape.width
+        if len(self.table.macros) > width:
+            width = power_of_two(len(self.table.macros))
+        if width > COUNT_STATES:
+            raise LimitError(
+                f"counting needs {len(self.table.macros)} macro states, and the limit is {COUNT_STATES} (COUNT_STATES)",
+                help="make the pattern more deterministic: shorter counted repetitions, fewer overlapping alternatives, a smaller window",
+            )
+        fanout = power_of_two(self.table.fanout + 1)
+        shape = Shape(width, width if self.bounded else 1, size)
+        if shape == self.shape and fanout == self._fanout:
+            return
+        if shape != self.shape:
+            self.blocks.reshape(shape)
+        self._fanout = fanout
+        self._work()
+        self._set("too_wide", self.blocks.exceed(self._most))
+
+
+def _check_slots(slots: Array) -> None:
+    """ValueError unless the partitions of a snapshot can be."""
+    slot, position, low, stored = slots.T
+    right = bool(((slot >= -1) & (low >= 0) & (low <= position) & (position < NUMBER_LIMIT) & (stored >= 0)).all())
+    if not right or len(np.unique(slot)) != len(slot):
+        raise ValueError("partitions of a snapshot")
+
+
+class CountMethod(Method):
+    """The sliding product: COUNT(*), but for a strategy that a window or consumption bounds."""
+
+    name = "count"
+    counts = True
+
+    def serves(self, task: Task) -> bool:
+        """COUNT(*)."""
+        return task.plan.count
+
+    def fits(self, task: Task) -> str | None:
+        """A strategy must be an automaton."""
+        return task.bounded_choice
+
+    def program(self, task: Task) -> Program:
+        """The pattern's, with the strategy in it."""
+        return task.selected
+
+    def start(self, terms: Terms, **options: Any) -> Counting:
+        """See `Counting`."""
+        return Counting(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in `cepheid.kernel.counting`."""
+        return Guarantee(
+            evaluation="sliding product of transition counts over the automaton, determinized lazily; exact; nothing is enumerated",
+            update="O(m^2) additions per event, amortized; numbers are as long as the counts need",
+            state=terms.state("marked events x m"),
+            delay="O(m^2) per trigger, whatever the number of matches",
+        )

@@ -1,0 +1,478 @@
+"""One run of a program over letters: the state of all its partitions, and the driver of the match kernel.
+
+The kernel (`cepheid.kernel.match`) is one loop over flat arrays that returns whenever something rare has to be done. This module does it
+(one method per exit code), calls again, and hands the matches over in chunks of plain numpy arrays that Arrow wraps without a copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.evaluations import match_state
+from cepheid.engine.evaluations.base import ALL, Chunk, is_wasteful
+from cepheid.engine.evaluations.match_graph import MatchGraph
+from cepheid.engine.evaluations.method import Guarantee, Method
+from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, Successors
+from cepheid.engine.memory.pools import power_of_two
+from cepheid.errors import LimitError
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cepheid.automata import Program
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.memory.stored import Stored
+
+Array = np.ndarray[Any, Any]
+
+SPAN_LIMIT = 1 << 30
+"""Greatest distance, in events of a partition, between an event and the start of a match that is still open."""
+
+CELL_LIMIT = 1 << 28
+"""Greatest number of cells (18 bytes each) of one partition's match graph."""
+
+LIST_LIMIT = 1 << 29
+"""Greatest number of places (4 bytes each) for the lists of the macro states that live at one time in one partition."""
+
+CHUNK_MATCHES = 1 << 18
+"""Most matches per chunk. PERF: positions then take over 4 MB, from where on numpy asks for huge pages; 0.15 s instead of 0.6 s for 1 GB."""
+
+CHUNK_POSITIONS = 1 << 22
+"""Positions that a chunk of matches has at most, but for one match that has more by itself."""
+
+COUNT_MATCHES = 4
+"""The kernel's `enumerating` where it counts the matches of a trigger first."""
+
+FIRST_CHUNK = 1 << 10  # matches; the buffers grow to CHUNK_MATCHES in an evaluation that needs it
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """First sizes of the growing arrays (powers of two); tests make them tiny."""
+
+    cells: int = 16
+    starts: int = 4
+    packed: int = 16
+    lists: int = 16
+    entries: int = 16
+    stack: int = 256
+    path: int = 64
+    chunk: int = FIRST_CHUNK
+    most_chunk: int = CHUNK_MATCHES
+    chunk_positions: int = 8 * FIRST_CHUNK
+    table: int = TABLE_ENTRIES
+
+
+class Evaluation(MatchGraph):
+    """The run state of one program over any number of partitions.
+
+    window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
+    end - start + 1 in events. consume: after a trigger only later starts count, in its partition or (ANY: the partitions are then fed in
+    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. sample: of an ending event with
+    more matches only so many, spread evenly over them. variant: see `cepheid.kernel.VARIANTS`. Update O(live macro states) per event,
+    output-linear delay (foundations-cel, section 6), with a sample O(window) per trigger; memory is bounded by the marked events of the
+    window, without a window by all marked events.
+    """
+
+    def __init__(
+        self,
+        program: Successors,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        consume: Consumption = Consumption.NONE,
+        limit: int | None = None,
+        sample: int | None = None,
+        variant: str | None = None,
+        sizes: Sizes | None = None,
+    ) -> None:
+        sizes = sizes or Sizes()
+        super().__init__(
+            program,
+            window=window,
+            count_window=count_window,
+            consume=consume,
+            limit=limit,
+            variant=variant,
+            entries=sizes.table,
+            cells=sizes.cells,
+            starts=sizes.starts,
+            packed=sizes.packed,
+        )
+        self.sample = sample
+        self._most_chunk = sizes.most_chunk
+        self._outputs(sizes.chunk, sizes.chunk_positions)
+        self._stack: Array = np.zeros(sizes.stack, np.int32)
+        self._paths(sizes.path)
+        self._list_arrays(sizes.lists, sizes.entries)
+        self._list_of: Array = np.full(self.table.macro_count, -1, np.int32)
+        self._weights: Array = np.zeros(1, np.float64)
+        self._stamps: Array = np.zeros(0, np.int64)
+        self._set_up()
+        self.mends |= {
+            "letter": self._mend_letter,
+            "transition": self._mend_transition,
+            "cells": self._mend_cells,
+            "starts": self._mend_starts,
+            "output": self._mend_output,
+            "stack": self._mend_stack,
+            "lists": self._mend_lists,
+            "packed": self._mend_packed,
+            "rebase": self._mend_rebase,
+        }
+
+    def _set_up(self) -> None:
+        self._set("count_window", 0 if self.count_window is None else min(self.count_window, SPAN_LIMIT + 1))
+        self._set("limit", ALL if self.limit is None else self.limit)
+        self._set("sample", self.sample or 0)
+        self._set("letter_mask", self.table.letter_mask)
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them.
+
+        The batch is read only as far as chunks are asked for; they are to be read to the end before another call. A chunk has at most
+        CHUNK_MATCHES matches and CHUNK_POSITIONS marks, or one longer match.
+
+        Raises LimitError past SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT. O(n) and the output, plus O(live state) per segment.
+        """
+        # Record 0 is the workplace of the segments that are not kept.
+        records = events.records(workplace=-1)
+        self.ensure_slots(int(records.max(initial=0)))
+        self.marked = np.zeros(len(events), np.uint8)
+        self._set("record", -1)
+        yield from self._read(self.table.begin(events.letters), events.times, events.cuts, records, continued=events.continued)
+        yield from self._taken()
+        self.events += len(events)
+
+    def dump(self) -> dict[str, Any]:
+        """The live state of all partitions as named sections, see `match_state.dump`."""
+        return match_state.dump(self)
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
+        """
+        match_state.load(self, sections, stored)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the match graphs' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        per_place = self.cells.nbytes // self.cells.places
+        return is_wasteful(self.cells.nbytes, lambda: per_place * match_state.live_cells(self))
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        own = (
+            self.records,
+            self.marked,
+            self._weights,
+            self._stamps,
+            self._vector,
+            self._stack,
+            self._path,
+            self._path_labels,
+            self._list_of,
+            *self._lists,
+        )
+        outputs = (self._out_offsets, self._out_positions, self._out_labels, self._out_segments)
+        arrays = sum(int(array.nbytes) for array in (*own, *outputs))
+        return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
+
+    # ------------------------------------------------------------------------------------------------ what restoring needs
+
+    def adopt_macros(self, macros: list[int]) -> Array:
+        """Numbers of these macro states (bit masks over automaton states) in this evaluation's table (int32)."""
+        numbers = self.table.adopt(macros)
+        self._fit_tables()
+        return numbers
+
+    def fit_lists(self, lists: int, length: int) -> None:
+        """Make room for partitions with so many live lists of so many entries."""
+        count, entries = power_of_two(lists), power_of_two(length)
+        self._grow_lists(max(count, self._get("list_count")), max(entries, self._get("list_length")))
+
+    # ------------------------------------------------------------------------------------------------ the kernel's arrays
+
+    def _outputs(self, matches: int, positions: int) -> None:
+        self._out_offsets: Array = np.zeros(matches + 1, np.int64)
+        self._out_positions: Array = np.empty(positions, np.int64)
+        self._out_labels: Array = np.empty(positions, np.uint16)
+        self._out_segments: Array = np.empty(matches, np.int32)
+
+    def _paths(self, length: int) -> None:
+        self._path: Array = np.zeros(length, np.int32)
+        self._path_labels: Array = np.zeros(length, np.uint16)
+
+    def _list_arrays(self, count: int, length: int) -> None:
+        """Two halves (before, after an event) of `count` lists with `length` entries: macros, lengths, max starts, entries; tails, outputs."""
+        halves: list[Array] = [np.zeros(2 * count, np.int32) for _ in range(3)]
+        self._lists: tuple[Array, ...] = (
+            *halves,
+            np.zeros(2 * count * length, np.int32),
+            np.zeros(count, np.int32),
+            np.zeros(count, np.int32),
+        )
+        self._set("list_count", count)
+        self._set("list_length", length)
+
+    def _arrays(self) -> tuple[Array, ...]:
+        table = self.table
+        self._set("codes", table.codes)
+        self._set("fanout", table.fanout)
+        if self.sample is not None and len(self._stamps) != self.cells.places:
+            self._weights, self._stamps = np.zeros(self.cells.places + 1, np.float64), np.zeros(self.cells.places, np.int64)
+        return (
+            self._vector,
+            *self._batch,
+            table.lut,
+            table.marked_of,
+            table.unmarked_of,
+            table.known,
+            table.stirs,
+            table.moves,
+            self.records.reshape(-1),
+            *self.cells.arrays,
+            *self.starts.arrays,
+            *self.packed.arrays,
+            self._pools.reshape(-1),
+            *self._lists[:5],
+            self._list_of,
+            self._lists[5],
+            self._stack,
+            self._path,
+            self._path_labels,
+            self._out_offsets,
+            self._out_positions,
+            self._out_labels,
+            self._out_segments,
+            self.marked,
+            self._weights,
+            self._stamps,
+        )
+
+    # ------------------------------------------------------------------------------------------------ output
+
+    def _taken(self) -> list[Chunk]:
+        """The buffered matches, if there are any, as one chunk: the buffers themselves when they are full enough, else copies."""
+        matches, positions = self._get("buffered_matches"), self._get("buffered_positions")
+        if not matches:
+            return []
+        self._set("buffered_matches", 0)
+        self._set("buffered_positions", 0)
+        room, position_room = len(self._out_segments), len(self._out_positions)
+        full = 2 * matches > room or 2 * positions > position_room
+        arrays = (
+            self._out_offsets[: matches + 1],
+            self._out_positions[:positions],
+            self._out_labels[:positions],
+            self._out_segments[:matches],
+        )
+        if full:
+            room = min(2 * room, self._most_chunk)
+            wanted = room * positions * 21 // (matches * 20) + 1  # as long as these matches and 5 % more
+            self._outputs(room, min(wanted, max(position_room, CHUNK_POSITIONS)))
+        else:
+            arrays = (arrays[0].copy(), arrays[1].copy(), arrays[2].copy(), arrays[3].copy())
+        return [Chunk(*arrays)]
+
+    def _mend_output(self) -> list[Chunk]:
+        """The buffers are full; where not even one match fits, make room for a longer one."""
+        if not self._get("buffered_matches"):
+            self._outputs(len(self._out_segments), 2 * len(self._out_positions))
+        return self._taken()
+
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated, counted in the match graph: a double, inf past 1e308; None where there is none.
+
+        Nothing can be read afterwards. O(cells of the window).
+        """
+        if not self._get("enumerating"):
+            return None
+        # The kernel counts before it chooses a sample; it goes on to enumerate, and returns with full buffers.
+        self.sample = ALL
+        self._set_up()
+        for name, value in (("enumerating", COUNT_MATCHES), ("buffered_matches", 0), ("buffered_positions", 0)):
+            self._set(name, value)
+        self._stamps = np.zeros(0, np.int64)
+        while self._call() == "stack":
+            self._mend_stack()
+        found = float(self._weights[-1])
+        return found if self.limit is None else min(found, self.limit)
+
+    # ------------------------------------------------------------------------------------------------ transitions
+
+    def _live(self) -> Array:
+        """The macro states of the partition being read."""
+        start = self._get("parity") * self._get("list_count")
+        return self._lists[0][start : start + self._get("lists")]
+
+    def _mend_letter(self) -> None:
+        index = int(self._batch[0][self._get("row")]) & self.table.letter_mask
+        if not self.table.learn(index):
+            self._renumber()
+
+    def _mend_transition(self) -> None:
+        if not self.table.fill(self._get("argument"), self._live().tolist()):
+            self._renumber()
+            return
+        self._fit_tables()
+
+    def _fit_tables(self) -> None:
+        """Room for what the transition table has grown by."""
+        if self.table.macro_count != len(self._list_of):
+            self._list_of = np.full(self.table.macro_count, -1, np.int32)
+        if self._get("list_count") < 2 * self.table.fanout + 1:
+            self._grow_lists(power_of_two(4 * self.table.fanout), self._get("list_length"))
+
+    def _renumber(self) -> None:
+        """The table is full: keep the live macro states of all partitions, under new numbers."""
+        live, places, packed = self._live(), self.packed_macros(), self.packed.arrays[0]
+        renumbered = self.table.renumber(np.concatenate([live, packed[places]]))
+        live[:] = renumbered[live]
+        packed[places] = renumbered[packed[places]]
+        self._fit_tables()
+        bits = 1
+        for q in live.tolist():
+            bits |= 1 << min(q, 62)
+        self._set("live", bits)
+
+    # ------------------------------------------------------------------------------------------------ growth
+
+    def _mend_cells(self) -> None:
+        """The kernel wants a ring of this size, and the pool is full."""
+        wanted = self._get("argument")
+        if wanted > CELL_LIMIT:
+            raise LimitError(
+                f"the open matches of one partition need {wanted} cells, and the limit is {CELL_LIMIT}",
+                help="bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
+            )
+        self.cells.reserve(wanted)
+
+    def _mend_starts(self) -> None:
+        self.starts.reserve(self._get("argument"))
+
+    def _mend_packed(self) -> None:
+        self.packed.reserve(self._get("argument"))
+
+    def _mend_stack(self) -> None:
+        self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+        path, labels = self._path, self._path_labels
+        self._paths(2 * len(path))
+        self._path[: len(path)], self._path_labels[: len(path)] = path, labels
+
+    def _mend_lists(self) -> None:
+        lists, fanout = self._get("lists"), self.table.fanout
+        count = power_of_two(2 * (fanout + lists * (fanout + 1)))
+        length = power_of_two(2 * (self._get("longest") + lists + 1))
+        self._grow_lists(max(count, self._get("list_count")), max(length, self._get("list_length")))
+
+    def _grow_lists(self, count: int, length: int) -> None:
+        if 2 * count * length > LIST_LIMIT:
+            raise LimitError(
+                f"one partition has {self._get('lists')} macro states at one time, and their lists need {2 * count * length} places;"
+                f" the limit is {LIST_LIMIT} (LIST_LIMIT)",
+                help="make the pattern more deterministic: shorter counted repetitions, fewer overlapping alternatives, a smaller window",
+            )
+        old, old_count, old_length = self._lists, self._get("list_count"), self._get("list_length")
+        self._list_arrays(count, length)
+        for new, previous in zip(self._lists[:3], old[:3], strict=True):
+            new.reshape(2, count)[:, :old_count] = previous.reshape(2, old_count)
+        self._lists[3].reshape(2, count, length)[:, :old_count, :old_length] = old[3].reshape(2, old_count, old_length)
+
+    # ------------------------------------------------------------------------------------------------ numbers that would overflow
+
+    def _mend_rebase(self) -> None:
+        """Make ids and relative positions of the partition being read small again."""
+        low = self._least_open()
+        position = self._get("shift") + self._get("row")
+        if position - low > SPAN_LIMIT:
+            raise LimitError(
+                f"a match has been open for {position - low} events of its partition, and the limit is {SPAN_LIMIT}",
+                help="bound matches by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
+            )
+        mask = self._get("cells_mask")
+        drop = max(0, (self._get("head") - 1) & ~mask) if mask >= 0 else 0
+        offset = self._get("cells_offset")
+        cells = self.cells.arrays[0].reshape(-1, 4)
+        place = offset + (np.arange(self._get("head"), self._get("next"), dtype=np.int64) & mask)
+        moved = cells[place]
+        moved[:, 0] += np.where(moved[:, 0] < 0, low, -low).astype(np.int32)
+        moved[:, 1:3] = np.maximum(moved[:, 1:3] - drop, 0)
+        moved[:, 3] -= low
+        cells[place] = moved
+        self._rebase_lists(low, drop)
+        for name, less in (("head", drop), ("next", drop), ("shift", low), ("base", -low)):
+            self._set(name, self._get(name) - less)
+
+    def _rebase_lists(self, low: int, drop: int) -> None:
+        start, count = self._get("parity") * self._get("list_count"), self._get("lists")
+        self._lists[2][start : start + count] -= low
+        entries = self._lists[3].reshape(-1, self._get("list_length"))[start : start + count]
+        entries[:] = np.maximum(entries - drop, 0)
+        ids = np.arange(self._get("starts_head"), self._get("starts_tail"), dtype=np.int64)
+        self.starts.arrays[0][self._get("starts_offset") + (ids & self._get("starts_mask"))] -= low
+
+    def _least_open(self) -> int:
+        """Least relative position that an open match starts at; frees what is older and drops expired starts."""
+        position = low = self._get("shift") + self._get("row")
+        if self.window is not None:
+            mask, offset = self._get("starts_mask"), self._get("starts_offset")
+            places = offset + (np.arange(self._get("starts_head"), self._get("starts_tail"), dtype=np.int64) & mask)
+            now = int(self._batch[1][self._get("row")])
+            inside = self.starts.arrays[1][places] >= now - self.window
+            if self.count_window is not None:
+                inside &= self.starts.arrays[0][places] > position - self.count_window
+            expired = int(np.count_nonzero(~inside))
+            self._set("starts_head", self._get("starts_head") + expired)
+            if expired < len(places):
+                low = int(self.starts.arrays[0][places[expired]])
+        elif self.count_window is not None:
+            low = max(0, position - self.count_window + 1)
+        mask, head, following = self._get("cells_mask"), self._get("head"), self._get("next")
+        place = self._get("cells_offset") + (np.arange(head, following, dtype=np.int64) & mask)
+        made = self.cells.arrays[0].reshape(-1, 4)[place, 0]
+        made = np.where(made < 0, ~made, made)
+        if self.window is None and self.count_window is None:
+            return int(made[0]) if len(made) else position
+        self._set("head", head + int(np.count_nonzero(made < low)))
+        return low
+
+
+class MatchGraphMethod(Method):
+    """The match graph: every task that gives matches, but for a strategy that a window or consumption bounds."""
+
+    name = "match graph"
+    samples = True
+
+    def serves(self, task: Task) -> bool:
+        """Whatever gives matches."""
+        return not task.plan.count
+
+    def fits(self, task: Task) -> str | None:
+        """A strategy must be an automaton."""
+        return task.bounded_choice
+
+    def program(self, task: Task) -> Program:
+        """The pattern's, with the strategy in it."""
+        return task.selected
+
+    def start(self, terms: Terms, **options: Any) -> Evaluation:
+        """See `Evaluation`."""
+        return Evaluation(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """Theorem 1 of foundations-cel."""
+        return Guarantee(
+            evaluation="match graph over the automaton, determinized lazily; one pass",
+            update="O(m) per event, m = live macro states of the event's partition",
+            state=terms.state("marked events"),
+            delay="output-linear: the time per match depends on its length alone",
+        )

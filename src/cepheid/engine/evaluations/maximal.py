@@ -1,0 +1,456 @@
+"""MAX inside a window: the supports that no other match with the same end strictly contains.
+
+A superset beats a match only while its own start is inside the window, so `MAX` and the window cannot be taken one after the other (`SELECT
+MAX .. A+ ; B WITHIN 3 EVENTS` on A A A B is {1, 2, 3}, not nothing). Which supports are maximal follows from configurations
+(`cepheid.engine.evaluations.domination`) and numbers per start; starts with one configuration are one group, whose runs are stored once
+(`cepheid.kernel.maximal`). Here are the state of the partitions, the tables on demand, and the snapshot.
+
+Update O(live groups x macro states) per event, and merges of O(macro states x log window) amortized per start. Output O(log window)
+amortized per position. Live groups and macro states are bounded by the query alone, exponentially in the worst case:
+`domination.explore` says by how much, and the planner chooses per end where it is too much. Memory is bounded by the marked events of the
+window; without a window every start lives for ever, and memory grows with the marked events.
+Source: Algorithm 7 of foundations-cel (appendix D.3); the window and the groups are Cepheid's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cepheid.automata.supports import shown_variables
+from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine.evaluations.base import ALL
+from cepheid.engine.evaluations.domination import TABLE_ENTRIES, TOP, DominationTable, explore
+from cepheid.engine.evaluations.method import Guarantee
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes
+from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Layout, Ring
+from cepheid.engine.memory.pools import power_of_two, ragged
+from cepheid.errors import NotSupportedError, SnapshotError
+from cepheid.language.syntax import Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.domination import Configuration, Macro
+    from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.memory.stored import Stored
+    from cepheid.language.syntax import Consumption
+
+Array = np.ndarray[Any, Any]
+
+ORDER, GROUP_COUNT, NUMBERS = range(len(HEADER), len(HEADER) + 3)
+"""Words of a block after the header: the order of the numbers, how many groups; from NUMBERS on, the numbers."""
+
+ROWS, NODES, GROUPS = range(3)
+"""The rings of a block; ring 0 holds the live starts with their thresholds (see `kernel.maximal`)."""
+
+FIRST_NODE = 2
+"""Where an entry of ROWS has the first node made at its event; nodes before that of the oldest live start are dead."""
+
+CELL, MOST_BIT = -2, 62
+"""Tags of a node: a cell; between them two lists or one start (-1), and the exponents of bits."""
+
+LABELLED_AT_ONCE = 1 << 8
+"""Supports chosen before their matches are counted, where LIMIT is given and different supports can be one match."""
+
+STARTS_STACK = 130
+"""Height of the kernel's stack of sets of starts: two per bit of a position, and the set itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaximalSizes(SupportSizes):
+    """First sizes of the growing arrays; entries: bound of the tables."""
+
+    entries: int = TABLE_ENTRIES
+
+
+class Maximal(SupportEvaluation):
+    """The run state of SELECT MAX over any number of partitions; see `SupportEvaluation`.
+
+    The automaton must be of the waiting fragment (`WaitingAutomaton.of`), else NotSupportedError.
+    """
+
+    kernel_name: ClassVar[str] = "maximal"
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        consume: Consumption | None = None,
+        limit: int | None = None,
+        variant: str | None = None,
+        sizes: MaximalSizes | None = None,
+    ) -> None:
+        automaton = WaitingAutomaton.of(program.automaton)
+        if automaton is None:
+            raise NotSupportedError("MAX by groups of starts needs a pattern whose partial matches may wait", help="choose per end instead")
+        self.automaton = automaton
+        sizes = sizes or MaximalSizes()
+        self._counted = not limit or not _hides_inside(program)
+        if not self._counted:
+            most = max(LABELLED_AT_ONCE, 2 * (limit or 0))
+            sizes = replace(sizes, supports=min(sizes.supports, most), most_supports=min(sizes.most_supports, most))
+        self.table = DominationTable(automaton, entries=sizes.entries)
+        self._group_of: Array = np.full(self.table.room, -1, np.int32)
+        self._scratch: Array = np.zeros(sizes.scratch, np.int64)
+        self._values: Array = np.zeros(0, np.int64)
+        self._work: Array = np.zeros(1 + 8 * 64, np.int64)
+        self._ends: Array = np.zeros(max(6, sizes.scratch), np.int64)
+        self._starts_stack: Array = np.zeros(STARTS_STACK, np.int64)
+        self._stack: Array = np.zeros(max(4, sizes.scratch), np.int64)
+        self._path: tuple[Array, Array] = (np.zeros(max(2, sizes.scratch), np.int64), np.zeros(max(2, sizes.scratch), np.int64))
+        bounds: dict[str, Any] = {} if consume is None else {"consume": consume}
+        super().__init__(program, window=window, count_window=count_window, limit=limit, variant=variant, sizes=sizes, **bounds)
+        self.mends |= {
+            "order": self._mend_order,
+            "order_expiry": self._mend_order_expiry,
+            "program": self._mend_program,
+            "expiry": self._mend_expiry,
+            "nodes": lambda: self.blocks.grow(self._row(), NODES),
+            "rows": lambda: self.blocks.grow(self._row(), ROWS),
+            "groups": lambda: self.blocks.grow(self._row(), GROUPS, places=self._get("argument")),
+            "scratch": self._mend_scratch,
+            "stack": self._mend_stack,
+            "damaged": self._damaged,
+        }
+        self._set("states", automaton.waiting)
+        if not self._counted:
+            self._set("limit", ALL)
+        self._fit()
+
+    @property
+    def supports(self) -> int:
+        """Supports chosen so far."""
+        return self._get("supports")
+
+    @property
+    def most_groups(self) -> int:
+        """The most groups that a partition has had."""
+        return self._get("most_groups")
+
+    # ------------------------------------------------------------------------------------------------ for the base
+
+    def _layout(self) -> Layout:
+        waiting = self.automaton.waiting
+        # An event makes up to some nodes, and a group takes some entries.
+        rings = (Ring(3 + waiting), Ring(4, dated=False, times=2), Ring(1, dated=False, times=2))
+        return Layout((*HEADER, 0, 0, *[-1] * waiting), rings, kept=KEPT)
+
+    def _tables(self) -> tuple[Array, ...]:
+        scratch = (self._group_of, self._scratch, self._values, self._work, self._ends, self._starts_stack, self._stack, *self._path)
+        return (*self.table.arrays, *scratch)
+
+    def _learned(self, code: int, letter: int) -> None:
+        self.table.learn(code, letter)
+        self._fit()
+
+    def _forgotten(self) -> None:
+        self.table.forget_letters()
+
+    def _taken(self) -> Iterator[Chunk]:
+        yield from super()._taken()
+        begun = self._get("enumerating") and self._get("given")  # then the last support handed over is of this trigger
+        if begun and not self._counted and self.labelling.given >= (self.limit or 0):
+            # The trigger has given its matches: no end, start or list is left to read.
+            for name in ("ends", "end", "starts", "stack"):
+                self._set(name, 0)
+            self._set("enumerating", 1)
+
+    # ------------------------------------------------------------------------------------------------ what the kernel lacks
+
+    def _fit(self) -> None:
+        """Room for what the tables have grown by."""
+        table = self.table
+        if table.room != len(self._group_of):
+            self._group_of = np.full(table.room, -1, np.int32)
+        half = max(2 * table.most_macros, table.most_moves, 2)
+        if 2 * half > len(self._values):
+            self._values = np.zeros(power_of_two(4 * half), np.int64)
+        self._set("half", len(self._values) // 2)
+        self._set("codes", table.codes)
+
+    def _mend_order(self) -> None:
+        if not self._renumbered():
+            self.table.fill_order(self._get("argument"), self._get("detail"))
+        self._fit()
+
+    def _mend_order_expiry(self) -> None:
+        self.table.fill_order_expiry(self._get("argument"))
+
+    def _mend_program(self) -> None:
+        if not self._renumbered():
+            self.table.fill(self._get("argument"), self._get("detail"))
+        self._fit()
+
+    def _mend_expiry(self) -> None:
+        if not self._renumbered():
+            self.table.fill_expiry(self._get("argument"), self._get("detail"))
+        self._fit()
+
+    def _renumbered(self) -> bool:
+        """Whether the tables were full, and now hold what is live alone, under new numbers."""
+        if not self.table.full:
+            return False
+        rows = np.flatnonzero(self.blocks.offsets >= 0)
+        orders = self.blocks.offsets[rows] + ORDER
+        places = np.array([place for row in rows.tolist() for place in self._group_places(row)], np.int64)
+        words = self.blocks.words
+        configurations, reordered = self.table.renumber(words[places], words[orders])
+        words[places] = configurations[words[places]]
+        words[orders] = reordered[words[orders]]
+        return True
+
+    def _group_places(self, row: int) -> Iterator[int]:
+        """Where the configurations of a row's groups stand in the blocks' words."""
+        offset = int(self.blocks.offsets[row])
+        place = offset + int(self.blocks.words[offset + self.blocks.layout.ring(GROUPS) + 2])
+        for _ in range(int(self.blocks.words[offset + GROUP_COUNT])):
+            yield place
+            place += 3 + int(self.table.shapes[4 * self.blocks.words[place]])
+
+    def _mend_scratch(self) -> None:
+        wanted = self._get("argument")
+        self._scratch = np.zeros(power_of_two(2 * wanted), np.int64)
+        self._ends = np.zeros(power_of_two(2 * wanted), np.int64)
+
+    def _mend_stack(self) -> None:
+        self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+        positions, letters = (np.concatenate([part, np.zeros_like(part)]) for part in self._path)
+        self._path = positions, letters
+
+    def _damaged(self) -> None:
+        raise SnapshotError("the snapshot is damaged: its groups of starts overlap", help="use another snapshot, or start again without it")
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def dump(self) -> dict[str, bytes]:
+        """As in `SupportEvaluation`, with the configurations and orders that the blocks speak of by number."""
+        self._free_nodes()
+        orders = np.array(self.table.orders, "<i8").tobytes()
+        return {**super().dump(), "configurations": _written(self.table.configurations), "orders": orders}
+
+    def _free_nodes(self) -> None:
+        """Free what was made before the oldest live start of each partition, as the kernel does at its next event."""
+        blocks = self.blocks
+        rows = np.flatnonzero(blocks.offsets >= 0)
+        offsets, oldest = blocks.offsets[rows], self._oldest(rows, blocks.plain(rows))
+        ring = offsets + blocks.layout.ring(ROWS)
+        head, tail, data, mask = (blocks.words[ring + place] for place in range(len(DIRECTORY)))
+        owner, index = ragged(head, tail - head)
+        places = offsets[owner] + data[owner] + (index & mask[owner]) * blocks.layout.rings[ROWS].width
+        live = blocks.words[places] >= oldest[owner]
+        nodes = offsets + blocks.layout.ring(NODES)
+        first = blocks.words[nodes + TAIL]
+        np.minimum.at(first, owner[live], blocks.words[places[live] + FIRST_NODE])
+        blocks.words[nodes + HEAD] = first
+
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
+        """As in `SupportEvaluation`."""
+        try:
+            waiting = self.automaton.waiting
+            for configuration in _read(np.frombuffer(sections["configurations"], "<i8").tolist(), waiting):
+                self.table.configuration(configuration)
+            orders = np.frombuffer(sections["orders"], "<i8").reshape(-1, waiting) if waiting else np.zeros((1, 0), np.int64)
+            for order in orders.tolist():
+                self.table.order(_dense(order))
+            self._fit()
+            rings = np.frombuffer(sections["rings"], "<i8").reshape(-1, 3, 2)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise SnapshotError(
+                "the snapshot is damaged: its configurations do not fit together", help="use another snapshot, or start again without it"
+            ) from error
+        self._loading = rings
+        super().load(sections, stored)
+
+    def _check(self, words: Array, entries: list[Array]) -> None:
+        rings, position = self._loading, words[:, POSITION]
+        if len(rings) != len(words):
+            raise ValueError("rings of a snapshot")
+        owner = [np.repeat(np.arange(len(words)), rings[:, ring, 1] - rings[:, ring, 0]) for ring in range(3)]
+        numbers = words[:, NUMBERS:]
+        starts, thresholds = entries[ROWS], entries[ROWS][:, FIRST_NODE + 1 :]
+        nodes_ascend = (np.diff(starts[:, FIRST_NODE]) >= 0) | (np.diff(owner[ROWS]) != 0)
+        right = (
+            bool((words[:, GROUP_COUNT] >= 0).all())
+            and bool(nodes_ascend.all())
+            and bool(((thresholds >= -1) & (thresholds < np.maximum(starts[:, :1], 1))).all())
+            and bool(((words[:, ORDER] >= 0) & (words[:, ORDER] < len(self.table.orders))).all())
+            and bool(((numbers >= -1) & (numbers < np.maximum(position, 1)[:, None])).all())
+            and bool((rings[:, GROUPS, 0] == 0).all())
+            and bool((entries[ROWS][:, FIRST_NODE] >= rings[owner[ROWS], NODES, 0]).all())
+            and bool((entries[ROWS][:, FIRST_NODE] <= rings[owner[ROWS], NODES, 1]).all())
+            and self._right_nodes(entries[NODES], owner[NODES], rings[:, NODES], position)
+        )
+        if not right:
+            raise ValueError("nodes of a snapshot")
+        block, roots = self._check_groups(entries[GROUPS][:, 0], words[:, GROUP_COUNT], rings)
+        oldest = position.copy()
+        oldest[owner[ROWS][::-1]] = starts[::-1, 0]
+        _check_sets(block, roots, rings[:, NODES], entries[NODES], oldest)
+
+    def _right_nodes(self, nodes: Array, owner: Array, rings: Array, position: Array) -> bool:
+        """Whether every link leads to an earlier node: then whatever the kernel follows comes to an end."""
+        counts = rings[:, 1] - rings[:, 0]
+        number = np.arange(len(nodes)) - (np.cumsum(counts) - counts)[owner] + rings[owner, 0]
+        cell = nodes[:, 1] == CELL
+        last = np.where(cell, 1 << self.program.bits, number)
+        return bool(
+            (number > 0).all()
+            and ((nodes[:, 0] >= 0) & (nodes[:, 0] < position[owner])).all()
+            and ((nodes[:, 1] >= CELL) & (nodes[:, 1] <= MOST_BIT)).all()
+            and ((nodes[:, 2] >= 0) & (nodes[:, 2] < number)).all()
+            and ((nodes[:, 3] >= 0) & (nodes[:, 3] < last)).all()
+        )
+
+    def _check_groups(self, words: Array, counts: Array, rings: Array) -> tuple[Array, Array]:
+        """ValueError unless each block's words are as many groups of different known configurations as it counts, whose nodes and rows exist.
+
+        Returns the block and the set of starts of each live one. Vectorized: the first group of all blocks, then the second, ..
+        """
+        sets = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        ends = np.cumsum(rings[:, GROUPS, 1])
+        place, met = ends - rings[:, GROUPS, 1], np.zeros(0, np.int64)
+        known, block = len(self.table.configurations), np.flatnonzero(counts > 0)
+        while len(block):
+            _check_inside(place[block] + 3, ends[block])
+            configuration, first, newest = (words[place[block] + number] for number in range(3))
+            if not ((configuration >= 0) & (configuration < known) & (newest >= 0) & (newest < rings[block, ROWS, 1])).all():
+                raise ValueError("groups of a snapshot")
+            met = np.concatenate([met, block * known + configuration])
+            runs = self.table.shapes[4 * configuration].astype(np.int64)
+            after = place[block] + 3 + runs
+            _check_inside(after, ends[block])
+            owner, index = ragged(place[block] + 3, runs)
+            links, of = np.concatenate([first, words[index]]), np.concatenate([np.arange(len(block)), owner])
+            nodes = rings[block, NODES]
+            live = (newest >= rings[block, ROWS, 0])[of]
+            if not ((links >= nodes[of, 0]) & (links < nodes[of, 1]))[live].all():
+                raise ValueError("groups of a snapshot")
+            begun = live[: len(block)]
+            sets.append((block[begun], first[begun]))
+            place[block] = after
+            counts = counts - 1
+            block = block[counts[block] > 0]
+        if (place != ends).any() or len(np.unique(met)) != len(met):
+            raise ValueError("groups of a snapshot")
+        owners, roots = (np.concatenate(part) for part in zip(*sets, strict=True))
+        return owners, roots
+
+
+def _check_sets(owner: Array, links: Array, rings: Array, nodes: Array, oldest: Array) -> None:
+    """ValueError unless these nodes, of the blocks `owner`, are tries of starts: then merging them visits each start once.
+
+    oldest: of each block, the oldest live start: what is older is never followed. Vectorized: the roots, then what is below them, ..; a fork's
+    bit is less than that above it, so there are at most MOST_BIT steps.
+    """
+    counts = rings[:, 1] - rings[:, 0]
+    first = np.cumsum(counts) - counts - rings[:, 0]
+    above: Array = np.full(len(links), MOST_BIT + 1, np.int64)
+    while len(links):
+        found = nodes[first[owner] + links]
+        bit = found[:, 1]
+        if not ((bit >= -1) & (bit < above) & (found[:, 0] >= oldest[owner])).all():
+            raise ValueError("starts of a snapshot")
+        fork = bit >= 0
+        owner, found, bit = owner[fork], found[fork], bit[fork]
+        low, high = found[:, 2], found[:, 3]
+        if not (high >= rings[owner, 0]).all():
+            raise ValueError("starts of a snapshot")
+        newest = nodes[first[owner] + high, 0]
+        newest_low = nodes[first[owner] + np.maximum(low, rings[owner, 0]), 0]
+        kept = (low >= rings[owner, 0]) & (newest_low >= oldest[owner])
+        apart = (newest ^ newest_low) >> bit == 1
+        if not ((newest == found[:, 0]) & (newest >> bit & 1 == 1) & (apart | ~kept)).all():
+            raise ValueError("starts of a snapshot")
+        owner, above, links = np.append(owner, owner[kept]), np.append(bit, bit[kept]), np.append(high, low[kept])
+
+
+def _check_inside(places: Array, ends: Array) -> None:
+    if (places > ends).any():
+        raise ValueError("groups of a snapshot")
+
+
+def _hides_inside(program: Program) -> bool:
+    """Whether SELECT's projection can hide an event between the first and the last: then different supports can be one match."""
+    automaton, shown = program.automaton, shown_variables(program.label_sets)
+    inner = (t for t in automaton.transitions if t.source != automaton.initial and t.target not in automaton.finals)
+    return any(t.mark is not None and not t.mark & shown for t in inner)
+
+
+def _dense(order: list[int]) -> tuple[int, ...]:
+    ranks = {0, *order}
+    if ranks != set(range(len(ranks))):
+        raise ValueError("orders of a snapshot")
+    return tuple(order)
+
+
+def _written(configurations: list[Configuration]) -> bytes:
+    """Configurations in the order of their numbers as int64: labels, then macro states, each list after its length."""
+    flat: list[int] = []
+    for labels, macros in configurations:
+        flat += [len(labels), *labels, len(macros)]
+        for states, dominated in macros:
+            members = [state for state in range(states.bit_length()) if states >> state & 1]
+            flat += [len(members), *members, len(dominated), *(number for pair in dominated for number in pair)]
+    return np.array(flat, "<i8").tobytes()
+
+
+def _read(flat: list[int], waiting: int) -> Iterator[Configuration]:
+    """The configurations of `_written`; raises ValueError or IndexError where it is none."""
+    place = 0
+
+    def several(count: int, least: int, most: int) -> list[int]:
+        nonlocal place
+        found = flat[place : place + count]
+        place += count
+        if count < 0 or len(found) != count or not all(least <= number <= most for number in found):
+            raise ValueError("configurations of a snapshot")
+        return found
+
+    while place < len(flat):
+        labels = several(several(1, 0, waiting)[0], 0, waiting - 1)
+        macros: list[Macro] = []
+        for _ in range(several(1, 1, len(flat))[0]):
+            states = sum(1 << state for state in set(several(several(1, 1, waiting)[0], 0, waiting - 1)))
+            pairs = several(2 * several(1, 0, waiting)[0], 0, TOP)
+            dominated = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+            if not all(state < waiting and (level == TOP or level < len(labels)) for state, level in dominated):
+                raise ValueError("configurations of a snapshot")
+            macros.append((states, dominated))
+        yield tuple(labels), tuple(macros)
+
+
+class MaximalMethod(SupportMethod):
+    """MAX by groups of starts, where any stream leads to few."""
+
+    name = "maximal"
+    strategy = Strategy.MAX
+
+    def fits(self, task: Task) -> str | None:
+        """A partial match must be able to wait, and the groups must be few."""
+        if task.waiting is not None and explore(task.waiting, task.whole.predicates) is None:
+            return "partial matches can contain each other in more ways than are walked through beforehand (EXPLORED_STEPS)"
+        return task.obstacle
+
+    def start(self, terms: Terms, **options: Any) -> Maximal:
+        """See `Maximal`."""
+        return Maximal(terms.program, **terms.bounds, **options)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in the head of this file, with the most groups and macro states that any stream leads to."""
+        automaton = WaitingAutomaton.of(terms.program.automaton)
+        found = None if automaton is None else explore(automaton, terms.program.predicates)
+        assert found is not None, "MAX by groups of starts is chosen only where these are few"
+        groups = f"groups{' of a partition' if terms.partitioned else ''}: at most {found.configurations}, m: at most {found.macros}"
+        return Guarantee(
+            evaluation="MAX by groups of starts with the same supersets; each group's partial matches once; then their labellings",
+            update=f"O(groups x m) per event and amortized O(m x log of the window) per start; {groups}",
+            state=terms.state("marked events (once per group)"),
+            delay="amortized O(log of the window) per event of a match",
+        )

@@ -1,0 +1,365 @@
+"""Evaluations that choose supports: what NXT, LAST and MAX have in common.
+
+Comes in: letters, as for `cepheid.engine.evaluations.match.Evaluation`, which has the same interface. Goes out: the matches on the supports that the
+strategy's kernel chooses. A subclass says what a block holds, keeps the tables of its kernel, and mends what is its own; here are the loop around
+the kernel, the output, the partitions' blocks, the window and the snapshot.
+
+What a kernel of this kind keeps to:
+
+* its vector S has the FIELDS named in `SHARED_FIELDS`, its arguments begin with those of `SupportEvaluation._arrays` and end with the
+  outputs and `marked`;
+* a block begins with the words of HEADER, and the entries of its ring 0 begin with (position, time) of the events that may start a match,
+  where there is a time window: that turns the window into `oldest`, the least start still inside;
+* rings hold letters, not codes, so codes can be forgotten at any time;
+* an event is read to its end or not at all: every exit leaves S[row] at an event that has changed nothing yet (or in an enumeration that S
+  itself describes).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cepheid.automata.supports import SupportProgram
+from cepheid.engine.evaluations.base import ALL, KernelRun, is_wasteful
+from cepheid.engine.evaluations.labelling import Labelling, SupportChunk
+from cepheid.engine.evaluations.method import Method
+from cepheid.engine.letters.codes import LetterCodes
+from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
+from cepheid.engine.memory.container import integer
+from cepheid.engine.memory.pools import ragged
+from cepheid.errors import SnapshotError
+from cepheid.language.syntax import Consumption, Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.evaluations.method import Task
+    from cepheid.engine.memory.blocks import Layout
+    from cepheid.engine.memory.stored import Stored
+
+Array = np.ndarray[Any, Any]
+
+HEADER = (0, 0, 0, 0, -1, 0)
+"""First words of a new block."""
+
+POSITION, LOW, EPOCH, LAST_TIME, NEWEST_START, NEWEST_TIME = range(6)
+"""Position of the partition's next event; least start that consumption allows; epoch when it was last read; time of its last event; position
+and time of the last event that may start a match."""
+
+KEPT = 4
+"""Words of the header that outlive `expire`."""
+
+STARTS = Ring(2)
+"""Ring 0 of every block: (position, time) of the events that may start a match; empty without a time window."""
+
+CODE_LIMIT = 1 << 18
+"""Different letters that the tables hold; past it they are forgotten and learned anew."""
+
+SHARED_FIELDS = (
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! see evaluation.CONSUME
+    "limit",  # ! matches per trigger, 0 = count the triggers only
+    "continued",  # ! 1: the first segment goes on with row 0
+    "letter_mask",  # !
+    "epoch",  # triggers so far that consumed all partitions
+    "argument",  # of the exit code
+    "buffered_matches",  # supports in the output
+    "buffered_positions",
+    "triggers",  # events that ended a match
+    "skipped",  # events passed by the skip loop
+    "budget",  # ! what may be done before the kernel returns
+)
+"""Fields of a kernel's vector that are set or read here; "!" marks what the kernel never writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportSizes:
+    """First sizes of the growing arrays; tests make them tiny.
+
+    places: entries of a new ring. most_supports, most_positions: of one chunk (a longer support is one chunk).
+    """
+
+    places: int = 4
+    supports: int = 1 << 10
+    most_supports: int = 1 << 16
+    positions: int = 1 << 13
+    most_positions: int = 1 << 20
+    scratch: int = 1 << 8
+    codes: int = CODE_LIMIT
+
+
+class SupportEvaluation(KernelRun, ABC):
+    """The run state of one strategy over any number of partitions; arguments and interface as those of `Evaluation`.
+
+    program: see `Labelling`. Memory is bounded by the marked events of the window, without a window by all marked events.
+    """
+
+    kernel_name: ClassVar[str]
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        window: int | None = None,
+        count_window: int | None = None,
+        consume: Consumption = Consumption.NONE,
+        limit: int | None = None,
+        variant: str | None = None,
+        sizes: SupportSizes | None = None,
+    ) -> None:
+        super().__init__(self.kernel_name, window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
+        self.sizes = sizes or SupportSizes()
+        self.program = program
+        self.codes = LetterCodes(program.bits)
+        self.labelling = Labelling(program, variant=variant)
+        self.blocks = Blocks(self._layout(), places=self.sizes.places)
+        self.matches = 0
+        self._outputs(self.sizes.supports, self.sizes.positions)
+        self.mends |= {
+            "letter": self._mend_letter,
+            "output": self._mend_output,
+            "ring": self._mend_ring,
+        }
+        self._set("limit", ALL if limit is None else limit)
+        self._set("letter_mask", self.codes.letter_mask)
+
+    # ------------------------------------------------------------------------------------------------ what a subclass says
+
+    @abstractmethod
+    def _layout(self) -> Layout:
+        """What a block holds: words that begin with HEADER, rings that begin with STARTS, kept=KEPT."""
+
+    @abstractmethod
+    def _tables(self) -> tuple[Array, ...]:
+        """The kernel's arguments between the shared ones and the outputs."""
+
+    @abstractmethod
+    def _learned(self, code: int, letter: int) -> None:
+        """Extend the tables by the code of a new letter; codes come in the order of their numbers."""
+
+    @abstractmethod
+    def _forgotten(self) -> None:
+        """All codes have been forgotten: empty the tables that they index."""
+
+    @abstractmethod
+    def _check(self, words: Array, entries: list[Array]) -> None:
+        """Raise ValueError where the plain words of blocks and the entries of their rings, from a snapshot, are no state of this evaluation."""
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`."""
+        rows = events.records(workplace=0)
+        if len(rows):
+            self.blocks.ensure(int(rows.max()) + 1)
+            self.blocks.open(rows)
+        self.marked = np.zeros(len(events), np.uint8)
+        self.labelling.begin()
+        yield from self._read(self.codes.begin(events.letters), events.times, events.cuts, rows, continued=events.continued)
+        yield from self._taken()
+        self.events += len(events)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
+        self.blocks.release(np.asarray(slots, np.int64) + 1)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        blocks = self.blocks
+        idle = blocks.offsets < 0
+        held = np.flatnonzero(~idle)
+        words = blocks.plain(held)
+        start = words[:, NEWEST_START]
+        done = start < self._lows(words)
+        if self.window is not None:
+            done |= words[:, NEWEST_TIME] < max(time - self.window, -(1 << 63))
+        idle[held] = done
+        rows = np.flatnonzero(idle)
+        rows = rows[rows > 0]
+        blocks.empty(rows)
+        return rows - 1
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        arrays = (self.marked, self._vector, *self._tables(), *self._out)
+        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.codes.nbytes
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+
+        def needed() -> int:
+            rows = self.blocks.used
+            return self.blocks.needed(rows, self._oldest(rows, self.blocks.plain(rows)))
+
+        return is_wasteful(int(self.blocks.words.nbytes), needed)
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return len(self.blocks) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.blocks.ensure(count + 1)
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def dump(self) -> dict[str, bytes]:
+        """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
+        counters = [self.events, self.matches, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
+        rows = self.blocks.used
+        words = self.blocks.plain(rows)
+        return {"counters": np.array(counters, "<i8").tobytes(), **self.blocks.dump(rows, words, self._oldest(rows, words))}
+
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: as for `Evaluation.load`.
+        """
+        try:
+            counters = np.frombuffer(sections["counters"], "<i8").tolist()
+            self.events, self.matches, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
+            for name, value in (("triggers", triggers), ("skipped", skipped), ("epoch", epoch)):
+                self._set(name, value)
+            self.blocks.load(sections, check=self._check_state, stored=stored)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SnapshotError(
+                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
+            ) from error
+
+    def _check_state(self, words: Array, entries: list[Array]) -> None:
+        position, low, newest, epoch = words[:, POSITION], words[:, LOW], words[:, NEWEST_START], words[:, EPOCH]
+        right = (low >= 0) & (low <= position) & (newest >= -1) & (newest < np.maximum(position, 1))
+        if not (right & (epoch >= 0) & (epoch <= self._get("epoch"))).all():
+            raise ValueError("words of a snapshot")
+        self._check(words, entries)
+
+    def _lows(self, words: Array) -> Array:
+        """Per block, given its plain words, the least start that consumption and the position window allow a later match."""
+        low: Array = np.where(words[:, EPOCH] == self._get("epoch"), words[:, LOW], words[:, POSITION])
+        if self.count_window is not None:
+            low = np.maximum(low, words[:, POSITION] + 1 - self.count_window)
+        return low
+
+    def _oldest(self, rows: Array, words: Array) -> Array:
+        """Per row, the least start that a match which ends after the partition's last event may have, as far as is known by then."""
+        oldest = self._lows(words)
+        held = np.flatnonzero(self.blocks.offsets[rows] >= 0)
+        if self.window is None:
+            return oldest
+        offsets = self.blocks.offsets[rows[held]]
+        first = offsets + self.blocks.layout.ring(0)
+        head, tail, data, mask = (self.blocks.words[first + place] for place in range(len(DIRECTORY)))
+        assert (HEAD, TAIL) == (0, 1)
+        owner, index = ragged(head, tail - head)
+        places = offsets[owner] + data[owner] + (index & mask[owner]) * self.blocks.layout.rings[0].width
+        # Unsigned: the difference of two int64 times cannot overflow.
+        age = words[held, LAST_TIME][owner].view(np.uint64) - self.blocks.words[places + 1].view(np.uint64)
+        inside = age <= np.uint64(self.window)
+        first_inside = words[held, POSITION].copy()
+        np.minimum.at(first_inside, owner[inside], self.blocks.words[places[inside]])
+        oldest[held] = np.maximum(oldest[held], first_inside)
+        return oldest
+
+    # ------------------------------------------------------------------------------------------------ the kernel's arrays
+
+    def _arrays(self) -> tuple[Array, ...]:
+        blocks = self.blocks
+        shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, blocks.words, blocks.offsets, blocks.template)
+        return (*shared, *self._tables(), *self._out, self.marked)
+
+    # ------------------------------------------------------------------------------------------------ output
+
+    def _outputs(self, supports: int, positions: int) -> None:
+        """offsets, positions, letters and segments of the supports that wait to be handed over."""
+        self._out: tuple[Array, ...] = (
+            np.zeros(supports + 1, np.int64),
+            np.empty(positions, np.int64),
+            np.empty(positions, np.int64),
+            np.empty(supports, np.int32),
+        )
+
+    def _taken(self) -> Iterator[Chunk]:
+        """The matches on the buffered supports; buffers that were full become larger."""
+        supports, positions = self._get("buffered_matches"), self._get("buffered_positions")
+        if not supports:
+            return
+        offsets, places, letters, segments = self._out
+        chunk = SupportChunk(
+            offsets[: supports + 1].copy(),
+            places[:positions].copy(),
+            letters[:positions].astype(np.uint64),
+            segments[:supports].copy(),
+        )
+        self._set("buffered_matches", 0)
+        self._set("buffered_positions", 0)
+        room = len(segments)
+        if room < self.sizes.most_supports and 2 * max(supports * len(places), positions * room) > room * len(places):
+            wanted = max(2 * len(places), positions * 2 * room // supports)
+            self._outputs(2 * room, min(wanted, max(len(places), self.sizes.most_positions)))
+        for found in self.labelling.label(chunk, self.limit):
+            self.matches += len(found)
+            yield found
+
+    def _mend_output(self) -> Iterator[Chunk]:
+        """The buffers are full; where not even one support fits, make room for a longer one."""
+        if not self._get("buffered_matches"):
+            self._outputs(len(self._out[3]), 2 * len(self._out[1]))
+        return self._taken()
+
+    # ------------------------------------------------------------------------------------------------ what the kernel lacks
+
+    def _mend_letter(self) -> None:
+        if len(self.codes.letters) >= self.sizes.codes:
+            self.codes.forget()
+            self._forgotten()
+        index = int(self._batch[0][self._get("row")]) & self.codes.letter_mask
+        code = self.codes.learn(index)
+        self._learned(code, self.program.automaton.alphabet.mask_of(self.codes.letters[code]))
+
+    def _mend_ring(self) -> None:
+        """Ring `argument` of the partition being read is full."""
+        self.blocks.grow(self._row(), self._get("argument"))
+
+    def _mend_pool(self) -> None:
+        """The kernel gives out a block of `argument` words, for which there is no room."""
+        self.blocks.reserve(self._get("argument"))
+
+    def _row(self) -> int:
+        """The row of the partition being read."""
+        return int(self._batch[3][self._get("segment")])
+
+
+class SupportMethod(Method):
+    """What NXT, LAST and MAX have in common: their kernels read a waiting automaton, before SELECT's projection."""
+
+    strategy: ClassVar[Strategy]
+
+    def serves(self, task: Task) -> bool:
+        """The one strategy; COUNT(*) counts what it chooses."""
+        return task.strategy is self.strategy
+
+    def fits(self, task: Task) -> str | None:
+        """A partial match must be able to wait."""
+        return task.obstacle
+
+    def program(self, task: Task) -> SupportProgram:
+        """The automaton with all its marks, and what is shown of them."""
+        shown = frozenset().union(*task.whole.label_sets) if task.shown is None else frozenset(task.shown)
+        return SupportProgram(task.whole.automaton, shown)

@@ -1,0 +1,232 @@
+"""The marked events that a match may still show.
+
+Comes in: rows of batches, with their slots and positions. Goes out: rows for (slot, position). All columnar.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.letters.values import plain
+from cepheid.engine.memory.pools import power_of_two, ragged
+from cepheid.errors import SnapshotError
+
+Array = np.ndarray[Any, Any]
+
+MANY_TABLES = 64
+"""Tables after which those that are short beside their successors are put together."""
+
+FEW_PLACES = 1 << 10
+"""Places that a table of positions may have beyond the number of those that are looked for."""
+
+MANY_KEPT = 8
+"""Kept events per position that is looked for, up to which they are sorted in one piece."""
+
+LEAST_ROOM = 16
+"""Events that there is room for at the beginning."""
+
+LEAST_COMPACTION = 4096
+"""Events that a payload holds before it looks for dead ones."""
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """The table without dictionaries: chunks of several batches then go together."""
+    columns = [
+        pa.chunked_array([plain(chunk) for chunk in column.chunks], column.type.value_type)
+        if pa.types.is_dictionary(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+class Payload:
+    """The marked events: their columns, and four numbers of each, in the order of arrival.
+
+    schema: of the columns. slots. positions: in the partition. places: in the whole stream; with derived keys, as they are shown: in the partition of
+    those that are written. times. To append is amortized O(new events).
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._tables = [schema.empty_table()]
+        self._events: pa.Table | None = None  # all of them, where they have been asked for
+        self._numbers: Array = np.zeros((4, LEAST_ROOM), np.int64)
+        self._count = 0
+        self._sorted: list[_Sorted] = []  # each of the events behind those of the one before, and more than twice as long as the next
+        self._after_compaction = LEAST_COMPACTION
+
+    def __len__(self) -> int:
+        """How many events are kept."""
+        return self._count
+
+    @property
+    def slots(self) -> Array:
+        """int64."""
+        return self._numbers[0, : self._count]
+
+    @property
+    def positions(self) -> Array:
+        """int64, in the partition."""
+        return self._numbers[1, : self._count]
+
+    @property
+    def places(self) -> Array:
+        """int64, as they are shown."""
+        return self._numbers[2, : self._count]
+
+    @property
+    def times(self) -> Array:
+        """int64."""
+        return self._numbers[3, : self._count]
+
+    @property
+    def events(self) -> pa.Table:
+        """The columns."""
+        if self._events is None:
+            self._events = pa.concat_tables(self._tables)
+        return self._events
+
+    def append(self, events: pa.Table, slots: Array, positions: Array, places: Array, times: Array) -> None:
+        """Keep some more events."""
+        stop = self._count + len(slots)
+        if not len(slots):
+            return
+        self._events = None
+        self._tables.append(events)
+        if len(self._tables) > MANY_TABLES:
+            self._tables = _merged(self._tables)
+        if stop > self._numbers.shape[1]:
+            numbers: Array = np.zeros((4, power_of_two(stop)), np.int64)
+            numbers[:, : self._count] = self._numbers[:, : self._count]
+            self._numbers = numbers
+        self._numbers[:, self._count : stop] = slots, positions, places, times
+        self._count = stop
+
+    def find(self, slots: Array, lengths: Array, positions: Array) -> Array:
+        """The rows (int64) of events that are kept, for the positions of matches, each in one slot and with so many positions.
+
+        O(positions x log(events kept)^2), or where there are many O(events kept + positions); new events are sorted in amortized O(log events kept)
+        each. Raises SnapshotError where they are not kept, as in a state that somebody has changed; but what is found then may be another event.
+        """
+        try:
+            return self._found(slots, lengths, positions)
+        except IndexError:
+            raise SnapshotError(
+                "the snapshot that this state comes from is damaged: it lacks events of its matches",
+                help="use another snapshot, or start again without it",
+            ) from None
+
+    def _found(self, slots: Array, lengths: Array, positions: Array) -> Array:
+        self._sort(together=MANY_KEPT * len(positions) >= self._count)
+        if len(self._sorted) > 1:
+            return self._searched(_joined(np.repeat(slots, lengths), positions))
+        keys, order = self._sorted[0] if self._sorted else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        used, which = np.unique(slots.astype(np.int64), return_inverse=True)
+        first, stop = np.searchsorted(keys, used << 32), np.searchsorted(keys, used + 1 << 32)
+        base = self.positions[order[first]]
+        spans = self.positions[order[stop - 1]] - base + 1
+        if (spans < stop - first).any() or int(spans.sum()) > len(positions) + FEW_PLACES:
+            # Of two events 2**32 positions apart the later one is meant: the other is dead.
+            found: Array = order[np.searchsorted(keys, _joined(np.repeat(slots, lengths), positions), "right") - 1]
+            return found
+        # PERF: one trigger can have millions of matches over few events; a table takes a twentieth of the time of a search.
+        shifts = np.cumsum(spans) - spans - base
+        owner, place = ragged(first, stop - first)
+        kept = order[place]
+        table: Array = np.zeros(int(spans.sum()), np.int64)
+        table[self.positions[kept] + shifts[owner]] = kept
+        rows: Array = table[positions + (shifts[0] if len(used) == 1 else np.repeat(shifts[which], lengths))]
+        return rows
+
+    def _sort(self, *, together: bool) -> None:
+        """Sort what has come since; together: in one piece with all others."""
+        parts = self._sorted
+        known = sum(len(part.rows) for part in parts)
+        if known < self._count:
+            keys = _joined(self.slots[known:], self.positions[known:])
+            order = np.argsort(keys, kind="stable")
+            parts.append(_Sorted(keys[order], order + known))
+        while len(parts) > 1 and (together or len(parts[-2].rows) <= 2 * len(parts[-1].rows)):
+            last, before = parts.pop(), parts.pop()
+            keys = np.concatenate([before.keys, last.keys])
+            order = np.argsort(keys, kind="stable")
+            parts.append(_Sorted(keys[order], np.concatenate([before.rows, last.rows])[order]))
+
+    def _searched(self, wanted: Array) -> Array:
+        """The rows of these keys; of two events with one key the later one is meant. Raises IndexError where one is not there."""
+        found: Array = np.full(len(wanted), -1, np.int64)
+        for keys, rows in reversed(self._sorted):
+            place = np.maximum(np.searchsorted(keys, wanted, "right") - 1, 0)
+            found = np.where((found < 0) & (keys[place] == wanted), rows[place], found)
+        if (found < 0).any():
+            raise IndexError("an event is not kept")
+        return found
+
+    def compact(
+        self,
+        seen: Array,
+        *,
+        window: int | None,
+        count_window: int | None,
+        now: int,
+        consumed: Array | int | None = None,
+        at_once: bool = False,
+    ) -> None:
+        """Drop events that no later match can show, once more than half are such: amortized O(1) per event. at_once: each of them, O(n).
+
+        seen: events of each slot so far, as positions count them. now: the least time that a later event can have. consumed: the place in the
+        stream up to which events are used up, for each slot or for all; None: none ever are.
+        """
+        if (not at_once and self._count < 2 * self._after_compaction) or (window is None and count_window is None and consumed is None):
+            return
+        alive = np.ones(self._count, np.bool_)
+        if window is not None:
+            alive &= self.times >= now - window
+        if count_window is not None:
+            alive &= self.positions > seen[self.slots] - count_window
+        if consumed is not None:
+            alive &= self.places > (consumed if isinstance(consumed, int) else consumed[self.slots])
+        count = int(np.count_nonzero(alive))
+        if 2 * count < len(alive) or (at_once and count < len(alive)):
+            self.keep(alive)
+        self._after_compaction = max(LEAST_COMPACTION, count)
+
+    def keep(self, alive: Array) -> None:
+        """Drop all others."""
+        rows = np.flatnonzero(alive)
+        self._tables, self._events = [self.events.take(pa.array(rows)).combine_chunks()], None
+        numbers: Array = np.zeros((4, max(LEAST_ROOM, power_of_two(len(rows)))), np.int64)
+        numbers[:, : len(rows)] = self._numbers[:, rows]
+        self._numbers, self._count, self._sorted = numbers, len(rows), []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is kept."""
+        return int(self.events.nbytes) + int(self._numbers.nbytes) + sum(int(part.keys.nbytes + part.rows.nbytes) for part in self._sorted)
+
+
+def _merged(tables: list[pa.Table]) -> list[pa.Table]:
+    """The same rows in fewer tables: each has more than twice as many as all behind it, or is the last. Amortized O(log rows) per row."""
+    first = len(tables) - 1
+    rows = len(tables[first])
+    while first and len(tables[first - 1]) <= 2 * rows:
+        first -= 1
+        rows += len(tables[first])
+    return [*tables[:first], pa.concat_tables(tables[first:]).combine_chunks()]
+
+
+class _Sorted(NamedTuple):
+    """Some kept events by slot and position: `_joined` of each, ascending, and their rows."""
+
+    keys: Array
+    rows: Array
+
+
+def _joined(slots: Array, positions: Array) -> Array:
+    """One number for slot and position: kept events of one partition lie less than 2**32 positions apart."""
+    joined: Array = slots.astype(np.int64, copy=False) << 32 | (positions & 0xFFFFFFFF)
+    return joined

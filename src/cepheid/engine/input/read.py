@@ -1,0 +1,562 @@
+"""What users hand over becomes Arrow: tables, frames, lists of dicts, streams to merge; event times are read and checked.
+
+Comes in: anything with events. Goes out: a `pyarrow.Table` (or a `RecordBatchReader`, left unread), its `EventSchema`, and event times as
+int64. Every unusable input has an error of its own here; nothing is dropped or reordered unless the caller asked.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.input.keys import normalized
+from cepheid.engine.letters.values import plain, raw
+from cepheid.engine.output.matches import python_value, without_columns
+from cepheid.errors import InputError, LimitError, SchemaError, nearest, quoted
+from cepheid.logical.types import GIVEN, canonical, family
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type, check_doubles, schema_of, time_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.language.syntax import Query as Tree
+
+Array = np.ndarray[Any, Any]
+
+STREAM_COLUMN = "$stream"
+"""The type column of a merged stream whose events have an attribute `type` of their own."""
+
+EVENTS = "pass a pyarrow.Table or RecordBatchReader, a DataFrame, a list of dicts, or {stream name: events} for several streams"
+
+COLUMNS = "a dict is read as {stream name: events}: columns go in as pyarrow.table(..)"
+
+UNFIT = (ValueError, TypeError, NotImplementedError, OverflowError)
+"""What Arrow raises for values that it cannot hold."""
+
+MAX_LEVELS = 60
+"""Levels of an attribute's type: snapshots and Arrow's C interface hold 62, and matches put events two levels deeper."""
+
+
+def table_of(events: object, *, stream: str | None = None) -> pa.Table | pa.RecordBatchReader:
+    """One stream of events as Arrow.
+
+    events: Table, RecordBatch, RecordBatchReader, a pandas DataFrame, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, or a
+    list of dicts (missing attributes are NULL). stream: its name among several, for messages. Raises InputError for anything else and for
+    values that Arrow cannot hold, SchemaError for values of mixed types.
+    """
+    what, help_ = ("events", (EVENTS,)) if stream is None else (f"the stream `{stream}`", (EVENTS, COLUMNS))
+    if isinstance(events, pa.Table | pa.RecordBatchReader):
+        return events
+    if isinstance(events, pa.RecordBatch):
+        return pa.Table.from_batches([events])
+    if type(events).__module__.partition(".")[0] == "pandas" and hasattr(events, "columns"):
+        return _pandas(events)
+    try:
+        if hasattr(events, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(events)
+        if hasattr(events, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(events)])
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{what} cannot be a {type(events).__name__}: {error}", help=help_) from None
+    if isinstance(events, str | bytes | Path | Mapping) or not isinstance(events, Iterable):
+        raise InputError(f"{what} cannot be a {type(events).__name__}", help=help_)
+    return _rows(list(events), stream)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with large strings and binaries for views, at any depth, and values for runs: Arrow's take has neither.
+
+    Raises LimitError for an attribute that nests deeper than `MAX_LEVELS`.
+    """
+    for field in schema:
+        _check_levels(field)
+    return pa.schema([field.with_type(_taken(field.type)) for field in schema], schema.metadata)
+
+
+def _check_levels(field: pa.Field) -> None:
+    kinds = [field.type]
+    for _ in range(MAX_LEVELS + 1):
+        kinds = [kind.field(index).type for kind in kinds for index in range(kind.num_fields)]
+        if not kinds:
+            return
+    raise LimitError(f"`{field.name}` nests deeper than {MAX_LEVELS} levels (MAX_LEVELS)", help="give it flat, or as text")
+
+
+def _taken(kind: pa.DataType) -> pa.DataType:
+    """The type that stands for `kind` where Arrow's take has to copy it."""
+    if pa.types.is_run_end_encoded(kind):
+        return _taken(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _taken(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_taken(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_taken(kind.key_type), kind.item_field.with_type(_taken(kind.item_type)), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_taken(kind.value_type)), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item = kind.value_field.with_type(_taken(kind.value_type))
+        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
+    return kind
+
+
+def schema_in(given: object) -> pa.Schema:
+    """The `plain_schema` of a schema, or of a table, reader or DataFrame of such events; raises InputError for anything else."""
+    own = getattr(given, "schema", None)
+    if isinstance(given, pa.Schema) or isinstance(own, pa.Schema):
+        return plain_schema(given if isinstance(given, pa.Schema) else own)
+    if type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns"):
+        return plain_schema(_pandas(given).schema)
+    try:
+        if hasattr(given, "__arrow_c_stream__"):
+            return plain_schema(pa.RecordBatchReader.from_stream(given).schema)
+        if hasattr(given, "__arrow_c_schema__"):
+            return plain_schema(pa.schema(given))
+    except pa.ArrowInvalid:
+        pass
+    raise InputError(f"a schema cannot be a {type(given).__name__}", help="pass a pyarrow.Schema, or a table or DataFrame that has it")
+
+
+def without_views(events: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
+    """The events in `plain_schema`; a reader stays unread."""
+    schema = plain_schema(events.schema)
+    if schema == events.schema:
+        return events
+    if not any(pa.types.is_run_end_encoded(kind) for kind in events.schema.types):
+        return events.cast(schema)
+    if isinstance(events, pa.RecordBatchReader):
+        return pa.RecordBatchReader.from_batches(schema, (_decoded(batch, schema) for batch in events))
+    return pa.Table.from_batches([_decoded(batch, schema) for batch in events.to_batches()], schema)
+
+
+def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [plain(column) if pa.types.is_run_end_encoded(column.type) else column for column in batch.columns]
+    return pa.record_batch([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema)
+
+
+def _pandas(frame: Any) -> pa.Table:
+    check_doubles("the DataFrame", [str(name) for name in frame.columns])
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except UNFIT as error:
+        raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
+
+
+def _rows(rows: list[Any], stream: str | None) -> pa.Table:
+    """A table from dicts; the attributes are the keys of all of them, in the order of their first appearance."""
+    wrong = next((number for number, row in enumerate(rows) if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        fact = f"event {wrong} of the {'list' if stream is None else f'stream `{stream}`'} is a {type(rows[wrong]).__name__}, not a dict"
+        raise InputError(fact, help="pass a list of dicts" if stream is None else ("pass a list of dicts", COLUMNS))
+    if not rows:
+        raise SchemaError("an empty list says nothing about its attributes", help="pass an empty pyarrow.Table with a schema instead")
+    name = next((name for row in rows for name in row if not isinstance(name, str)), "")
+    if not isinstance(name, str):
+        raise SchemaError(f"the attribute name {name!r} is not text", help="name each attribute by a str")
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        columns[name] = _attribute(name, values)
+        # Arrow takes the zone of the first and drops or adds it to the others.
+        if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
+            raise SchemaError(f"some values of `{name}` have a time zone and some have none", help="give all of them a time zone, or none")
+    try:
+        return pa.table(columns) if columns else without_columns(len(rows))
+    except UnicodeEncodeError as error:
+        raise SchemaError(f"the attribute name {error.object!r} has half of a surrogate pair", help="give it as proper Unicode") from None
+
+
+def _attribute(name: str, values: list[Any]) -> pa.Array:
+    """The values of one attribute; raises InputError for the first that Arrow cannot hold at all, SchemaError for types that do not go together."""
+    try:
+        return _inferred(values)
+    except UNFIT:
+        pass
+    for row, value in enumerate(values):
+        try:
+            _inferred([value])
+        except UNFIT as error:
+            raise InputError(
+                f"`{name}` of event {row} of the list is {_short(value)}, which Arrow cannot hold: {error}",
+                help="integers have 64 bits (signed if nested), decimals 76 digits (and no NaN or infinity), and texts are Unicode; None is NULL",
+            ) from None
+    row = bisect.bisect_left(range(len(values)), True, key=lambda last: _mixed(values[: last + 1]))
+    other = next((other for other in range(row) if _mixed([values[other], values[row]])), None)
+    before = "others before it" if other is None else f"{_short(values[other])} in event {other}"
+    integers = _integers(values[: row + 1])
+    raise SchemaError(
+        f"the values of `{name}` are not of one type: {_short(values[row])} in event {row} of the list, {before}",
+        help="no integer type holds both: give them as decimal.Decimal" if integers else "give each attribute one type",
+    )
+
+
+def _inferred(values: list[Any]) -> pa.Array:
+    """The values in the type that Arrow infers, and integers of which some need it in uint64, which Arrow does not infer."""
+    try:
+        return pa.array(values)
+    except OverflowError:
+        if not _integers(values):
+            raise
+    return pa.array(values, pa.uint64())
+
+
+def _integers(values: list[Any]) -> bool:
+    return all(value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool)) for value in values)
+
+
+def _mixed(values: list[Any]) -> bool:
+    """Whether values that Arrow can hold, each by itself, are of no common type."""
+    try:
+        _inferred(values)
+    except UNFIT:
+        return True
+    return False
+
+
+def _short(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 80 else f"{text[:80]}.."
+
+
+# ------------------------------------------------------------------------------------------------------------------ event schemas
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input, ready to be bound: its events, and what is known of them."""
+
+    events: pa.Table | pa.RecordBatchReader
+    schema: EventSchema
+
+
+def used_types(tree: Tree) -> frozenset[str]:
+    """The event types that a query names."""
+    from cepheid.language.syntax import Type
+
+    todo: list[Any] = [tree]
+    found: set[str] = set()
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Type) and node.name is not None:
+            found.add(node.name)
+        todo.extend(node.children())
+    return frozenset(found)
+
+
+def source_of(
+    events: object,
+    tree: Tree,
+    *,
+    type: str | None,  # noqa: A002 - public word
+    time: str | None,
+    sort: bool = False,
+    order: Sequence[str] = (),
+) -> Source:
+    """The input of a query: one stream, or ({stream name: events}) several, merged in event-time order, ties as `merge` says.
+
+    Raises SchemaError and InputError as `table_of`, `schema_of` and `merge`.
+    """
+    if isinstance(events, Mapping):
+        return merge(events, tree, type=type, time=time, sort=sort, order=order)
+    table = without_views(table_of(events))
+    return Source(table, schema_of(table.schema, type=type, time=time, streams=tree.streams, used=used_types(tree)))
+
+
+def up_to(source: Source, until: int) -> Source:
+    """The source without its events after `until`, in steps of the time column; a reader, which is in order, is read no further."""
+    events, time = source.events, source.schema.time_column
+    assert time is not None
+    if isinstance(events, pa.RecordBatchReader):
+        return dataclasses.replace(source, events=pa.RecordBatchReader.from_batches(events.schema, _read_up_to(events, time, until)))
+    chosen = times_of(events, time) <= until
+    count = int(np.count_nonzero(chosen))
+    return dataclasses.replace(source, events=events.slice(0, count) if chosen[:count].all() else events.filter(pa.array(chosen)))
+
+
+def _read_up_to(events: pa.RecordBatchReader, time: str, until: int) -> Iterator[pa.RecordBatch]:
+    for piece in events:
+        chosen = times_of(piece, time) <= until
+        yield piece.filter(pa.array(chosen))
+        if not chosen.all():
+            return
+
+
+def check_order_columns(order: Sequence[str], names: Sequence[str]) -> None:
+    """Raise SchemaError for columns of `order` that the input has not."""
+    unknown = [name for name in order if name not in names]
+    if unknown:
+        raise SchemaError(f"the input has no column {quoted(unknown)} to order by", help=f"the input has {quoted(names)}")
+
+
+def in_order(events: pa.Table, times: Array, order: Sequence[str]) -> Array:
+    """The rows (int64) by their times, of equal ones by the columns of `order`, NULL last, then as they are; SchemaError for unordered types."""
+    if not order:
+        return np.argsort(times, kind="stable")
+    columns = [plain(normalized(events[name])) for name in order]
+    keys = pa.table([times, *columns], [f"{index}" for index in range(len(order) + 1)])
+    try:
+        rows = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
+    except (pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        kinds = ", ".join(f"`{name}` ({events.schema.field(name).type})" for name in order)
+        raise SchemaError(f"events of equal time cannot be ordered by {kinds}", help="order by numbers, text or times") from None
+    result: Array = rows.to_numpy().astype(np.int64)
+    return result
+
+
+def merge(
+    streams: Mapping[Any, object],
+    tree: Tree,
+    *,
+    type: str | None = None,  # noqa: A002 - public word
+    time: str | None = None,
+    sort: bool = False,
+    order: Sequence[str] = (),
+) -> Source:
+    """Several streams as one table in event-time order; ties go by FROM (or the mapping), then by the columns of `order`, then the row order.
+
+    An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column.
+    Attributes that a stream lacks are NULL. Raises SchemaError for missing streams, doubled columns, attributes of types that do not go
+    together, and a missing time column; InputError for an unsorted stream unless `sort`.
+    """
+    names = tuple(dict.fromkeys(tree.streams or streams))
+    for name in names:
+        if name not in streams:
+            near = nearest(name, map(str, streams))
+            raise SchemaError(
+                f"the query reads the stream `{name}`, and the input has no such stream",
+                help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(map(str, streams)) or 'no streams'}"],
+            )
+    if not names:
+        raise SchemaError("the input has no streams", help="pass {stream name: events}")
+    tables = {name: _whole(name, streams[name]) for name in names}
+    time = _common_time(tables, time)
+    used = used_types(tree)
+    type_column = type or _type_name(tables, used)
+    typed = [_typed(name, table, type_column, named=name in used) for name, table in tables.items()]
+    if time is not None:
+        for name, table in tables.items():
+            if not sort:
+                check_order(times_of(table, time, stream=name), table[time], stream=name)
+    check_order_columns(order, list(dict.fromkeys(column for table in tables.values() for column in table.column_names)))
+    if order and time is not None:
+        own = [[name for name in order if name in table.column_names] for table in tables.values()]
+        typed = [table.take(pa.array(in_order(table, times_of(table, time), names))) for table, names in zip(typed, own, strict=True)]
+    merged = _concatenate(names, typed, time)
+    if time is not None:
+        merged = merged.take(pa.array(in_order(merged, times_of(merged, time), ())))
+    types = None
+    if all(name in used or _type_column(table, type_column) is None for name, table in tables.items()):
+        types = {name: frozenset(table.column_names) for name, table in tables.items()}
+    return Source(merged, EventSchema(dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time))
+
+
+def _whole(name: str, events: object) -> pa.Table:
+    table = without_views(table_of(events, stream=name))
+    check_doubles(f"the stream `{name}`", table.schema.names)
+    return table.read_all() if isinstance(table, pa.RecordBatchReader) else table
+
+
+def _common_time(tables: Mapping[str, pa.Table], time: str | None) -> str | None:
+    wanted = time or DEFAULT_TIME
+    lacking = [name for name, table in tables.items() if wanted not in table.column_names]
+    if not lacking:
+        return wanted
+    if len(tables) == 1 and time is None:
+        return None
+    raise no_common_time(lacking[0], wanted, {name: table.schema for name, table in tables.items()})
+
+
+def no_common_time(lacking: str, wanted: str, streams: Mapping[str, pa.Schema]) -> SchemaError:
+    """The error for streams to merge of which one lacks the time column: the cure is a timestamp that all have, or another name."""
+    own = streams[lacking]
+    times = [{item.name for item in schema if pa.types.is_timestamp(item.type)} for schema in streams.values()]
+    shared = next((name for name in own.names if all(name in each for each in times)), None)
+    near = nearest(wanted, own.names)
+    cure = f"{shared!r}, a timestamp in all of them" if shared else f"; did you mean `{near}`?" if near else ""
+    return SchemaError(
+        f"the stream `{lacking}` has no time column `{wanted}`",
+        help=(f"streams are merged by event time: name its column with time={cure}", f"`{lacking}` has {quoted(own.names)}"),
+    )
+
+
+def _type_name(tables: Mapping[str, pa.Table], used: frozenset[str]) -> str:
+    """The name of the merged type column: `type`, unless a stream whose name is its type has an attribute of that name."""
+    taken = any(DEFAULT_TYPE in table.column_names and name in used for name, table in tables.items())
+    return STREAM_COLUMN if taken else DEFAULT_TYPE
+
+
+def _type_column(table: pa.Table, name: str) -> str | None:
+    wanted = DEFAULT_TYPE if name == STREAM_COLUMN else name
+    return wanted if wanted in table.column_names else None
+
+
+def _typed(name: str, table: pa.Table, type_column: str, *, named: bool) -> pa.Table:
+    """The table with the type column of the merged stream."""
+    own = None if named else _type_column(table, type_column)
+    if own == type_column:
+        if not can_be_type(table.schema.field(own).type):
+            raise SchemaError(f"the type column `{own}` of the stream `{name}` is {table.schema.field(own).type}, not text", help="cast it")
+        return table.set_column(table.column_names.index(own), own, table[own].cast(pa.string()))
+    if own is not None:
+        types = table[own].cast(pa.string())
+    else:
+        types = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([name])).dictionary_decode()
+    if type_column in table.column_names:
+        raise SchemaError(
+            f"the stream `{name}` has an attribute `{type_column}` and no type", help="rename it, or give another name with type="
+        )
+    return table.append_column(type_column, types)
+
+
+def _concatenate(names: Sequence[str], tables: Sequence[pa.Table], time: str | None) -> pa.Table:
+    kinds: dict[str, pa.DataType] = {}
+    first: dict[str, str] = {}
+    for name, table in zip(names, tables, strict=True):
+        for item in table.schema:
+            kind = kinds.setdefault(item.name, item.type)
+            common = common_type(kind, item.type)
+            if common is None:
+                raise SchemaError(
+                    f"`{item.name}` is {kind} in the stream `{first[item.name]}` and {item.type} in `{name}`",
+                    help="cast one of them" + ("" if item.name == time else ", or rename it"),
+                )
+            kinds[item.name] = common
+            first.setdefault(item.name, name)
+    try:
+        return pa.concat_tables([_in_decimals(table, kinds) for table in tables], promote_options="permissive")
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"the columns of the streams do not go together: {error}", help="cast them to one type before") from None
+
+
+def _in_decimals(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """The table with the columns in their common types that Arrow does not find itself: those of decimals and other numbers."""
+    for place, item in enumerate(table.schema):
+        mixed = pa.types.is_decimal(item.type) != pa.types.is_decimal(kinds[item.name])
+        if mixed and not pa.types.is_null(item.type):
+            table = table.set_column(place, item.name, table[item.name].cast(kinds[item.name]))
+    return table.replace_schema_metadata(None)
+
+
+def _zone(kind: pa.DataType) -> str | None:
+    return kind.tz if pa.types.is_timestamp(kind) else None
+
+
+def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
+    """The type that the values of both have where streams are merged: Arrow's permissive promotion; None where they do not go together.
+
+    Of integers and decimals it is the decimal with room for both, which Arrow makes too narrow; of decimals and floats double.
+    """
+    if _zone(first) != _zone(second):
+        return None
+    decimal, other = (first, second) if pa.types.is_decimal(first) else (second, first)
+    if pa.types.is_decimal(decimal) and pa.types.is_integer(other):
+        digits = {8: 3, 16: 5, 32: 10, 64: 19}[other.bit_width] + (other == pa.uint64())
+        precision = max(decimal.precision - decimal.scale, digits) + decimal.scale
+        return (
+            pa.decimal128(precision, decimal.scale)
+            if precision <= 38
+            else pa.decimal256(precision, decimal.scale)
+            if precision <= 76
+            else None
+        )
+    if pa.types.is_decimal(decimal) and pa.types.is_floating(other):
+        return pa.float64()
+    try:
+        return pa.unify_schemas([pa.schema([("x", first)]), pa.schema([("x", second)])], promote_options="permissive").field("x").type
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
+
+
+# ---------------------------------------------------------------------------------------------------------------------- event time
+
+
+def times_of(events: pa.Table | pa.RecordBatch, time: str, *, stream: str | None = None) -> Array:
+    """The event times as int64, in steps of the column's unit; zero-copy for one chunk of 64 bits.
+
+    Raises InputError for a NULL time, with its row, and SchemaError for a type that cannot be event time.
+    """
+    column = events.column(time)
+    time_unit(column.type, time)
+    if column.null_count:
+        row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+        where = f"row {row}" if stream is None else f"row {row} of the stream `{stream}`"
+        raise InputError(
+            f"{where} has no time: `{time}` is NULL ({column.null_count} of {len(column)} rows)",
+            help="leave these rows out before, or give them a time",
+        )
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    arrays = [raw(plain(chunk)).astype(np.int64, copy=False) for chunk in chunks]
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+
+
+def time_number(time: object, schema: EventSchema, *, argument: str | None = None) -> int:
+    """A user's time (a datetime, numpy.datetime64, date or int, as the time column has them) in steps of the column.
+
+    argument: its name, for the message. Raises InputError for what is no such time, and for a datetime64 finer than the column.
+    """
+    kind = schema.time_type
+    if kind is None:
+        raise InputError("the events have no time column", help="name it with time=")
+    given = f"{time!r}" if argument is None else f"{argument}={time!r}"
+    wrong = f"{given} is not a time of the column `{schema.time_column}` ({kind})"
+    if not _is_time_of(time, kind):
+        raise InputError(wrong, help=f"give {'an integer' if pa.types.is_integer(kind) else GIVEN[family(canonical(kind) or kind)]}")
+    if isinstance(time, dt.datetime | np.datetime64) and (getattr(time, "tzinfo", None) is None) != (kind.tz is None):
+        raise InputError(wrong, help="one of them has a time zone, the other none: give it a tzinfo, or take it away")
+    if isinstance(time, np.datetime64):
+        step = time.astype(f"datetime64[{kind.unit}]")
+        if step.astype(time.dtype) != time:
+            raise InputError(wrong, help="it is finer than the column, or beyond what the column can hold")
+        time = step
+    try:
+        value = pa.array([time], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
+        raise InputError(wrong, help="it is beyond what the column can hold") from None
+    return int(raw(value)[0])
+
+
+def _is_time_of(time: object, kind: pa.DataType) -> bool:
+    """Whether a value is of a time column's kind: Arrow would take an integer for a time, a time for its day, and a float for its whole part."""
+    if pa.types.is_timestamp(kind):
+        # NaT, of pandas and of numpy, is not equal to itself.
+        return isinstance(time, dt.datetime | np.datetime64) and bool(time == time)  # noqa: PLR0124
+    if pa.types.is_date(kind):
+        return isinstance(time, dt.date) and not isinstance(time, dt.datetime)
+    return isinstance(time, int | np.integer) and not isinstance(time, bool)
+
+
+def check_order(times: Array, column: Any, *, stream: str | None = None, after: int | None = None, how: str = "sort=True") -> None:
+    """Raise InputError for the first event that is earlier than the one before it (or than `after`, the latest time so far)."""
+    if after is not None and len(times) and int(times[0]) < after:
+        row, before = 0, f"an event that came before ({python_value(pa.array([after], column.type)[0])})"
+    else:
+        # Slices stay in the cache, and the usual answer needs no array of the whole length.
+        row = next(
+            (
+                int(start + np.argmax(wrong)) + 1
+                for start in range(0, len(times) - 1, 1 << 16)
+                if (wrong := times[start + 1 : start + (1 << 16) + 1] < times[start : min(start + (1 << 16), len(times) - 1)]).any()
+            ),
+            -1,
+        )
+        if row < 0:
+            return
+        before = f"row {row - 1} ({python_value(column[row - 1])})"
+    where = f"row {row}" if stream is None else f"row {row} of the stream `{stream}`"
+    raise InputError(
+        f"the events are not in the order of their times: {where} ({python_value(column[row])}) is earlier than {before}",
+        help=f"q.run(.., {how}) sorts them, stably" if how == "sort=True" else how,
+    )

@@ -1,0 +1,1 @@
+"""Where the state of partitions lies: slabs and blocks that kernels work in, its bytes, and how much memory there is."""

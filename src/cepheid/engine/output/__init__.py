@@ -1,0 +1,1 @@
+"""What goes out: matches, their measures and their counts."""

@@ -1,0 +1,568 @@
+"""The result of a recognition: matches as flat buffers, shown as objects, Arrow tables or text only when asked.
+
+Comes in: what the kernel wrote (offsets, positions, labels), the events they point to and the keys of their partitions. Goes out:
+`Matches`, a sequence of `Match`. Everything is columnar; only iteration makes one Python object per match.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.memory.process import named_memory
+from cepheid.engine.output import counts as exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.automata.transition import Mark
+
+Array = np.ndarray[Any, Any]
+
+SHOWN = 10
+"""Matches that a terminal or notebook shows."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What all matches of one query over one schema have in common.
+
+    variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
+    dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
+    count: whether each match is a trigger with the number of its matches; measures are then `counts.COUNT_FIELDS`.
+    """
+
+    variables: tuple[str, ...]
+    labels: tuple[Mark, ...]
+    events: pa.Schema
+    keys: tuple[str, ...] = ()
+    time: str | None = None
+    measures: tuple[pa.Field, ...] = ()
+    count: bool = False
+
+    @cached_property
+    def time_fields(self) -> list[pa.Field]:
+        """`start_time` and `end_time`, with the type of the time column."""
+        if self.time is None:
+            return []
+        kind = self.events.field(self.time).type
+        return [pa.field("start_time", kind), pa.field("end_time", kind)]
+
+    def schema(self, *, events: bool = False) -> pa.Schema:
+        """The schema of `Matches.to_arrow`; binding has seen to it that no two columns have one name."""
+        return self.no_rows(events=events).schema
+
+    def no_rows(self, *, events: bool = False) -> pa.Table:
+        """What `Matches.to_arrow` gives of no matches."""
+        return self._no_events if events else self._no_positions
+
+    @cached_property
+    def _no_events(self) -> pa.Table:
+        return self._schema(events=True).empty_table()
+
+    @cached_property
+    def _no_positions(self) -> pa.Table:
+        return self._schema(events=False).empty_table()
+
+    def _schema(self, *, events: bool) -> pa.Schema:
+        fields = [self.events.field(key) for key in self.keys]
+        if not events:
+            fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
+        fields += self.time_fields
+        struct = pa.list_(pa.struct(list(self.events))) if events else pa.large_list(pa.int64())
+        shown = self.measure_columns or [pa.field(variable, struct) for variable in self.variables]
+        return pa.schema(fields + shown)
+
+    @property
+    def measure_columns(self) -> list[pa.Field]:
+        """The measures that are columns of their own: start_time() under its own name is the column that every result has."""
+        taken = {field.name for field in self.time_fields}
+        return [field for field in self.measures if field.name not in taken]
+
+    @property
+    def no_measures(self) -> pa.Table | None:
+        """The measures of no match; None where SELECT names none."""
+        return pa.schema(list(self.measures)).empty_table() if self.measures and not self.count else None
+
+    def visible(self, variable: str) -> Array:
+        """For each label number whether it puts its event in the variable: bool."""
+        return np.array([variable in label for label in self.labels], np.bool_)
+
+    @cached_property
+    def nothing(self) -> Matches:
+        """No matches."""
+        return Matches.none(self)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A column's type in the output: what a dictionary holds, and not its encoding."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def python_value(value: pa.Scalar) -> Any:
+    """An Arrow scalar as a Python value.
+
+    Nanoseconds that datetime cannot hold are cut off where pandas, which can, is not installed; a time that Python cannot hold at all (after the
+    year 9999) is an int, in steps of its column. Containers go through value by value.
+    """
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        kind = value.type
+    if pa.types.is_struct(kind):
+        return {name: python_value(part) for name, part in value.items()}
+    if hasattr(value, "values"):
+        return None if value.values is None else [python_value(part) for part in value.values]
+    if kind in (pa.timestamp("ns", getattr(kind, "tz", None)), pa.duration("ns")):
+        return value.cast(pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us"), safe=False).as_py()
+    return value.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()).as_py()
+
+
+def python_values(column: pa.ChunkedArray) -> list[Any]:
+    """A column as Python values, see `python_value`."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):
+        values = [python_value(value) for value in column]
+    return values
+
+
+class Match:
+    """One match: an interval and, for each variable, the positions of its events.
+
+    start, end: positions of the first and last event in the partition. start_time, end_time: their times (datetime with the column's zone,
+    date or int), None without a time column. keys: the partition's key values. variables: name -> positions, ascending. ``match["x"]``:
+    the events of x, as dicts.
+    """
+
+    __slots__ = ("_index", "_matches")
+
+    def __init__(self, matches: Matches, index: int) -> None:
+        self._matches = matches
+        self._index = index
+
+    @property
+    def start(self) -> int:
+        """Position of the first event."""
+        return int(self._matches.positions[self._matches.offsets[self._index]])
+
+    @property
+    def end(self) -> int:
+        """Position of the last event."""
+        return int(self._matches.positions[self._matches.offsets[self._index + 1] - 1])
+
+    @property
+    def start_time(self) -> Any:
+        """Time of the first event."""
+        return self._matches.time_at(int(self._matches.offsets[self._index]))
+
+    @property
+    def end_time(self) -> Any:
+        """Time of the last event."""
+        return self._matches.time_at(int(self._matches.offsets[self._index + 1]) - 1)
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The values of the PARTITION BY attributes."""
+        return self._matches.keys_of(self._index)
+
+    @property
+    def variables(self) -> dict[str, tuple[int, ...]]:
+        """The positions of each variable's events, ascending."""
+        positions = self._slice(self._matches.positions)
+        return {name: tuple(positions[self._of(name)].tolist()) for name in self._matches.layout.variables}
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        """The values of SELECT's measures; of COUNT(*) the exact number, however large."""
+        if self._matches.counts is not None:
+            return {"count": exact.to_integer(self._matches.counts[self._index])}
+        table = self._matches.measures
+        return {} if table is None else {name: python_value(table[name][self._index]) for name in table.column_names}
+
+    def __getitem__(self, variable: str) -> list[dict[str, Any]]:
+        if variable not in self._matches.layout.variables:
+            raise KeyError(variable)
+        rows = self._slice(self._matches.rows)[self._of(variable)]
+        events = self._matches.events.take(pa.array(rows))
+        columns = {name: python_values(events[name]) for name in events.column_names}
+        return [{name: values[place] for name, values in columns.items()} for place in range(len(rows))]
+
+    def __contains__(self, variable: object) -> bool:
+        return variable in self._matches.layout.variables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._matches.layout.variables)
+
+    def _slice(self, array: Array) -> Array:
+        return array[self._matches.offsets[self._index] : self._matches.offsets[self._index + 1]]
+
+    def _of(self, variable: str) -> Array:
+        chosen: Array = self._matches.layout.visible(variable)[self._slice(self._matches.labels)]
+        return chosen
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Match) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.end, tuple(self.variables.items())))
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.start, self.end, self.variables, self.keys, self.measures
+
+    def __repr__(self) -> str:
+        shown = self.measures or self.variables
+        parts = {**self.keys, "start": self.start, "end": self.end, **shown}
+        return f"Match({', '.join(f'{name}={_shown_value(value)}' for name, value in parts.items())})"
+
+
+SHOWN_BITS = 1 << 10
+"""Integers with more bits are shown by their number of digits."""
+
+
+def _shown_value(value: Any) -> str:
+    if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
+        return f"<{math.ceil(value.bit_length() * math.log10(2))} digits>"
+    return repr(value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matches(Sequence[Match]):
+    """The matches of a query, in the order of the events that end them.
+
+    offsets: int64, n + 1; match i has the marks ``offsets[i]:offsets[i + 1]``, its first is its start and its last its end. positions: int64,
+    per mark the position in the partition. labels: uint16, per mark its label number. rows: int64, per mark the row of `events`.
+    partitions: int64, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a NULL in their key.
+    waiting: what `undecided` gives, None for nothing. counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event
+    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has.
+    """
+
+    layout: Layout
+    offsets: Array
+    positions: Array
+    labels: Array
+    rows: Array
+    events: pa.Table = field(compare=False)
+    partitions: Array | None = None
+    keys: pa.Table | None = None
+    measures: pa.Table | None = None
+    null_keys: int = 0
+    waiting: Matches | None = None
+    counts: Array | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Where nothing was counted, no one has said so."""
+        if self.layout.count and self.counts is None:
+            object.__setattr__(self, "counts", exact.no_counts())
+
+    @classmethod
+    def none(cls, layout: Layout, events: pa.Table | None = None, *, null_keys: int = 0) -> Matches:
+        """No matches."""
+        nothing = np.zeros(0, np.int64)
+        events = layout.events.empty_table() if events is None else events
+        keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
+        partitions = nothing if layout.keys else None
+        marks = (nothing, nothing.astype(np.uint16), nothing)
+        return cls(layout, np.zeros(1, np.int64), *marks, events, partitions, keys, layout.no_measures, null_keys)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def undecided(self) -> Matches:
+        """The matches that are not given, for what NOT FOLLOWED BY forbids may still follow them; they have no others."""
+        return Matches.none(self.layout, self.events) if self.waiting is None else self.waiting
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Matches: ...
+
+    def __getitem__(self, index: int | slice) -> Match | Matches:
+        if isinstance(index, slice):
+            return self._sliced(index)
+        position = operator.index(index)
+        position += len(self) if position < 0 else 0
+        if not 0 <= position < len(self):
+            raise IndexError(f"match {index} of {len(self)}")
+        return Match(self, position)
+
+    def _sliced(self, index: slice) -> Matches:
+        start, stop, step = index.indices(len(self))
+        if step != 1:
+            return self.take(np.arange(start, stop, step))
+        stop = max(start, stop)
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        return replace(
+            self,
+            offsets=self.offsets[start : stop + 1] - first,
+            positions=self.positions[first:last],
+            labels=self.labels[first:last],
+            rows=self.rows[first:last],
+            partitions=None if self.partitions is None else self.partitions[start:stop],
+            measures=None if self.measures is None else self.measures.slice(start, stop - start),
+            counts=None if self.counts is None else self.counts[start:stop],
+        )
+
+    def take(self, indices: Array) -> Matches:
+        """The matches with these indices, in this order."""
+        lengths = np.diff(self.offsets)[indices]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        marks = np.repeat(self.offsets[:-1][indices] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return replace(
+            self,
+            offsets=offsets,
+            positions=self.positions[marks],
+            labels=self.labels[marks],
+            rows=self.rows[marks],
+            partitions=None if self.partitions is None else self.partitions[indices],
+            measures=None if self.measures is None else self.measures.take(pa.array(indices)),
+            counts=None if self.counts is None else self.counts[indices],
+        )
+
+    def __iter__(self) -> Iterator[Match]:
+        return (Match(self, index) for index in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matches) and len(self) == len(other) and all(map(Match.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # equality looks at every match
+
+    # ------------------------------------------------------------------------------------------------------------------- columns
+
+    @property
+    def start_rows(self) -> Array:
+        """For each match the row of `events` that starts it."""
+        return self.rows[self.offsets[:-1]]
+
+    @property
+    def end_rows(self) -> Array:
+        """For each match the row of `events` that ends it."""
+        rows: Array = self.rows[self.offsets[1:] - 1]
+        return rows
+
+    def time_at(self, mark: int) -> Any:
+        """The time of a mark's event as a Python value; None without a time column."""
+        name = self.layout.time
+        return None if name is None else python_value(self.events[name][int(self.rows[mark])])
+
+    def keys_of(self, index: int) -> dict[str, Any]:
+        """The key values of a match's partition."""
+        if self.partitions is None or self.keys is None:
+            return {}
+        row = int(self.partitions[index])
+        return {name: python_value(self.keys[name][row]) for name in self.keys.column_names}
+
+    @cached_property
+    def alike(self) -> Array | None:
+        """The label numbers of every match's marks, where all matches have the same; PERF: then no variable needs a pass over all marks."""
+        count = len(self)
+        length = len(self.labels) // count if count else 0
+        if not count or (np.diff(self.offsets) != length).any():
+            return None
+        labels = self.labels.reshape(count, length)
+        return labels[0] if (labels == labels[0]).all() else None
+
+    @cached_property
+    def _ones(self) -> Array:
+        """The offsets of one value per match."""
+        return np.arange(len(self) + 1, dtype=np.int64)
+
+    def _variable(self, name: str, values: Array) -> tuple[Array, Array]:
+        """The offsets (int64) and values of one variable's marks."""
+        visible = self.layout.visible(name)
+        if self.alike is not None:
+            columns = np.flatnonzero(visible[self.alike])
+            if len(columns) == len(self.alike):
+                return self.offsets, values
+            rows = values.reshape(len(self), -1)
+            if len(columns) == 1:  # a slice is several times faster than a choice of columns
+                return self._ones, rows[:, columns[0]].copy()
+            return self._ones * len(columns), rows[:, columns].ravel()
+        chosen = visible[self.labels]
+        if chosen.all():
+            return self.offsets, values
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])
+        return before[self.offsets], values[chosen]
+
+    @named_memory()
+    def to_arrow(self, *, events: bool = False) -> pa.Table:
+        """One row per match: the keys, start and end, start_time and end_time, then per variable the positions of its events.
+
+        events: instead of positions, per variable a list of structs with the events themselves (the shape that Spark gives; no start and
+        end). Where SELECT names measures, these instead of the variables; for COUNT(*) one row per trigger with `count`, decimal128(38, 0), NULL
+        where the number has more digits, and `count_overflow`, bool, which says where (`Match.measures` has the exact number). Zero-copy for a
+        variable that all marks are in.
+        """
+        if not len(self):
+            return self.layout.no_rows(events=events)
+        schema = self.layout.schema(events=events)
+        columns: list[Any] = []
+        if self.layout.keys and self.keys is not None:
+            taken = self.keys.take(pa.array(self.partitions))
+            columns += [_plain(taken[key]) for key in self.layout.keys]
+        if not events:
+            columns += [pa.array(self.positions[self.offsets[:-1]]), pa.array(self.positions[self.offsets[1:] - 1])]
+        if self.layout.time is not None:
+            times = self.events[self.layout.time]
+            columns += [times.take(pa.array(self.start_rows)), times.take(pa.array(self.end_rows))]
+        if self.counts is not None:
+            columns += exact.columns(self.counts)
+        elif self.layout.measures:
+            assert self.measures is not None
+            columns += [self.measures[field.name] for field in self.layout.measure_columns]
+        elif events:
+            columns += [self._events_of(name) for name in self.layout.variables]
+        else:
+            columns += [self._positions_of(name) for name in self.layout.variables]
+        return pa.table(columns, schema=schema) if columns else without_columns(len(self))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _positions_of(self, name: str) -> pa.Array:
+        offsets, values = self._variable(name, self.positions)
+        return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+    def _events_of(self, name: str) -> pa.ChunkedArray:
+        """A list column of structs, in chunks that 32-bit offsets can address."""
+        offsets, rows = self._variable(name, self.rows)
+        kind = pa.list_(pa.struct(list(self.layout.events)))
+        chunks = []
+        start = 0
+        while start < len(self):
+            stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + LIST_ROWS, "right")) - 1)
+            taken = self.events.take(pa.array(rows[offsets[start] : offsets[stop]]))
+            arrays = [_one_chunk(_plain(taken[name])) for name in self.layout.events.names]
+            struct = pa.Array.from_buffers(kind.value_type, int(offsets[stop] - offsets[start]), [None], children=arrays)
+            lists = pa.array((offsets[start : stop + 1] - offsets[start]).astype(np.int32))
+            chunks.append(pa.ListArray.from_arrays(lists, struct))
+            start = stop
+        return pa.chunked_array(chunks, kind)
+
+    @named_memory()
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows of `to_arrow` as dicts."""
+        table = self.to_arrow()
+        columns = [python_values(column) for column in table.columns]
+        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    @named_memory()
+    def to_pandas(self) -> Any:
+        """The table of `to_arrow` as a pandas DataFrame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    # ------------------------------------------------------------------------------------------------------------------- showing
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        table = self[:SHOWN].to_arrow()
+        columns = [[_text(value) for value in python_values(column)] for column in table.columns]
+        return table.column_names, [list(row) for row in zip(*columns, strict=True)]
+
+    def _title(self) -> list[str]:
+        """The lines before the matches."""
+        count = "1 match" if len(self) == 1 else f"{len(self):,} matches"
+        dropped = f" (events without a key: {self.null_keys:,})" if self.null_keys else ""
+        undecided = f" (undecided: {len(self.waiting):,})" if self.waiting else ""
+        return [count + dropped + undecided, *(f"warning: {warning}" for warning in self.warnings)]
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "\n".join(self._title())
+        names, rows = self._shown()
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [names, *rows]]
+        rest = [f".. and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
+        return "\n".join([*self._title(), *lines, *rest])
+
+    def _repr_html_(self) -> str:
+        names, rows = self._shown()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        rest = f"<p>and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
+        title = "<br>".join(map(html.escape, self._title()))
+        return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def without_columns(rows: int) -> pa.Table:
+    """A table of so many rows, and no columns; `pa.table` of none has no rows."""
+    nothing = pa.Array.from_buffers(pa.struct([]), rows, [None], children=[])
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(nothing)])
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+LIST_ROWS = 2**31 - 1
+"""Most events in one chunk of a list column."""
+
+CELL_WIDTH = 40
+"""Longest value that a terminal table shows, in characters."""
+
+
+def _text(value: Any) -> str:
+    text = str(value) if value is not None else "NULL"
+    return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 2] + ".."
+
+
+def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0) -> Matches:
+    """The matches of several results of one query as one; events that no match shows are left behind."""
+    compact = [_compact(part) for part in parts if len(part)]
+    if not compact:
+        return Matches.none(layout, null_keys=null_keys)
+    shift = _shifts([len(part.rows) for part in compact])
+    event_shift = _shifts([part.events.num_rows for part in compact])
+    key_shift = _shifts([0 if part.keys is None else part.keys.num_rows for part in compact])
+    pairs = list(zip(compact, shift, strict=True))
+    partitions: Array | None = None
+    keys: pa.Table | None = None
+    if layout.keys:
+        partitions = np.concatenate(
+            [part.partitions + step for part, step in zip(compact, key_shift, strict=True) if part.partitions is not None]
+        )
+        keys = pa.concat_tables([part.keys for part in compact if part.keys is not None])
+    measures = [part.measures for part in compact if part.measures is not None]
+    return Matches(
+        layout,
+        np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + step for part, step in pairs)]),
+        np.concatenate([part.positions for part in compact]),
+        np.concatenate([part.labels for part in compact]),
+        np.concatenate([part.rows + step for part, step in zip(compact, event_shift, strict=True)]),
+        pa.concat_tables([part.events for part in compact]),
+        partitions,
+        keys,
+        pa.concat_tables(measures) if measures else None,
+        null_keys,
+        counts=exact.joined([part.counts for part in compact if part.counts is not None]) if layout.count else None,
+    )
+
+
+def _shifts(sizes: Sequence[int]) -> list[int]:
+    return [0, *np.cumsum(sizes).tolist()][:-1]
+
+
+def _compact(part: Matches) -> Matches:
+    """The same matches with only the events that they mark and the keys that they have."""
+    used, rows = np.unique(part.rows, return_inverse=True)
+    partitions, keys = part.partitions, part.keys
+    if partitions is not None and keys is not None:
+        kept, partitions = np.unique(partitions, return_inverse=True)
+        keys = keys.take(pa.array(kept))
+    events = part.events.take(pa.array(used)).combine_chunks()
+    marks = (part.positions, part.labels, rows.astype(np.int64, copy=False))
+    return Matches(part.layout, part.offsets, *marks, events, partitions, keys, part.measures, counts=part.counts)

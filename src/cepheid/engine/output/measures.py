@@ -1,0 +1,558 @@
+"""The measures of SELECT, in columns: from the marks of the matches to one row per match.
+
+Comes in: bound measures and `Matches`, of which offsets, rows, labels and events are read. Goes out: a table with one column per measure, of
+the type that binding gave it. An aggregate becomes a leaf column (gathered from the events, then reduced per match), what is computed from
+aggregates is `values`' business; nothing here is Python per match, but for decimals in arithmetic and averages beyond 53 bits.
+
+The values are those of the definition: a NULL (and NaN) is left out of min, max, sum and avg, which are NULL where nothing is left; first,
+last and only give what stands there, NULL of an empty variable; a sum is exact and NULL where it overflows its type; sums of doubles go from
+the first position to the last, one addition after the other, so that they do not depend on how the input was cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.letters.values import Column, evaluate, in_arrow, plain, raw, read, validity
+from cepheid.logical.plan import AGGREGATES, Apply, Field, Measure, Time, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cepheid.engine.letters.values import Mask, Value
+    from cepheid.engine.output.matches import Matches
+    from cepheid.logical.plan import Expression, QueryPlan
+
+Array = np.ndarray[Any, Any]
+
+BLOCK_MARKS = 1 << 18
+"""Marks that are worked on at once: their columns stay in the cache, and fit Arrow's 32-bit offsets."""
+
+SPARSE = 16
+"""Where the matches show fewer events than one in so many of a table in several pieces, these are taken out before anything is put together."""
+
+WORD = 32
+LOW = (1 << WORD) - 1
+"""Sums are exact because they are added in digits of 32 bits."""
+
+EXACT_DOUBLE = 2**53
+"""Up to here every integer is a double."""
+
+
+def measured(plan: QueryPlan, matches: Matches) -> Matches:
+    """The matches with the measures of their query; as they are where it has none."""
+    return dataclasses.replace(matches, measures=compute(plan.measures, matches)) if plan.measures else matches
+
+
+def attributes_of(measures: Iterable[Measure], time: str | None) -> frozenset[str]:
+    """The input columns that measures read; time: the time column."""
+    names: set[str] = set()
+    for node in (node for measure in measures for node in walk(measure.expression)):
+        if isinstance(node, Field) and node.path:
+            names.add(node.path[0])
+        elif (isinstance(node, Time) or (isinstance(node, Apply) and node.operator in TIMES)) and time is not None:
+            names.add(time)
+    return frozenset(names)
+
+
+def compute(measures: Sequence[Measure], matches: Matches) -> pa.Table:
+    """The measures of all matches: one row per match, one column per measure, named and typed as bound.
+
+    matches.events has the columns of `attributes_of`. Never raises for what the rows hold. Linear in the marks (text and decimals under min
+    and max: sorting the distinct values of a block), plus putting the columns together where the events lie in several pieces.
+    """
+    fields = [pa.field(measure.name, measure.type) for measure in measures]
+    events, rows = _dense(matches, attributes_of(measures, matches.layout.time))
+    source = _Source(events, matches.layout.time)
+    chunks: list[list[pa.Array]] = [[] for _ in measures]
+    for start, stop in _blocks(matches.offsets):
+        marks = slice(int(matches.offsets[start]), int(matches.offsets[stop]))
+        block = _Block(source, matches, matches.offsets[start : stop + 1] - marks.start, rows[marks], matches.labels[marks])
+        with np.errstate(all="ignore"):
+            for column, measure, field in zip(chunks, measures, fields, strict=True):
+                column.append(array_of(evaluate(measure.expression, block), field.type, stop - start))
+    columns = [pa.chunked_array(column, field.type) for column, field in zip(chunks, fields, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _blocks(offsets: Array) -> Iterator[tuple[int, int]]:
+    """Ranges of matches with at most `BLOCK_MARKS` marks, or one match."""
+    start, count = 0, len(offsets) - 1
+    while start < count:
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + BLOCK_MARKS, "right")) - 1)
+        yield start, stop
+        start = stop
+
+
+def _dense(matches: Matches, names: frozenset[str]) -> tuple[pa.Table, Array]:
+    """The columns that are read, and the row of each mark in them."""
+    events = matches.events.select([name for name in matches.events.column_names if name in names])
+    pieces = max((column.num_chunks for column in events.columns), default=1)
+    if pieces <= 1 or len(matches.rows) * SPARSE >= events.num_rows:
+        return events, matches.rows
+    used, rows = np.unique(matches.rows, return_inverse=True)
+    return pa.table([_picked(column, used) for column in events.columns], events.column_names), rows
+
+
+def _picked(column: pa.ChunkedArray, rows: Array) -> pa.ChunkedArray:
+    """Some rows (ascending) of a column; O(pieces + rows), where Arrow's own take would put the whole column together."""
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    cuts = [0, *np.searchsorted(rows, ends).tolist()]
+    pieces = [
+        chunk.take(pa.array(rows[start:stop] - (end - len(chunk))))
+        for chunk, end, start, stop in zip(column.chunks, ends.tolist(), cuts[:-1], cuts[1:], strict=True)
+        if start < stop
+    ]
+    return pa.chunked_array(pieces, column.type)
+
+
+# ------------------------------------------------------------------------------------------------------------------- what is read
+
+
+class _Source:
+    """The columns of the events, each as one array, put together when first asked for."""
+
+    def __init__(self, events: pa.Table, time: str | None) -> None:
+        self._events = events
+        self._time = time
+        self._arrays: dict[tuple[str, ...], pa.Array] = {}
+
+    def array(self, leaf: Field | Time) -> pa.Array:
+        """The values of a leaf, for all events; a NULL struct has NULL fields."""
+        return self._at(leaf.path if isinstance(leaf, Field) else self._time_path)
+
+    def times(self, rows: Array) -> Array:
+        """The times of some events, int64."""
+        values: Array = raw(plain(self._at(self._time_path)))[rows].astype(np.int64, copy=False)
+        return values
+
+    @property
+    def time_type(self) -> pa.DataType:
+        """The type of the time column."""
+        return self._at(self._time_path).type
+
+    @property
+    def _time_path(self) -> tuple[str, ...]:
+        assert self._time is not None, "binding refuses times where there is no time column"
+        return (self._time,)
+
+    def _at(self, path: tuple[str, ...]) -> pa.Array:
+        known = self._arrays.get(path)
+        if known is None:
+            chunks = self._events[path[0]].chunks
+            for name in path[1:]:
+                chunks = [pc.struct_field(plain(chunk), name) for chunk in chunks]
+            known = self._arrays[path] = chunks[0] if len(chunks) == 1 else _joined(chunks)
+        return known
+
+
+def _joined(chunks: list[pa.Array]) -> pa.Array:
+    """Several pieces of a column as one array; text and binaries in 64-bit offsets, for there may be much of them."""
+    if pa.types.is_dictionary(chunks[0].type):
+        chunks = [plain(chunk) for chunk in chunks]
+    large = LARGE.get(chunks[0].type)
+    return pa.concat_arrays(chunks if large is None else [chunk.cast(large) for chunk in chunks])
+
+
+LARGE: Mapping[pa.DataType, pa.DataType] = MappingProxyType({pa.string(): pa.large_string(), pa.binary(): pa.large_binary()})
+
+
+@dataclasses.dataclass
+class _Marks:
+    """The events of one variable in a block of matches.
+
+    offsets: int64, n + 1. rows: int64, where each event stands. counts: int64, n. single: whether every match has exactly one event in the variable.
+    """
+
+    offsets: Array
+    rows: Array
+    counts: Array
+    single: bool
+
+    @classmethod
+    def of(cls, offsets: Array, rows: Array) -> _Marks:
+        """The events in these ranges of rows."""
+        counts = np.diff(offsets)
+        return cls(offsets, rows, counts, len(rows) == len(counts) and bool((counts == 1).all()))
+
+    def total(self, values: Array) -> Array:
+        """Sums per match of an integer array, modulo 2**64."""
+        if len(values) == len(self.counts) and self.single:
+            return values.astype(np.int64, copy=False)
+        running = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(values, dtype=np.int64, out=running[1:])
+        totals: Array = running[self.offsets[1:]] - running[self.offsets[:-1]]
+        return totals
+
+    def present(self, valid: Mask | None) -> Array:
+        """How many values per match are not NULL."""
+        return self.counts if valid is None else self.total(valid)
+
+    def reduce(self, ufunc: Any, values: Array) -> tuple[Array, Mask]:
+        """A ufunc over the values of each match, and which matches have any (the others hold zero)."""
+        some = self.counts > 0
+        result = np.zeros(len(self.counts), values.dtype)
+        if len(values):
+            result[some] = ufunc.reduceat(values, self.offsets[:-1][some])
+        return result, some
+
+
+class _Block:
+    """Some matches, as a source of columns for `values.evaluate`: aggregates are its leaves, computed once each."""
+
+    def __init__(self, source: _Source, matches: Matches, offsets: Array, rows: Array, labels: Array) -> None:
+        self.source = source
+        self.offsets = offsets
+        self.rows = rows
+        self._labels = labels
+        self._visible = matches.layout.visible
+        self._alike = matches.alike
+        self._marks: dict[str, _Marks] = {}
+        self._gathered: dict[Expression, Value] = {}
+        self._aggregates: dict[Expression, Value] = {}
+
+    def known(self, expression: Expression) -> Value | None:
+        """The value of an aggregate; None for every other operator."""
+        if not isinstance(expression, Apply) or expression.operator not in AGGREGATES:
+            return None
+        value = self._aggregates.get(expression)
+        if value is None:
+            value = self._aggregates[expression] = AGGREGATIONS[expression.operator](self, expression)
+        return value
+
+    def field(self, field: Field) -> Value:
+        """Attributes stand below aggregates alone."""
+        raise KeyError(field)
+
+    def time(self, time: Time) -> Value:
+        """Times stand below aggregates alone."""
+        raise KeyError(time)
+
+    def marks(self, variable: str) -> _Marks:
+        """The events of a variable."""
+        known = self._marks.get(variable)
+        if known is None:
+            known = self._marks[variable] = self._one_each(variable) or self._chosen(variable)
+        return known
+
+    def _one_each(self, variable: str) -> _Marks | None:
+        """The events of a variable that is one event of every match, at the same place of each; None where it is not.
+
+        PERF: a pattern without iteration or OR has such variables alone, and needs no pass over all marks.
+        """
+        columns = [] if self._alike is None else np.flatnonzero(self._visible(variable)[self._alike]).tolist()
+        if self._alike is None or len(columns) != 1:
+            return None
+        count = len(self.offsets) - 1
+        rows = self.rows.reshape(count, len(self._alike))[:, columns[0]]
+        return _Marks(np.arange(count + 1), rows, np.ones(count, np.int64), single=True)
+
+    def _chosen(self, variable: str) -> _Marks:
+        chosen = self._visible(variable)[self._labels]
+        if chosen.all():
+            return _Marks.of(self.offsets, self.rows)
+        before = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(chosen, dtype=np.int64, out=before[1:])
+        return _Marks.of(before[self.offsets], self.rows[chosen])
+
+    def gathered(self, leaf: Field | Time) -> Value:
+        """The values of all events of a variable, in its canonical type."""
+        value = self._gathered.get(leaf)
+        if value is None:
+            rows = self.marks(leaf.variable).rows
+            value = self._gathered[leaf] = canonical(self.source.array(leaf).take(pa.array(rows)), leaf)
+        return value
+
+
+def canonical(array: pa.Array, leaf: Field | Time) -> Value:
+    """Values of a leaf as `values.evaluate` wants them; of a type without arithmetic they stay as they are."""
+    if pa.types.is_null(array.type):
+        array = pa.nulls(len(array), leaf.type)
+    if isinstance(leaf, Time):
+        array = plain(array)
+        return Column(raw(array).astype(np.int64, copy=False), validity(array))
+    if in_arrow(leaf.type) or _is_flat(leaf.type):
+        value = read(array, leaf.type)
+        if isinstance(value, Column) and value.values.dtype.kind == "f":
+            return Column(value.values.astype(np.float64, copy=False))
+        return value
+    return array
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    """Whether values of a type are computed with as numbers: not times of day, of which only first and last can be asked."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(number or pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
+
+
+def array_of(value: Value, kind: pa.DataType, length: int) -> pa.Array:
+    """A value of `values.evaluate` as an Arrow array of `length` rows; constants are repeated."""
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value.cast(kind), length)
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if not isinstance(value, Column):
+        return value if value.type == kind else value.cast(kind)
+    values = np.ascontiguousarray(np.broadcast_to(value.values, length))
+    null = np.isnan(values) if values.dtype.kind == "f" else None if value.valid is None else ~np.broadcast_to(value.valid, length)
+    mask = None if null is None or not null.any() else null
+    if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
+        return pa.array(values, kind, mask=mask)
+    if pa.types.is_date32(kind):
+        return pa.array(values.astype(np.int32, copy=False), pa.int32(), mask=mask).view(kind)
+    array = pa.array(values.astype(np.int64, copy=False), pa.int64(), mask=mask)
+    return array if kind == pa.int64() else array.cast(kind) if pa.types.is_null(kind) else array.view(kind)
+
+
+# --------------------------------------------------------------------------------------------------------------------- aggregates
+
+
+def _argument(node: Apply) -> Field | Time:
+    (argument,) = node.arguments
+    assert isinstance(argument, Field | Time)
+    return argument
+
+
+def _count(block: _Block, node: Apply) -> Value:
+    return Column(block.marks(_argument(node).variable).counts)
+
+
+def _at(place: Callable[[Array], Array], *, only: bool = False) -> Callable[[_Block, Apply], Value]:
+    """The value at one event of the variable: the place of it from the offsets; NULL where there is no event (only: or several)."""
+
+    def aggregate(block: _Block, node: Apply) -> Value:
+        leaf = _argument(node)
+        marks, array = block.marks(leaf.variable), block.source.array(leaf)
+        if marks.single:
+            return canonical(array.take(pa.array(marks.rows)), leaf)
+        missing = marks.counts != 1 if only else marks.counts == 0
+        if not len(marks.rows):
+            return canonical(pa.nulls(len(missing), plain_type(array.type)), leaf)
+        rows = marks.rows[np.where(missing, 0, place(marks.offsets))]
+        return canonical(array.take(pa.array(rows, mask=missing if missing.any() else None)), leaf)
+
+    return aggregate
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type that `values.plain` gives arrays of this one."""
+    return plain(pa.array([], kind)).type
+
+
+def _extreme(ufunc: Any, of_doubles: Any, worst: Callable[[Any], int]) -> Callable[[_Block, Apply], Value]:
+    """min or max: of numbers by a ufunc, with `worst` of the dtype in the place of NULL; of text and decimals by the ranks of their values."""
+
+    def aggregate(block: _Block, node: Apply) -> Value:
+        leaf = _argument(node)
+        marks, value = block.marks(leaf.variable), block.gathered(leaf)
+        if not isinstance(value, Column):
+            return _ranked(ufunc, worst, marks, value)
+        if marks.single:
+            return value
+        if value.values.dtype.kind == "f":
+            result, some = marks.reduce(of_doubles, value.values)
+            return Column(np.where(some, result, np.nan))
+        values = value.values if value.valid is None else np.where(value.valid, value.values, worst(value.values.dtype))
+        result, _ = marks.reduce(ufunc, values)
+        return Column(result, marks.present(value.valid) > 0)
+
+    return aggregate
+
+
+def _ranked(ufunc: Any, worst: Callable[[Any], int], marks: _Marks, array: pa.Array) -> pa.Array:
+    """The least or greatest of each match's values, by their ranks among the distinct ones; Arrow orders text by its UTF-8 bytes."""
+    if marks.single or not len(array):
+        return array if marks.single else pa.nulls(len(marks.counts), array.type)
+    if pa.types.is_decimal(array.type):
+        low, high, valid = _words(array)
+        unscaled = low.view(np.int64)
+        if (high.view(np.int64) == unscaled >> 63).all():
+            best, _ = marks.reduce(ufunc, unscaled if valid is None else np.where(valid, unscaled, worst(unscaled.dtype)))
+            return _decimals(best.view(np.uint64), best >> 63, marks.present(valid) > 0, array.type)
+    encoded = array.dictionary_encode()
+    distinct, codes, valid = encoded.dictionary, raw(encoded.indices), validity(encoded.indices)
+    order = pc.sort_indices(distinct).to_numpy().astype(np.int64)
+    if not len(order):
+        return pa.nulls(len(marks.counts), array.type)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    ranks = rank[codes] if valid is None else np.where(valid, rank[np.where(valid, codes, 0)], worst(rank.dtype))
+    best, _ = marks.reduce(ufunc, ranks)
+    some = marks.present(valid) > 0
+    return distinct.take(pa.array(order[np.where(some, best, 0)], mask=~some))
+
+
+def _sum(block: _Block, node: Apply) -> Value:
+    leaf = _argument(node)
+    marks, value = block.marks(leaf.variable), block.gathered(leaf)
+    if not isinstance(value, Column):
+        return _decimal_sum(marks, value, node.type)
+    if value.values.dtype.kind == "f":
+        return Column(_sum_of_doubles(marks, value.values)[0])
+    low, high = _integer_sums(marks, _zero_for_null(value))
+    some = marks.present(value.valid) > 0
+    return Column(low, some if high is None else some & (high == low >> WORD))
+
+
+def _avg(block: _Block, node: Apply) -> Value:
+    leaf = _argument(node)
+    marks, value = block.marks(leaf.variable), block.gathered(leaf)
+    if not isinstance(value, Column):
+        return _decimal_mean(marks, value)
+    if value.values.dtype.kind == "f":
+        totals, present = _sum_of_doubles(marks, value.values)
+        return Column(totals / present)
+    low, high = _integer_sums(marks, _zero_for_null(value))
+    present = marks.present(value.valid)
+    if high is None:
+        high = low >> WORD
+    means = low / present
+    for row in np.flatnonzero((high != low >> WORD) | (low > EXACT_DOUBLE) | (low < -EXACT_DOUBLE)).tolist():
+        # The quotient of two Python integers is rounded once.
+        means[row] = ((int(high[row]) << WORD) | int(low[row]) & LOW) / int(present[row])
+    return Column(np.where(present > 0, means, np.nan))
+
+
+def _zero_for_null(value: Column) -> Array:
+    values: Array = value.values.astype(np.int64, copy=False)
+    return values if value.valid is None else np.where(value.valid, values, 0)
+
+
+def _integer_sums(marks: _Marks, values: Array) -> tuple[Array, Array | None]:
+    """Exact sums of int64 per match: modulo 2**64, and divided by 2**32 rounded down; None where all of them fit int64."""
+    most = int(marks.counts.max(initial=0))
+    largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))
+    low = marks.total(values)
+    if largest * most < 2**63:
+        return low, None
+    return low, marks.total(values >> WORD) + (marks.total(values & LOW) >> WORD)
+
+
+def _sum_of_doubles(marks: _Marks, values: Array) -> tuple[Array, Array]:
+    """Sums of the values that are not NaN, and how many there are; NaN for none, overflow, and infinities that meet.
+
+    Of a match on 0.0, from its first value to its last: no sum is -0.0.
+    """
+    null = np.isnan(values)
+    present = marks.present(~null)
+    if marks.single:
+        return values + 0.0, present
+    matches = np.repeat(np.arange(len(marks.counts)), marks.counts)
+    # bincount adds one value after the other, where add.reduceat would add in pairs.
+    totals = np.bincount(matches, weights=np.where(null, 0.0, values) if null.any() else values, minlength=len(marks.counts))
+    wrong = present == 0
+    infinite = np.isinf(totals)
+    if infinite.any():
+        wrong |= infinite & (marks.total(np.isinf(values)) == 0)
+    return np.where(wrong, np.nan, totals), present
+
+
+# ----------------------------------------------------------------------------------------------------------------------- decimals
+
+
+def _words(array: pa.Array) -> tuple[Array, Array, Mask | None]:
+    """The low and the high word (uint64) of decimal128 values, 0 for NULL, and which are not NULL."""
+    words = np.frombuffer(array.buffers()[1], np.uint64, count=2 * len(array), offset=16 * array.offset).reshape(-1, 2)
+    low, high, valid = np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]), validity(array)
+    return (low, high, None) if valid is None else (np.where(valid, low, 0), np.where(valid, high, 0), valid)
+
+
+def _decimals(low: Array, high: Array, valid: Mask, kind: pa.DataType) -> pa.Array:
+    """The decimals of these words, of type `kind`."""
+    words = np.stack([low, high.view(np.uint64)], axis=1)
+    return pa.Array.from_buffers(kind, len(words), [pa.array(valid).buffers()[1], pa.py_buffer(words.tobytes())])
+
+
+def _digits(marks: _Marks, array: pa.Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Exact sums of decimal128 per match, unscaled, as four digits of 32 bits (the last one signed and unbounded), and how many there are."""
+    low, high, valid = _words(array)
+    digits = (low & LOW, low >> WORD, high & LOW)
+    first, second, third = (marks.total(digit.astype(np.int64)) for digit in digits)
+    second = second + (first >> WORD)
+    third = third + (second >> WORD)
+    fourth = marks.total(high.view(np.int64) >> WORD) + (third >> WORD)
+    return first & LOW, second & LOW, third & LOW, fourth, marks.present(valid)
+
+
+def _decimal_sum(marks: _Marks, array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not len(array):
+        return pa.nulls(len(marks.counts), kind)
+    first, second, third, fourth, present = _digits(marks, array)
+    low = (second.astype(np.uint64) << np.uint64(WORD)) | first.astype(np.uint64)
+    high = (fourth << WORD) | third
+    bound = 10**kind.precision
+    fits = (fourth >= -(2**31)) & (fourth < 2**31) & _less(high, low, bound) & ~_less(high, low, 1 - bound)
+    return _decimals(low, high, fits & (present > 0), kind)
+
+
+def _less(high: Array, low: Array, bound: int) -> Mask:
+    """Whether numbers of 128 bits (signed high word, unsigned low word) are less than a bound."""
+    bound_high, bound_low = bound >> 64, np.uint64(bound & (2**64 - 1))
+    result: Mask = (high < bound_high) | ((high == bound_high) & (low < bound_low))
+    return result
+
+
+def _decimal_mean(marks: _Marks, array: pa.Array) -> Column:
+    if not len(array):
+        return Column(np.full(len(marks.counts), np.nan))
+    first, second, third, fourth, present = _digits(marks, array)
+    unit = 10**array.type.scale
+    means = np.full(len(present), np.nan)
+    low = (second << WORD) | first
+    small = ((fourth << WORD) | third) == low >> 63
+    small &= (low <= EXACT_DOUBLE) & (low >= -EXACT_DOUBLE) & (present > 0) & (present <= EXACT_DOUBLE // unit)
+    means[small] = low[small] / (present[small] * unit if unit <= EXACT_DOUBLE else 1)
+    for row in np.flatnonzero(~small & (present > 0)).tolist():
+        total = sum(int(digit[row]) << place * WORD for place, digit in enumerate((first, second, third, fourth)))
+        means[row] = total / (int(present[row]) * unit)
+    return Column(means)
+
+
+# -------------------------------------------------------------------------------------------------------------------------- times
+
+
+def _start_time(block: _Block, _: Apply) -> Value:
+    return Column(block.source.times(block.rows[block.offsets[:-1]]))
+
+
+def _end_time(block: _Block, _: Apply) -> Value:
+    return Column(block.source.times(block.rows[block.offsets[1:] - 1]))
+
+
+def _duration(block: _Block, node: Apply) -> Value:
+    start, end = _start_time(block, node).values, _end_time(block, node).values
+    # Times ascend, so that a difference below zero has overflowed.
+    steps = end - start
+    fits = steps >= 0
+    if pa.types.is_date32(block.source.time_type):
+        steps = steps * DAY
+    return Column(steps, None if fits.all() else fits)
+
+
+DAY = 86_400
+"""Seconds in a step of a date column, whose durations are in seconds."""
+
+TIMES: frozenset[str] = frozenset({"start_time", "end_time", "duration"})
+
+AGGREGATIONS: Mapping[str, Callable[[_Block, Apply], Value]] = MappingProxyType(
+    {
+        "count": _count,
+        "first": _at(lambda offsets: offsets[:-1]),
+        "last": _at(lambda offsets: offsets[1:] - 1),
+        "only": _at(lambda offsets: offsets[:-1], only=True),
+        "min": _extreme(np.minimum, np.fmin, lambda dtype: np.iinfo(dtype).max),
+        "max": _extreme(np.maximum, np.fmax, lambda dtype: np.iinfo(dtype).min),
+        "sum": _sum,
+        "avg": _avg,
+        "start_time": _start_time,
+        "end_time": _end_time,
+        "duration": _duration,
+    }
+)
+"""One function per key of `plan.AGGREGATES`: from a block of matches and the node to a value per match."""

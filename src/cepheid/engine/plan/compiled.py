@@ -1,0 +1,184 @@
+"""A query over one schema, ready to run: immutable, and all that batch, recognizers and Spark's workers read.
+
+`planner` makes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.engine.evaluations.absence import Absence, longest
+from cepheid.engine.evaluations.counted import Counted
+from cepheid.engine.evaluations.method import Terms
+from cepheid.engine.evaluations.trackers import Tracked
+from cepheid.engine.input.read import STREAM_COLUMN
+from cepheid.engine.letters.predicates import Predicates
+from cepheid.engine.output.counts import COUNT_FIELDS
+from cepheid.engine.output.matches import Layout, plain_type
+from cepheid.engine.output.measures import attributes_of
+from cepheid.errors import NotSupportedError
+from cepheid.language.syntax import Consumption
+from cepheid.logical.canonical import canonical
+
+if TYPE_CHECKING:
+    from cepheid.automata import Program
+    from cepheid.engine.evaluations.base import Running
+    from cepheid.engine.evaluations.method import Guarantee, Method
+    from cepheid.logical.plan import QueryPlan
+    from cepheid.schema import EventSchema
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One query over one schema, ready to run.
+
+    plan: as bound. rewritten: what construction read. program: the automaton's. method: how it is evaluated. window: greatest time(end) -
+    time(start), None without. count_window: greatest end - start + 1 in events, None without. consume: what a trigger consumes; ANY says that
+    partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not follow a match, each NOT FOLLOWED
+    BY of the query. refusals: (name, reason) of each faster method that does not fit.
+    """
+
+    plan: QueryPlan
+    rewritten: QueryPlan
+    program: Program
+    method: Method
+    window: int | None
+    count_window: int | None
+    consume: Consumption
+    limit: int | None
+    absences: tuple[Absence, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def schema(self) -> EventSchema:
+        """The schema of the events."""
+        return self.plan.schema
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that read letters: first the pattern's, then that of each absence."""
+        return (self.program, *(absence.program for absence in self.absences))
+
+    @cached_property
+    def alphabets(self) -> tuple[Predicates, ...]:
+        """Events to letters, for each of `programs`."""
+        return tuple(Predicates(program.automaton.alphabet, self.schema) for program in self.programs)
+
+    @property
+    def predicates(self) -> Predicates:
+        """Events to letters of the pattern."""
+        return self.alphabets[0]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What the matches look like."""
+        return layout_of(self.plan, self.program.label_sets, keys=self.keys)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The attributes of PARTITION BY: matches show them, and positions in their partitions; events with a NULL there are counted."""
+        return self.plan.partition_by
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The attributes by which equalities partition the stream further: where one is NULL, nothing matches."""
+        return self.rewritten.derived_keys
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes that partition the stream, written or derived."""
+        return self.rewritten.keys
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether partitions are to be fed in stream order: a trigger in one consumes the events of all."""
+        return self.consume is Consumption.ANY and bool(self.keys)
+
+    @property
+    def delay(self) -> int:
+        """How long after the event that ends it a match is decided: the longest of its absences, 0 without any."""
+        return longest(self.absences)
+
+    @property
+    def horizon(self) -> int | None:
+        """How long after its time an event can matter, in steps of the time column; None without a window: for ever."""
+        return None if self.window is None else self.window + self.delay
+
+    @property
+    def droppable(self) -> bool:
+        """Whether events that are irrelevant to all `programs` can be left out before recognition: no state and no window counts them."""
+        counts = [self.count_window, *(absence.count_window for absence in self.absences)]
+        return all(program.droppable for program in self.programs) and all(count is None for count in counts)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""
+        return self._identity(tuple(self.schema.attributes.items()))
+
+    @cached_property
+    def meaning(self) -> bytes:
+        """The same, but for the attributes of the schema: for a state that says itself which ones it keeps."""
+        return self._identity(())
+
+    def _identity(self, attributes: tuple[tuple[str, pa.DataType], ...]) -> bytes:
+        schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
+        bounds = (self.method.name, self.window, self.count_window, self.consume.value, self.limit)
+        # The events that a state keeps have the attributes that the measures read.
+        measures = tuple(measure.expression for measure in self.plan.measures)
+        absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
+        text = canonical((*bounds, self.keys, self.derived, *schema, *measures, *absences))
+        return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
+
+    def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> Running:
+        """A new evaluation, without any state; variant: of the kernel; sample: see `Query.run`, NotSupportedError where it cannot be."""
+        options: dict[str, Any] = {"variant": variant}
+        if sample is not None:
+            if not self.method.samples:
+                raise NotSupportedError(
+                    f"sample={sample} chooses among all matches of a trigger, which this query's evaluation ({self.method.name}) does not hold",
+                    help="leave sample= out; LIMIT bounds how many are given",
+                )
+            options["sample"] = sample
+        run = self.method.start(self.terms, **options)
+        if self.program.trackers:
+            run = Tracked(run, self.program, variant=variant)
+        return Counted(run) if self.plan.count and not self.method.counts else run
+
+    @property
+    def terms(self) -> Terms:
+        """What the evaluation is started with."""
+        return Terms(self.program, self.window, self.count_window, self.consume, self.limit, partitioned=bool(self.keys))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the evaluation promises. Where matches wait for absences, each of these runs an automaton beside it."""
+        guarantee = self.method.guarantee(self.terms)
+        if not self.absences:
+            return guarantee
+        return dataclasses.replace(
+            guarantee,
+            update=f"{guarantee.update}; and O(m) of each absence",
+            state=f"{guarantee.state}; and of each partition the events of the last d, d = the longest time of an absence",
+        )
+
+
+def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tuple[str, ...] = ()) -> Layout:
+    """The layout of a query's matches, with these labels; keys: what partitions the stream. Events of measures have what these read."""
+    schema = plan.schema
+    # The type column that merging made; where it is the input's own it is an attribute like any other.
+    hidden = STREAM_COLUMN if schema.type_column == STREAM_COLUMN and STREAM_COLUMN not in plan.partition_by else None
+    events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != hidden])
+    measures = tuple(pa.field(measure.name, measure.type) for measure in plan.measures)
+    if measures:
+        read = {*attributes_of(plan.measures, schema.time_column), *keys, *plan.partition_by, schema.time_column}
+        # A table without columns has no rows: at least one stays.
+        events = pa.schema([field for field in events if field.name in read] or list(events)[:1])
+    if plan.count:
+        measures = COUNT_FIELDS
+    return Layout(plan.variables, labels, events, plan.partition_by, schema.time_column, measures, count=plan.count)

@@ -1,0 +1,278 @@
+"""What `explain()` prints: every stage from text to program, the chosen evaluation with its guarantees, and the lints.
+
+Comes in: a `Query`, and a schema if there is one. Goes out: an `Explanation`, text in a terminal and a table in a notebook. Without a schema
+the attributes' types are guessed from what the query does with them, and the explanation says so.
+"""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cepheid.engine.plan.likely_schema import Written, likely_schema
+from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
+from cepheid.language import syntax
+from cepheid.language.syntax import Consumption
+from cepheid.language.words import write_name
+from cepheid.logical.absence import take_out
+from cepheid.logical.describe import describe, describe_expression
+from cepheid.logical.parameters import parameters, shown
+from cepheid.logical.plan import Apply
+from cepheid.logical.rewrite import rewrite_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cepheid.automata.alphabet import Alphabet, Predicate
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.transition import Transition
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.logical.plan import QueryPlan
+    from cepheid.schema import EventSchema
+
+STAGES = ("text", "tree", "plan", "rewritten", "automaton", "program", "evaluation", "lints")
+"""The stages, in the order of the compile hops; `explain(stage)` shows one of them."""
+
+TRANSITIONS_SHOWN = 40
+"""Transitions of an automaton that an explanation lists."""
+
+WIDTH = 110
+"""Characters in a line of an explanation's text."""
+
+
+class Explained(Written, Protocol):
+    """What is asked of a query: what was written, and what binding and compiling it give for a schema."""
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+
+    def bound(self, schema: EventSchema) -> QueryPlan:
+        """Its plan, with types."""
+
+    def compiled(self, schema: EventSchema) -> Compiled:
+        """What runs."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Titled texts: `str` for terminals, `_repr_html_` for notebooks, ``explanation["automaton"]`` for one of them."""
+
+    sections: tuple[tuple[str, str], ...]
+
+    def __getitem__(self, stage: str) -> str:
+        return dict(self.sections)[stage]
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{title}\n{textwrap.indent(text, '  ')}" for title, text in self.sections)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left;vertical-align:top">{html.escape(title)}</th>'
+            f'<td style="text-align:left"><pre>{html.escape(text)}</pre></td></tr>'
+            for title, text in self.sections
+        )
+        return f"<table>{rows}</table>"
+
+
+def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> Explanation:
+    """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
+    if stage is not None and stage not in STAGES:
+        near = nearest(stage, STAGES)
+        raise InputError(
+            f"there is no stage {stage!r}", help=([f"did you mean {near!r}?"] if near else []) + [f"the stages are {', '.join(STAGES)}"]
+        )
+    sections = [item for item in _sections(query, schema) if stage is None or item[0] in {stage, "schema"}]
+    return Explanation(tuple(sections))
+
+
+def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[str, str]]:
+    values = [f":{write_name(name)} = {shown(value)}" for name, value in query.args.items()]
+    yield "text", "\n".join([query.text.strip(), *values])
+    yield "tree", tree_text(query.tree)
+    guessed = schema is None
+    try:
+        schema = likely_schema(query) if schema is None else schema
+        plan = query.bound(schema)
+    except (BindError, SchemaError) as error:
+        if not guessed:
+            raise
+        missing = dict.fromkeys(node.name for node in parameters(query.tree) if node.name not in query.args)
+        way_out = "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events"
+        yield "schema", f"not known; for the other stages give {way_out}\n({error.fact})"
+        return
+    if guessed:
+        yield "schema", "not known; guessed: " + ", ".join(f"{name} {kind}" for name, kind in schema.attributes.items())
+    yield from _compiled_sections(query, plan, schema)
+    yield "lints", "\n\n".join(plan.lints) or "none"
+
+
+def _compiled_sections(query: Explained, plan: QueryPlan, schema: EventSchema) -> Iterator[tuple[str, str]]:
+    unit = schema.unit
+    yield "plan", _wrapped(describe(plan.pattern, unit=unit))
+    try:
+        steps = rewrite_steps(plan)
+        yield "rewritten", "\n".join(f"{name}: {_wrapped(_step(step, unit))}" for name, step in steps) or "nothing to rewrite"
+        compiled = query.compiled(schema)
+    except CepheidError as error:
+        yield "evaluation", str(error)
+        return
+    absent = [f"\nabsence {number}\n{automaton_text(absence.program.automaton)}" for number, absence in enumerate(compiled.absences, 1)]
+    yield "automaton", "\n".join([automaton_text(compiled.program.automaton), *absent])
+    yield "program", program_text(compiled)
+    yield "evaluation", evaluation_text(compiled)
+
+
+def _step(plan: QueryPlan, unit: int | None) -> str:
+    keys = f" PARTITION BY {', '.join(plan.keys)}" if plan.keys else ""
+    return describe(plan.pattern, unit=unit) + keys
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+
+
+# --------------------------------------------------------------------------------------------------------------------------- stages
+
+
+def tree_text(node: syntax.Node, *, depth: int = 0) -> str:
+    """The syntax tree, one node per line, indented: the class, its plain values, then the nodes below."""
+    import dataclasses
+
+    values = [
+        f"{item.name}={_value(value)}"
+        for item in dataclasses.fields(node)
+        if item.compare and not _is_below(value := getattr(node, item.name)) and value not in ((), None, False)
+    ]
+    line = "  " * depth + " ".join([type(node).__name__, *values])
+    return "\n".join([line, *(tree_text(child, depth=depth + 1) for child in node.children())])
+
+
+def _is_below(value: object) -> bool:
+    return isinstance(value, syntax.Node) or (isinstance(value, tuple) and any(isinstance(item, syntax.Node) for item in value))
+
+
+def _value(value: Any) -> str:
+    return str(getattr(value, "name", value))
+
+
+def predicate_text(predicate: Predicate) -> str:
+    """A bit of the letter, as text."""
+    if predicate.type is not None:
+        return f"type is {predicate.type}"
+    condition = predicate.condition
+    parts = condition.arguments if isinstance(condition, Apply) and condition.operator == "and" else (condition,)
+    return " and ".join(map(describe_expression, parts))
+
+
+def automaton_text(automaton: Automaton) -> str:
+    """The automaton: its size, then its transitions."""
+    lines = [f"{automaton.states} states, {len(automaton.transitions)} transitions; starts in 0, accepts in {_numbers(automaton.finals)}"]
+    lines += [_transition(automaton, move) for move in automaton.transitions[:TRANSITIONS_SHOWN]]
+    if len(automaton.transitions) > TRANSITIONS_SHOWN:
+        lines.append(f".. and {len(automaton.transitions) - TRANSITIONS_SHOWN} more")
+    return "\n".join(lines)
+
+
+def _transition(automaton: Automaton, move: Transition) -> str:
+    required = [predicate for bit, predicate in enumerate(automaton.predicates) if move.requires >> bit & 1]
+    names = [predicate_text(predicate) for predicate in sorted(required, key=lambda predicate: predicate.type is None)]
+    names += [f"not ({predicate_text(predicate)})" for bit, predicate in enumerate(automaton.predicates) if move.forbids >> bit & 1]
+    condition = " and ".join([*names, *automaton.alphabet.beyond_the_event(move)]) or "any event"
+    mark = "no mark" if move.mark is None else f"mark {', '.join(sorted(move.mark)) or 'hidden'}"
+    return f"{move.source} -> {move.target}  {condition}: {mark}{automaton.alphabet.written(move)}"
+
+
+def _numbers(numbers: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(numbers))) or "none"
+
+
+def program_text(compiled: Compiled) -> str:
+    """The letters and labels of the program."""
+    program = compiled.program
+    lines = []
+    for number, reader in enumerate(compiled.programs):
+        whose = f"absence {number}, " if number else ""
+        lines += [f"{whose}letter {place}: {text}" for place, text in _letter_parts(reader.automaton.alphabet)]
+    lines += [
+        f"letter bits from {program.automaton.alphabet.place(tracker.bit)} on: tracker {number}, {tracker.states} states, for a nested strategy"
+        for number, tracker in enumerate(program.trackers, 1)
+    ]
+    lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]
+    dropped = "can be left out before" if compiled.droppable else "stay: the pattern counts or compares positions"
+    lines += [f"events with an irrelevant letter {dropped}", f"fingerprint {compiled.fingerprint.hex()[:16]}"]
+    return "\n".join(lines)
+
+
+def _letter_parts(alphabet: Alphabet) -> Iterator[tuple[str, str]]:
+    """Places in a letter, and what they say of the event."""
+    types = alphabet.type_field.bit_length()
+    field = "bit 0" if types == 1 else f"bits 0 to {types - 1}"
+    for predicate, value in zip(alphabet.predicates, alphabet.values, strict=True):
+        yield f"bit {value.bit_length() - 1}" if predicate.type is None else f"{field} = {value}", predicate_text(predicate)
+
+
+CONSUMES = {
+    Consumption.NONE: "",
+    Consumption.PARTITION: "after a trigger, only later starts count in its partition",
+    Consumption.ANY: "after a trigger, only later starts count in all partitions",
+}
+"""What CONSUME BY does, as the explanation says it; nothing where it does nothing."""
+
+
+def evaluation_text(compiled: Compiled) -> str:
+    """The chosen evaluation and what it guarantees."""
+    guarantee, unit = compiled.guarantee, compiled.schema.unit
+    bounds = []
+    if compiled.window is not None:
+        bounds.append(f"time {_duration(compiled.window, unit)}")
+    if compiled.count_window is not None:
+        bounds.append(f"{compiled.count_window} events")
+    rows = {
+        "engine": guarantee.evaluation,
+        "not used": refusals_text(compiled),
+        "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
+        "partitions": keys_text(compiled) or "none",
+        "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
+        "consumes": CONSUMES[compiled.consume],
+        "absences": absences_text(compiled),
+        "given": f"once event time has passed the match's end by {_duration(compiled.delay, unit)}" if compiled.absences else "",
+        "update": guarantee.update,
+        "state": guarantee.state,
+        "delay": guarantee.delay,
+    }
+    return rows_text(rows)
+
+
+def rows_text(rows: Mapping[str, str]) -> str:
+    """Titles and their texts, one below the other; without those whose text is empty."""
+    width = max(map(len, rows))
+    return "\n".join(f"{title:<{width}}  {text}".replace("\n", "\n" + " " * (width + 2)) for title, text in rows.items() if text)
+
+
+def refusals_text(compiled: Compiled) -> str:
+    """Why each faster evaluation is not used, one per line; "" where there is none."""
+    return "\n".join(f"{name}: {reason}" for name, reason in compiled.refusals)
+
+
+def keys_text(compiled: Compiled) -> str:
+    """What partitions the stream, and why; "" without keys."""
+    derived = [f"{', '.join(compiled.derived)} (from equalities)"] if compiled.derived else []
+    return ", ".join([*compiled.written, *derived])
+
+
+def absences_text(compiled: Compiled) -> str:
+    """What must not follow a match, and for how long; "" without absences."""
+    unit = compiled.schema.unit
+    _, absences = take_out(compiled.rewritten.pattern)
+    return " and ".join(f"no {describe(absence.negated, unit=unit)} for {_duration(absence.duration, unit)}" for absence in absences)
+
+
+def _duration(steps: int, unit: int | None) -> str:
+    from cepheid.logical.describe import _Description
+
+    return _Description(unit).steps(steps)

@@ -1,0 +1,176 @@
+"""A schema that a query could be about, from the query alone: for `explain`, `check` and `draw` without events.
+
+Comes in: a query. Goes out: an `EventSchema`. What stands beside an attribute says its type: a literal, LIKE, a difference of times, a place
+where a condition must stand; comparisons carry types from one attribute to another. What nothing is said of is a double.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from cepheid.engine.input.read import used_types
+from cepheid.errors import LimitError
+from cepheid.language import syntax
+from cepheid.logical.parameters import duration_from
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+Path = tuple[str, ...]
+
+
+class Written(Protocol):
+    """A query as it was written: its tree, and the values of its parameters by name."""
+
+    @property
+    def tree(self) -> syntax.Query:
+        """The syntax tree."""
+
+    @property
+    def args(self) -> Mapping[str, Any]:
+        """The values of its parameters."""
+
+
+INSTANT = pa.timestamp("us", "UTC")
+
+TEXT_FUNCTIONS = frozenset({"length", "lower", "upper"})
+
+
+def likely_schema(query: Written) -> EventSchema:
+    """The schema of events that the query could be about: a type column, a time column, and the attributes with the types that it tells."""
+    tree = query.tree
+    bare = any(duration.unit is None for duration in durations(query))
+    attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string(), DEFAULT_TIME: pa.int64() if bare else INSTANT}
+    kinds = attribute_types(query)
+    attributes |= {key: kinds.get((key,), pa.string()) for key in tree.partition_by}
+    variables = {leaf for target in tree.targets or () for leaf in walk(target) if isinstance(leaf, syntax.Word)}
+    paths = [path_of(node) for node in walk(tree) if not (isinstance(node, syntax.Word) and node in variables)]
+    for path in dict.fromkeys(filter(None, paths)):
+        if path[0] in (DEFAULT_TYPE, DEFAULT_TIME) or (len(path) == 1 and path[0] in attributes):
+            continue
+        known = attributes.get(path[0])
+        attributes[path[0]] = _with_leaf(known if len(path) > 1 else None, path[1:], kinds.get(path, pa.float64()))
+    types = {name: frozenset(attributes) for name in used_types(tree)} or None
+    return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
+
+
+def durations(query: Written) -> Iterator[syntax.Duration]:
+    """The durations of a query, also those that parameters stand for."""
+    for node in walk(query.tree):
+        if isinstance(node, syntax.Duration):
+            yield node
+        written = (
+            (node.lower, node.upper) if isinstance(node, syntax.Interval) else (node.duration,) if isinstance(node, syntax.Absence) else ()
+        )
+        for parameter in written:
+            if isinstance(parameter, syntax.Parameter) and parameter.name in query.args:
+                with contextlib.suppress(LimitError):  # which binding raises
+                    found = duration_from(query.args[parameter.name])
+                    yield from () if found is None else (found,)
+
+
+def walk(node: syntax.Node) -> Iterator[syntax.Node]:
+    """A node and everything below it."""
+    yield node
+    for child in node.children():
+        yield from walk(child)
+
+
+def path_of(node: object) -> Path:
+    """The path of an attribute; of everything else nothing."""
+    if isinstance(node, syntax.Attribute):
+        return node.path
+    return (node.name,) if isinstance(node, syntax.Word) else ()
+
+
+def attribute_types(query: Written) -> dict[Path, pa.DataType]:
+    """The types that the conditions of the pattern tell."""
+    kinds: dict[Path, pa.DataType] = {}
+    equal: list[tuple[Path, Path]] = []
+    for node in walk(query.tree.pattern):
+        for operand, kind in told(query, node):
+            for path in filter(None, [path_of(operand)]):
+                kinds.setdefault(path, kind)
+        if isinstance(node, syntax.Compare | syntax.In | syntax.Between):
+            equal += itertools.pairwise(path for operand in node.children() if (path := path_of(operand)))
+    for _ in equal:
+        for first, second in equal:
+            known = kinds.get(first, kinds.get(second))
+            if known is not None:
+                kinds.setdefault(first, known)
+                kinds.setdefault(second, known)
+    # What is compared with each other alone is a whole number, as keys are.
+    return kinds | {path: pa.int64() for pair in equal for path in pair if path not in kinds}
+
+
+def told(query: Written, node: syntax.Node) -> Iterator[tuple[object, pa.DataType]]:
+    """The nodes whose types a node tells, with these types."""
+    match node:
+        case syntax.Compare() | syntax.In() | syntax.Between():
+            operands = list(node.children())
+            kind = next((known for operand in operands if (known := value_type(query, operand)) is not None), None)
+            if kind is not None and pa.types.is_duration(kind):
+                differences = [operand for operand in operands if isinstance(operand, syntax.Arithmetic)]
+                yield from ((side, INSTANT) for difference in differences for side in difference.children())
+            elif kind is not None:
+                yield from ((operand, kind) for operand in operands)
+        case syntax.Like(operand=operand):
+            yield operand, pa.string()
+        case syntax.Call(name=name, arguments=arguments) if name in TEXT_FUNCTIONS:
+            yield from ((argument, pa.string()) for argument in arguments)
+        case syntax.BooleanAnd(operands=operands) | syntax.BooleanOr(operands=operands):
+            yield from ((operand, pa.bool_()) for operand in operands)
+        case syntax.Not(operand=operand) | syntax.Local(condition=operand) | syntax.Filter(condition=operand):
+            yield operand, pa.bool_()
+
+
+def value_type(query: Written, node: Any) -> pa.DataType | None:
+    """The type that a value has by itself; numbers are doubles, which compare with every number."""
+    match node:
+        case syntax.Number() | syntax.Negative():
+            return pa.float64()
+        case syntax.Text():
+            return pa.string()
+        case syntax.Constant(value=bool()):
+            return pa.bool_()
+        case syntax.Instant(kind="DATE"):
+            return pa.date32()
+        case syntax.Instant(value=value):
+            return INSTANT if value.rstrip().endswith("Z") or "+" in value or value.count("-") > len("--") else pa.timestamp("us")
+        case syntax.DurationValue():
+            return pa.duration("us")
+        case syntax.System(attribute="time"):
+            return INSTANT
+        case syntax.Call(name=name):
+            return pa.string() if name in TEXT_FUNCTIONS - {"length"} else pa.float64()
+        case syntax.Parameter(name=name) if name in query.args:
+            return given_type(query.args[name])
+    return None
+
+
+def given_type(given: object) -> pa.DataType | None:
+    """The type that the value of a parameter has by itself, or the values of a list; None for NULL, and for what is no value."""
+    if isinstance(given, list):
+        return next((kind for kind in map(given_type, given) if kind is not None), None)
+    if given is None or (isinstance(given, int | Decimal) and not isinstance(given, bool)):
+        return None if given is None else pa.float64()
+    try:
+        return pa.scalar(given).type
+    except (pa.ArrowException, OverflowError):
+        return None
+
+
+def _with_leaf(kind: pa.DataType | None, path: Path, leaf: pa.DataType) -> pa.DataType:
+    """A type with a leaf at a path: structs on the way, besides the fields that they had."""
+    if not path:
+        return leaf
+    fields = {field.name: field.type for field in kind} if kind is not None and pa.types.is_struct(kind) else {}
+    fields[path[0]] = _with_leaf(fields.get(path[0]), path[1:], leaf)
+    return pa.struct(list(fields.items()))

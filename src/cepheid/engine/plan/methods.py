@@ -1,0 +1,35 @@
+"""The methods of evaluation, and which of them takes a query: the table of fragments is engine.md, section 4.
+
+Comes in: a `Task`. Goes out: the method, its program, and why each faster method does not fit, for `explain()`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.engine.evaluations.counting import CountMethod
+from cepheid.engine.evaluations.last import LastMethod
+from cepheid.engine.evaluations.match import MatchGraphMethod
+from cepheid.engine.evaluations.maximal import MaximalMethod
+from cepheid.engine.evaluations.next import NextMethod
+from cepheid.engine.evaluations.per_end import PerEndMethod
+
+if TYPE_CHECKING:
+    from cepheid.automata import Program
+    from cepheid.engine.evaluations.method import Method, Task
+
+METHODS: tuple[Method, ...] = (NextMethod(), LastMethod(), MaximalMethod(), CountMethod(), MatchGraphMethod(), PerEndMethod())
+"""From the fastest to the most general: of those that serve a task, the first that fits takes it."""
+
+
+def choose(task: Task) -> tuple[Method, Program, tuple[tuple[str, str], ...]]:
+    """The method for a task, its program, and (name, reason) of each faster method that serves such tasks but does not fit. Raises as `construct`."""
+    refusals: list[tuple[str, str]] = []
+    for method in METHODS:
+        if not method.serves(task):
+            continue
+        reason = method.fits(task)
+        if reason is None:
+            return method, method.program(task), tuple(refusals)
+        refusals.append((method.name, reason))
+    raise AssertionError("some method fits every task")

@@ -1,0 +1,141 @@
+"""From a bound plan to what runs: the windows that the kernel bounds, the method and its program, the limit.
+
+Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. What this evaluation does not do raises `NotSupportedError` with the
+operator's name and place, and the way out (the reference). The table of fragments and guarantees is engine.md, section 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cepheid.automata import construct, span_program
+from cepheid.engine.evaluations.absence import Absence
+from cepheid.engine.evaluations.method import Task
+from cepheid.engine.plan.compiled import Compiled
+from cepheid.engine.plan.methods import choose
+from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
+from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical import plan as logical
+from cepheid.logical.absence import take_out
+from cepheid.logical.rewrite import rewrite
+from cepheid.logical.tree import walk
+
+if TYPE_CHECKING:
+    from cepheid.errors import Span
+    from cepheid.logical.plan import Interval, Pattern, QueryPlan
+    from cepheid.schema import EventSchema
+
+NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
+
+
+def compile_plan(plan: QueryPlan) -> Compiled:
+    """The evaluation of a bound plan.
+
+    Raises NotSupportedError outside the fragment (local filters, strategies inside the pattern, one window over the whole of it; every SELECT
+    but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT; absences around it), LimitError past a limit of rewriting or construction.
+    """
+    try:
+        check_supported(plan)
+        rewritten = rewrite(plan)
+        body, around = take_out(rewritten.pattern)
+        absences = tuple(absence_of(absence, plan.schema) for absence in around)
+        pattern, bounds = hoist(body)
+        consume = plan.consume if plan.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
+        strategy = plan.strategy
+        unbounded = bounds == Windows() and consume is Consumption.NONE
+        if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):
+            # `SELECT * WHERE NXT(p)` is `SELECT NXT * WHERE p`, which has windows.
+            strategy = pattern.strategy
+            pattern, bounds = hoist(pattern.pattern)
+            unbounded = bounds == Windows()
+        method, program, refusals = choose(Task(plan, strategy, pattern, unbounded=unbounded))
+        if program.single and plan.schema.time_column is not None:
+            bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
+    except CepheidError as error:
+        raise error.located(plan.text) if plan.text else error from None
+    limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
+    return Compiled(plan, rewritten, program, method, bounds.window, bounds.count, consume, min(limits, default=None), absences, refusals)
+
+
+def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
+    """What must not follow, as it runs; absence: of a rewritten pattern. Raises as `construct` and `hoist`."""
+    negated, bounds = hoist(absence.negated)
+    bounds &= Windows(window=absence.duration)
+    assert bounds.window is not None
+    return Absence(span_program(construct(negated, schema)), bounds.window, bounds.count, absence.duration)
+
+
+# ------------------------------------------------------------------------------------------------------------------------- windows
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over a whole pattern: time(end) - time(start) <= window, end - start + 1 <= count; None is none."""
+
+    window: int | None = None
+    count: int | None = None
+
+    def __and__(self, other: Windows) -> Windows:
+        return Windows(_least(self.window, other.window), _least(self.count, other.count))
+
+
+def _least(first: int | None, second: int | None) -> int | None:
+    return min((bound for bound in (first, second) if bound is not None), default=None)
+
+
+def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
+    """The pattern without the windows over all of it, and these.
+
+    A window commutes with AS, PROJECT, FILTER and STRICT (they keep intervals); a window on one side of AND bounds both (equal intervals); OR
+    has one where its sides have the same. Raises NotSupportedError for a window with a lower bound.
+    """
+    match pattern:
+        case logical.Within():
+            inner, bounds = hoist(pattern.pattern)
+            return inner, bounds & Windows(window=_upper(pattern.interval))
+        case logical.WithinEvents():
+            inner, bounds = hoist(pattern.pattern)
+            return inner, bounds & Windows(count=pattern.count)
+        case logical.Named() | logical.Project() | logical.Filter():
+            inner, bounds = hoist(pattern.pattern)
+            return dataclasses.replace(pattern, pattern=inner), bounds
+        case logical.Select(strategy=Strategy.STRICT | Strategy.ALL):
+            inner, bounds = hoist(pattern.pattern)
+            return dataclasses.replace(pattern, pattern=inner), bounds
+        case logical.And():
+            parts = [hoist(operand) for operand in pattern.operands]
+            bounds = Windows()
+            for _, more in parts:
+                bounds &= more
+            return dataclasses.replace(pattern, operands=tuple(part for part, _ in parts)), bounds
+        case logical.Or():
+            parts = [hoist(operand) for operand in pattern.operands]
+            if len({bounds for _, bounds in parts}) == 1:
+                return dataclasses.replace(pattern, operands=tuple(part for part, _ in parts)), parts[0][1]
+    return pattern, Windows()
+
+
+def _upper(interval: Interval) -> int | None:
+    if interval.lower > 0:
+        raise NotSupportedError(
+            "a window with a lower bound is not supported by the automaton engine", span=interval.span, help=REFERENCE_HELP
+        )
+    return interval.upper
+
+
+# ------------------------------------------------------------------------------------------------------------------ what is supported
+
+
+def check_supported(plan: QueryPlan) -> None:
+    """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
+    if plan.strategy is Strategy.RESTRICTED:
+        raise _unsupported(plan, "the strategy RESTRICTED", plan.strategy_span)
+    links = [link for node in walk(plan.pattern) if isinstance(node, logical.Sequence) for link in node.links]
+    if (then := next((link for link in links if link.operator == "THEN"), None)) is not None:
+        raise _unsupported(plan, "THEN", then.span)
+
+
+def _unsupported(plan: QueryPlan, what: str, span: Span) -> NotSupportedError:
+    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=NOWHERE_HELP)

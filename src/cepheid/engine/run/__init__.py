@@ -1,0 +1,1 @@
+"""Recognition itself: over a whole table, over batches, incrementally, and by the definition."""

@@ -1,0 +1,161 @@
+"""How many bytes the matches of one answer may take, and what is said where they take more.
+
+A pattern can have as many matches as its events have subsets, so an answer that is listed whole needs a bound. Comes in: chunks of matches as an
+evaluation makes them. Goes out: the same chunks as one, or a LimitError that names the event whose matches do not fit, how many it completes, and
+the ways out. Running out of memory gets the same name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cepheid.engine.evaluations.base import Chunk, collect
+from cepheid.engine.memory.process import CHOOSE, HELP, process_memory
+from cepheid.errors import InputError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cepheid.engine.evaluations.base import Running
+    from cepheid.engine.output.matches import Match
+
+SHARE = 4
+"""The matches of an answer may take one in so many bytes of the process's memory; while it is put together it takes up to three times its size."""
+
+EXACT = 2.0**53
+"""Up to here doubles count exactly."""
+
+MARK_BYTES, MATCH_BYTES = 18, 24
+"""Bytes of an answer per event of a match (position, label, row), and per match (offset, partition, segment)."""
+
+FIRST_LOOK = 64
+"""Matches of a chunk that are looked at first, to see where a trigger's begin or end."""
+
+COUNTED_MARKS = 1 << 23
+"""Events of matches that are made only to count the matches of one event, for a message; more are counted in the match graph, where there is one."""
+
+CALL_HELP = (
+    CHOOSE,
+    "q.recognizer(.., max_bytes=..) allows more, for the matches of one call; q.batches(..) over a reader of events gives all, in bounded memory",
+    "the state of this recognizer is incomplete now: `restore` its last snapshot, or start again",
+)
+"""What helps where one call of a recognizer has too many."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """The bytes that the matches of one answer may take (None: as `default_max_bytes` says), and what they have taken.
+
+    counts: whether the chunks themselves are counted; else whoever takes them adds to `used` what he makes of them. help: the ways out.
+    """
+
+    most: int | None = None
+    counts: bool = True
+    help: tuple[str, ...] = HELP
+    used: int = 0
+    matches: int = 0
+
+    def __post_init__(self) -> None:
+        """Look up the default once."""
+        self.most = default_max_bytes() if self.most is None else self.most
+
+    def collect(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Chunk:
+        """All chunks as one; as `watch`."""
+        return collect(list(self.watch(chunks, evaluation, named=named)))
+
+    def watch(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Iterator[Chunk]:
+        """The chunks; evaluation: what makes them; named: gives the first match of a chunk, for the message.
+
+        Raises LimitError past the allowance; the evaluation is then of no use any more.
+        """
+        last = None  # one match of the last trigger
+        own = 0  # how many of its matches have come
+        before = None  # the chunk before, which only another one makes worth a look
+        for chunk in chunks:
+            if not len(chunk):
+                continue
+            if before is not None:
+                last, own = _counted_on(before, last, own)
+            before = chunk
+            self.matches += len(chunk)
+            if self.counts:
+                self.used += bytes_of(chunk)
+            else:
+                yield chunk
+            if self.used > (self.most or 0):
+                last, own = _counted_on(chunk, last, own)
+                raise self._exceeded(named(last), _counted(last, own, chunks, evaluation))
+            if self.counts:
+                yield chunk
+
+    def _exceeded(self, match: Match, completed: str) -> LimitError:
+        time = "" if match.end_time is None else f" ({match.end_time})"
+        keys = "".join(f", {name} = {value!r}" for name, value in match.keys.items())
+        return LimitError(
+            f"the matches take more than {self.most:,} bytes (max_bytes): {self.matches:,} were made, the last of them for the event at position"
+            f" {match.end}{time}{keys}, which completes {completed}",
+            help=self.help,
+        )
+
+
+def bytes_of(chunk: Chunk) -> int:
+    """Bytes that the matches of a chunk take in an answer."""
+    counts = 0 if chunk.counts is None else int(chunk.counts.nbytes)
+    return MARK_BYTES * len(chunk.positions) + MATCH_BYTES * len(chunk) + counts
+
+
+def _of_trigger(chunk: Chunk, last: Chunk) -> int:
+    """How many matches of a chunk, the first ones, have the trigger of the one match in `last`."""
+    return _alike(chunk, last, 1)
+
+
+def _counted_on(chunk: Chunk, last: Chunk | None, own: int) -> tuple[Chunk, int]:
+    """One match of the last trigger of a chunk, and how many of its matches have come; last, own: the same before the chunk."""
+    final = chunk.take(np.array([len(chunk) - 1]))
+    more = _alike(chunk, final, -1)
+    return final, more + (own if more == len(chunk) and last is not None and _of_trigger(chunk, last) else 0)
+
+
+def _alike(chunk: Chunk, match: Chunk, step: int) -> int:
+    """How many matches at the beginning of a chunk, or with the step -1 at its end, have the trigger of one; O(of them)."""
+    looked = 0
+    while True:
+        looked = min(max(FIRST_LOOK, 8 * looked), len(chunk))
+        numbers = np.arange(looked) if step > 0 else len(chunk) - 1 - np.arange(looked)
+        same = (chunk.segments[numbers] == match.segments[0]) & (chunk.positions[chunk.offsets[numbers + 1] - 1] == match.ends[0])
+        if not same.all():
+            return int(np.argmin(same))
+        if looked == len(chunk):
+            return looked
+
+
+def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: Running) -> str:
+    """How many matches the trigger of `last` has, of which `own` have come: counted, not kept."""
+    marks = 0
+    for chunk in chunks:
+        more = _of_trigger(chunk, last)
+        own += more
+        if more < len(chunk):
+            break
+        marks += len(chunk.positions)
+        if marks >= COUNTED_MARKS:
+            counted = evaluation.trigger_matches()
+            if counted is None:
+                return f"at least {own:,} matches"
+            return f"{int(counted):,} matches" if counted < EXACT else f"about {counted:.3g} matches"
+    return f"{own:,} matches"
+
+
+def check_max_bytes(value: object) -> int | None:
+    """A number of bytes, or None; raises InputError for anything else."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise InputError(f"max_bytes={value!r} is not a number of bytes", help="give a positive integer, such as 2 * 1024**3, or leave it out")
+
+
+def default_max_bytes() -> int:
+    """A quarter of the memory that this process may use."""
+    return process_memory() // SHARE

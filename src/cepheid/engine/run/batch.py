@@ -1,0 +1,240 @@
+"""One query over one whole table: letters, partitions, one pass of the kernel, matches in the order of their last events.
+
+Comes in: a `Compiled` query and a table with its schema. Goes out: `Matches` whose events are the rows of that table, without a copy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.evaluations.absence import Ends, longest, undecided, vetoed
+from cepheid.engine.evaluations.base import collect
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.input.keys import group, key_codes, key_table
+from cepheid.engine.input.named_types import NamedTypes
+from cepheid.engine.input.order import NEVER
+from cepheid.engine.input.read import check_order, check_order_columns, in_order, times_of
+from cepheid.engine.output.matches import Matches
+from cepheid.engine.output.measures import measured
+from cepheid.engine.run.allowance import Allowance
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cepheid.engine.evaluations.base import Chunk, Running
+    from cepheid.engine.input.keys import Groups
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.schema import EventSchema
+
+Array = np.ndarray[Any, Any]
+
+STEP = 1 << 22
+"""Events per call of the kernel: progress is reported in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where the events of the partitions stand.
+
+    places: in the stream, partition by partition, None: the stream is one partition. rows: the same, in the table; None: as they are. cuts: where
+    each partition starts in both. written: the position of each place in its partition of PARTITION BY, where equalities partition that further.
+    """
+
+    places: Array | None
+    rows: Array | None
+    cuts: Array
+    written: Array | None = None
+
+    def grouped(self, segments: Array, positions: Array, lengths: Array | None = None) -> Array:
+        """Where events stand, partition by partition: their positions, and the partition of each, or of so many of them."""
+        if self.places is None:
+            return positions
+        starts = self.cuts[segments]
+        return (starts if lengths is None else np.repeat(starts, lengths)) + positions
+
+    def rows_of(self, grouped: Array) -> Array:
+        """The rows of the table where these stand."""
+        return grouped if self.rows is None else self.rows[grouped]
+
+    def ends(self, found: Chunk, positions: Array, times: Array) -> Ends:
+        """The events that end some matches, with other positions than theirs."""
+        return Ends(found.segments, positions, times[self.rows_of(self.grouped(found.segments, found.ends))])
+
+
+def run(
+    compiled: Compiled,
+    events: pa.Table,
+    *,
+    sort: bool = False,
+    order: Sequence[str] = (),
+    null_keys: str = "drop",
+    until: int | str | None = None,
+    sample: int | None = None,
+    variant: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    max_bytes: int | None = None,
+) -> Matches:
+    """The matches of a query over a table.
+
+    events: has the schema that the query was compiled for. sort: put unsorted events in order (stably) instead of an error. order: columns that
+    decide between events of equal time, before the row order. null_keys: "drop" or "group". until: up to which time the table is complete, None
+    for its greatest time, "end" where nothing will follow: what must not follow a match is known until then. sample: of each trigger at most so
+    many matches, spread over all of them. progress: called with (rows done, rows). max_bytes: what the matches may take, see `Allowance`.
+    Raises InputError for NULL or unsorted times, SchemaError for unknown `order` columns, LimitError past max_bytes. Linear in rows and output,
+    but for sorting.
+    """
+    times, stream = ordered(compiled.schema, events, sort=sort, order=order)
+    groups, where, null_count = _partitioned(compiled, events, stream, null_keys=null_keys)
+    letters, *negated = (alphabet.letters(events) for alphabet in compiled.alphabets)
+    types = NamedTypes(compiled.plan, compiled.programs)
+    types.see(events, (letters, *negated))
+    evaluation, read = compiled.evaluation(variant=variant, sample=sample), Events(letters, times)
+    if groups is not None and compiled.consume is Consumption.ANY:
+        chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
+    else:
+        chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress)
+    found = Allowance(max_bytes).collect(chunks, evaluation, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
+    if not compiled.absences:
+        return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
+    given, waiting = decided(compiled, negated, times, found, where, until=until, variant=variant)
+    open_matches = _matches(compiled, events, found.take(waiting), where)
+    matches = _matches(compiled, events, found.take(given), where)
+    return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
+
+
+def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, null_keys: str) -> tuple[Groups | None, _Rows, int]:
+    """The places of the stream by key, where the events stand, and how many have no key of PARTITION BY; stream: rows in its order."""
+    if not compiled.keys:
+        return None, _Rows(None, stream, np.zeros(1, np.int64)), 0
+
+    def grouped(keys: Sequence[str]) -> Groups:
+        codes, count = key_codes(events, keys, grouped=compiled.written if null_keys == "group" else ())
+        return group(codes if stream is None else codes[stream], count)
+
+    groups = grouped(compiled.keys)
+    written = grouped(compiled.written) if compiled.written and compiled.derived else groups
+    positions = None if written is groups else written.positions(events.num_rows)
+    where = _Rows(groups.order, groups.order if stream is None else stream[groups.order], groups.cuts, positions)
+    return groups, where, written.null_keys if compiled.written else 0
+
+
+def decided(
+    compiled: Compiled,
+    negated: Sequence[Array],
+    times: Array,
+    found: Chunk,
+    where: _Rows,
+    *,
+    until: int | str | None,
+    variant: str | None,
+) -> tuple[Array, Array]:
+    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`.
+
+    negated: the letters of each absence.
+    """
+    first = found.triggers
+    triggers = where.ends(found, found.ends, times).take(first)
+    veto = np.zeros(len(triggers), np.bool_)
+    for absence, letters in zip(compiled.absences, negated, strict=True):
+        # One interval per event that ends some.
+        run = absence.evaluation(variant=variant)
+        followers = collect(list(grouped_chunks(run, Events(letters, times), where.rows, where.cuts)))
+        veto |= vetoed(triggers, where.ends(followers, followers.starts, times), absence.duration)
+    if until is None:
+        until = int(times.max(initial=NEVER))
+    late = np.zeros(len(triggers), np.bool_) if isinstance(until, str) else undecided(triggers.times, until, longest(compiled.absences))
+    counts = np.diff(first, append=len(found))
+    return np.flatnonzero(np.repeat(~veto & ~late, counts)), np.flatnonzero(np.repeat(~veto & late, counts))
+
+
+def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequence[str]) -> tuple[Array, Array | None]:
+    """The event times (int64, zeros without a time column), and the rows in stream order (None: as they are).
+
+    Raises InputError for NULL times and, unless `sort`, for times that descend.
+    """
+    check_order_columns(order, events.column_names)
+    time = schema.time_column
+    if time is None:
+        return np.zeros(events.num_rows, np.int64), None
+    times = times_of(events, time)
+    if not sort:
+        check_order(times, events[time])
+        if not order:
+            return times, None
+    return times, in_order(events, times, order)
+
+
+def grouped_chunks(
+    evaluation: Running,
+    events: Events,
+    rows: Array | None,
+    cuts: Array,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Chunk]:
+    """The matches in partitions that lie one after the other, read a step at a time; segments number the partitions.
+
+    rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts.
+    """
+    total = len(events) if rows is None else len(rows)
+    for start in range(0, total, STEP):
+        stop = min(start + STEP, total)
+        piece = slice(start, stop) if rows is None else rows[start:stop]
+        first = int(np.searchsorted(cuts, start, "right")) - 1
+        inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
+        continued = bool(inside[0] < 0)
+        inside[0] = 0
+        for chunk in evaluation.chunks(events.of(piece, cuts=inside, continued=continued)):
+            chunk.segments[:] += first
+            yield chunk
+        if progress is not None:
+            progress(stop, total)
+
+
+def interleaved_chunks(
+    evaluation: Running,
+    events: Events,
+    stream: Array | None,
+    groups: Groups,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Chunk]:
+    """The matches in partitions that are read in stream order, a step at a time, each in a slot of its own; segments number the partitions."""
+    order, cuts, slots = groups.interleaved()
+    rows = order if stream is None else stream[order]
+    steps = np.unique(np.searchsorted(cuts, [*range(0, len(rows), STEP), len(rows)]))
+    for first, last in itertools.pairwise(steps.tolist()):
+        start, stop = int(cuts[first]), int(cuts[last]) if last < len(cuts) else len(rows)
+        mine = slots[first:last]
+        piece = rows[start:stop]
+        for chunk in evaluation.chunks(events.of(piece, cuts=cuts[first:last] - start, slots=mine)):
+            yield dataclasses.replace(chunk, segments=mine[chunk.segments])
+        if progress is not None:
+            progress(stop, len(rows))
+
+
+def _matches(compiled: Compiled, events: pa.Table, found: Chunk, where: _Rows) -> Matches:
+    """Kernel output as matches: positions become rows of the table, partitions interleave in the order of the stream."""
+    places, segments = where.places, found.segments
+    grouped = where.grouped(segments, found.positions, np.diff(found.offsets))
+    table = events.select(compiled.layout.events.names)
+    keys = partitions = None
+    if names := list(compiled.layout.keys):
+        assert where.rows is not None
+        keys = key_table(table.select(names).take(pa.array(where.rows[where.cuts] if len(where.rows) else where.rows)), names)
+        partitions = segments.astype(np.int64)
+    shown = found.positions
+    if compiled.derived and places is not None:
+        shown = places[grouped] if where.written is None else where.written[places[grouped]]
+    marks = (shown, found.labels, where.rows_of(grouped))
+    matches = Matches(compiled.layout, found.offsets, *marks, table, partitions, keys, counts=found.counts)
+    if places is not None and len(where.cuts) > 1:
+        matches = matches.take(np.argsort(places[grouped[found.offsets[1:] - 1]], kind="stable"))
+    return measured(compiled.plan, matches)

@@ -1,0 +1,175 @@
+"""A query over events that are read piece by piece: the whole answer within an allowance, or the answer in pieces too.
+
+Comes in: a `Recognizer` and the events in pieces. Goes out: `Matches`, or `Batches`, which holds the window and one chunk of matches, however many
+there are. Both give the matches in the order of the events that end them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.engine.memory.process import named_memory
+from cepheid.engine.output.matches import Matches, concatenate
+from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.one_at_a_time import OneAtATime
+from cepheid.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy as np
+
+    from cepheid.engine.input.named_types import NamedTypes
+    from cepheid.engine.output.matches import Layout
+    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.recognizer import Recognizer
+
+END = "end"
+"""`until` of events that nothing will follow."""
+
+PIECE = 1 << 16
+"""Events of a table that are read at a time."""
+
+
+def pieces_of(events: pa.Table, rows: np.ndarray[Any, Any] | None) -> Iterator[pa.Table]:
+    """A table in pieces of `PIECE` rows; rows: their order, None: as they are."""
+    for start in range(0, events.num_rows, PIECE):
+        yield events.slice(start, PIECE) if rows is None else events.take(pa.array(rows[start : start + PIECE]))
+
+
+def _found(
+    recognizer: Recognizer,
+    pieces: Iterable[pa.Table | pa.RecordBatch],
+    *,
+    until: int | str | None,
+    progress: Callable[[int], None] | None,
+) -> Iterator[Found]:
+    """What is decided by each piece, and at the end; to be made before the next is asked for."""
+    done = 0
+    for piece in pieces:
+        with recognizer.reading(piece) as found:
+            yield found
+        done += piece.num_rows
+        if progress is not None:
+            progress(done)
+    complete = recognizer.latest if until is None else until
+    if complete == END:
+        with recognizer.waiting() as found:
+            yield found
+    elif isinstance(complete, int):
+        with recognizer.passing(complete + 1) as found:
+            yield found
+
+
+def _left(recognizer: Recognizer, until: int | str | None) -> Matches:
+    """What is undecided at the end."""
+    return recognizer.compiled.layout.nothing if until == END else recognizer.undecided()
+
+
+def whole(
+    recognizer: Recognizer,
+    pieces: Iterable[pa.Table | pa.RecordBatch],
+    *,
+    until: int | str | None = None,
+    progress: Callable[[int], None] | None = None,
+    max_bytes: int | None = None,
+) -> Matches:
+    """The matches in events that are not kept; until, max_bytes: as for `batch.run`; progress: called with the rows done. Raises as `batch.run`."""
+    allowance = Allowance(max_bytes)
+    parts = [found.all(allowance) for found in _found(recognizer, pieces, until=until, progress=progress)]
+    together = concatenate(recognizer.compiled.layout, parts, null_keys=recognizer.null_keys)
+    return dataclasses.replace(together, waiting=_left(recognizer, until))
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is known once all batches have been read: see `Matches`."""
+
+    undecided: Matches
+    null_keys: int
+    warnings: tuple[str, ...]
+
+
+class Batches:
+    """The matches of a query in batches, each a `Matches`, made as they are read; once, and by one thread at a time (else InUseError).
+
+    The matches and their order are those of `Query.run`. Memory: what the window holds, one piece of the events and one batch: at most
+    `match.CHUNK_MATCHES` matches. As an Arrow stream (`to_reader`, or whatever takes ``__arrow_c_stream__``) it has the rows of
+    `Matches.to_arrow`.
+    """
+
+    def __init__(self, layout: Layout, found: Iterator[Matches], ending: Callable[[], Rest]) -> None:
+        self._layout = layout
+        self._found = found
+        self._ending = ending
+        self._rest: Rest | None = None
+        self._use = OneAtATime("these batches")
+
+    @classmethod
+    def of(
+        cls,
+        recognizer: Recognizer,
+        types: NamedTypes,
+        pieces: Iterable[pa.Table | pa.RecordBatch],
+        *,
+        until: int | str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Batches:
+        """The matches in events; recognizer: an interleaved one, which shows `types` what it reads. until, progress: as for `whole`."""
+        found = _found(recognizer, pieces, until=until, progress=progress)
+        made = (matches for each in found for matches in each.pieces())
+        return cls(recognizer.compiled.layout, made, lambda: Rest(_left(recognizer, until), recognizer.null_keys, types.warnings))
+
+    def __iter__(self) -> Batches:
+        return self
+
+    @named_memory()
+    def __next__(self) -> Matches:
+        with self._use.alone():
+            if self._rest is None:
+                for matches in self._found:
+                    return matches
+                self._rest = self._ending()
+        raise StopIteration
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of `to_reader()`."""
+        return self._layout.schema()
+
+    def to_reader(self, *, events: bool = False) -> pa.RecordBatchReader:
+        """The matches that have not been read yet as Arrow record batches: the rows of `Matches.to_arrow(events=events)`."""
+        batches = (batch for matches in self for batch in matches.to_arrow(events=events).to_batches())
+        return pa.RecordBatchReader.from_batches(self._layout.schema(events=events), batches)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    @property
+    def undecided(self) -> Matches:
+        """After the last batch: the matches that are not given, for what NOT FOLLOWED BY forbids may still follow them."""
+        return self._known().undecided
+
+    @property
+    def null_keys(self) -> int:
+        """After the last batch: the events that belong to no partition, for a NULL in their key."""
+        return self._known().null_keys
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """After the last batch: what the events say against the query, see `Matches.warnings`."""
+        return self._known().warnings
+
+    def _known(self) -> Rest:
+        if self._rest is None:
+            raise InputError(
+                "what is left over is known once all batches have been read", help="read them first: for matches in batches: .."
+            )
+        return self._rest
+
+    def __repr__(self) -> str:
+        return f"<matches in batches, {'all read' if self._rest else 'made as they are read'}: {', '.join(self.schema.names)}>"

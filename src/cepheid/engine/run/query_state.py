@@ -1,0 +1,327 @@
+"""One query's run state over a stream whose partitions somebody else numbers: an evaluation, and the marked events that a match may still show.
+
+Comes in: letters, times and events of a batch in stream order, with `Partitions.arrive` of it. Goes out: the matches that end in the batch, at once
+or in pieces as they are made. The embedded `Recognizer` has one of them, a bucket of a Spark stream one per query, all over the same partitions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.evaluations.absence import ALWAYS, AbsenceState
+from cepheid.engine.evaluations.base import collect
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.input.order import NEVER
+from cepheid.engine.input.payload import Payload, decoded
+from cepheid.engine.memory.container import reading
+from cepheid.engine.memory.pools import NUMBER_LIMIT
+from cepheid.engine.output.matches import Matches
+from cepheid.engine.output.measures import compute
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.input.partitions import Arrived, Partitions
+    from cepheid.engine.memory.stored import Stored
+    from cepheid.engine.output.matches import Layout, Match
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.allowance import Allowance
+    from cepheid.logical.plan import Measure
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events as the pattern reads them: those that have come, with absences those whose deadline has passed.
+
+    letters, times: of each. events: the columns that matches show, of the rows in `places` (None: of each). arrived: by partition. first: place of
+    the first row in the stream. shown: with derived keys, the positions that matches show of the rows (None: their places).
+    """
+
+    letters: Array
+    times: Array
+    events: pa.Table
+    arrived: Arrived
+    first: int
+    places: Array | None = None
+    shown: Array | None = None
+
+
+class Found:
+    """The matches that a call decides. They are made when they are asked for, once, and before the next call: all at once, or in pieces."""
+
+    def __init__(self, state: QueryState, batch: Batch | None) -> None:
+        self._state = state
+        self._batch = batch
+        self._after: list[Callable[[], None]] = []
+
+    def then(self, what: Callable[[], None]) -> Found:
+        """The same; `what` is done once the last match has been made."""
+        self._after.append(what)
+        return self
+
+    def all(self, allowance: Allowance) -> Matches:
+        """All of them, in the order of the events that end them; raises LimitError past the allowance."""
+        state, batch = self._state, self._batch
+        found = state.layout.nothing
+        if batch is not None:
+            chunks = state.chunks(batch, at_once=True)
+            made = list(allowance.watch(chunks, state.evaluation, named=lambda last: state.named(batch, last)))
+            if made:
+                chunk = collect(made)
+                found = state.measured(state.in_order(state.shown(chunk, batch.arrived), chunk, batch.arrived))
+        self._done()
+        return found
+
+    def pieces(self, allowance: Allowance | None = None) -> Iterator[Matches]:
+        """The same in pieces of bounded size: each partition's in the order of the events that end them, or all where partitions are interleaved.
+
+        allowance: one that does not count chunks itself. Raises LimitError past it.
+        """
+        state, batch = self._state, self._batch
+        if batch is not None:
+            chunks = state.chunks(batch)
+            if allowance is not None:
+                chunks = allowance.watch(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived)[0])
+            for chunk in chunks:
+                yield state.measured(state.shown(chunk, batch.arrived))
+        self._done()
+
+    def _done(self) -> None:
+        for what in self._after:
+            what()
+
+
+class QueryState:
+    """The run state of one query over `partitions`.
+
+    layout, measures: what matches look like, where that is not what the query says (Spark's types). interleaved: whether partitions are fed in the
+    order of the stream, so that pieces of the matches are in that order too. options: of `Compiled.evaluation`.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        partitions: Partitions,
+        *,
+        layout: Layout | None = None,
+        measures: tuple[Measure, ...] | None = None,
+        interleaved: bool = False,
+        **options: Any,
+    ) -> None:
+        self.compiled = compiled
+        self.partitions = partitions
+        self.layout = layout or compiled.layout
+        self.measures = compiled.plan.measures if measures is None else measures
+        self.interleaved = interleaved or compiled.interleaved
+        self.options = options
+        self.evaluation = compiled.evaluation(**options)
+        self.payload = Payload(self.layout.events)
+        variant = options.get("variant")
+        self.absences = (
+            AbsenceState(compiled.absences, compiled.program, partitions, self.layout.events, interleaved=self.interleaved, variant=variant)
+            if compiled.absences
+            else None
+        )
+        # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
+        # says it again.
+        self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(compiled.consume, np.zeros(0, np.int64))
+
+    def feed(
+        self,
+        letters: Array,
+        times: Array,
+        events: pa.Table,
+        arrived: Arrived,
+        *,
+        first: int,
+        shown: Array | None = None,
+        negated: Sequence[Array] = (),
+        now: int = NEVER,
+    ) -> Found:
+        """The matches that are decided in a batch: those that end in it, without absences.
+
+        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream. shown: with
+        derived keys, the positions that matches show of the rows (default: their places). With absences: negated: the letters of each; now: the
+        least time that a later event may have.
+        """
+        if self.absences is None:
+            return Found(self, Batch(letters, times, events, arrived, first, shown=shown))
+        self.absences.read(letters, negated, times, events, arrived)
+        return self.advance(now)
+
+    def advance(self, now: int) -> Found:
+        """No event before `now` will come: the matches that this decides, which without absences are none."""
+        absences = self.absences
+        return Found(self, None) if absences is None else Found(self, self._released(absences, now)).then(lambda: absences.forget(now))
+
+    def undecided(self) -> Found:
+        """The matches that wait, and that nothing has vetoed yet: what would be given if nothing came any more. O(state); nothing changes."""
+        if self.absences is None:
+            return Found(self, None)
+        shown: dict[str, Any] = {"layout": self.layout, "measures": self.measures, "interleaved": self.interleaved}
+        copy = QueryState(self.compiled, self.partitions, **shown, **self.options)
+        with reading():  # numbers that a forged snapshot put at the ends of their ranges may be beyond them by now
+            copy.load(*self.dump(), self.partitions.stored, latest=ALWAYS)
+        assert copy.absences is not None
+        return Found(copy, self._released(copy.absences, None))
+
+    def _released(self, absences: AbsenceState, now: int | None) -> Batch | None:
+        """The events that the pattern may read now."""
+        ready = absences.release(now)
+        if not len(ready):
+            return None
+        arrived, first = absences.arrive(ready)
+        return Batch(ready.letters, ready.times, ready.events, arrived, first, np.cumsum(ready.shown) - 1)
+
+    # ----------------------------------------------------------------------------------------------------------- what matches are made of
+
+    def chunks(self, batch: Batch, *, at_once: bool = False) -> Iterator[Chunk]:
+        """The matches that end in a batch and that nothing vetoes, as the evaluation makes them; the events that they show are kept before.
+
+        at_once: all chunks are read before one is shown, so that the events need only be kept once.
+        """
+        arrived = batch.arrived
+        order = slice(None) if arrived.order is None else arrived.order
+        kept = 0
+        for chunk in self.evaluation.chunks(Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots)):
+            kept = kept if at_once else self._keep(batch, kept, self.evaluation.reached)
+            given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
+            if len(given):
+                yield given
+        self._keep(batch, kept, len(self.evaluation.marked))
+
+    def named(self, batch: Batch, last: Chunk) -> Match:
+        """The first match of a chunk of `chunks(.., at_once=True)`, after which nothing more is read."""
+        self._keep(batch, 0, self.evaluation.reached)
+        return self.shown(last, batch.arrived)[0]
+
+    def _keep(self, batch: Batch, first: int, stop: int) -> int:
+        """Keep the marked events among the rows from `first` on, as the evaluation reads them; returns where to go on."""
+        if first >= stop:
+            return first
+        arrived, marked = batch.arrived, self.evaluation.marked
+        found = first + np.flatnonzero(marked[first:stop])
+        # The last row is being read, and may become marked.
+        on = stop if marked[stop - 1] else stop - 1
+        if not len(found):
+            return on
+        rows = found if arrived.order is None else arrived.order[found]
+        segments = np.searchsorted(arrived.cuts, found, "right") - 1
+        places = rows if batch.places is None else batch.places[rows]
+        kept = decoded(batch.events.select(self.layout.events.names).take(pa.array(places)))
+        shown = rows + batch.first if batch.shown is None else batch.shown[rows]
+        self.payload.append(kept, arrived.slots[segments], found + arrived.before[segments], shown, batch.times[rows])
+        return on
+
+    def shown(self, found: Chunk, arrived: Arrived) -> Matches:
+        """A chunk as matches, without measures, in its order."""
+        offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
+        layout, payload, slots = self.layout, self.payload, arrived.slots
+        if not len(segments):
+            return layout.nothing
+        rows = payload.find(slots[segments], np.diff(offsets), positions)
+        triggers = payload.places[rows[offsets[1:] - 1]]
+        if isinstance(self._consumed, int):
+            self._consumed = int(triggers.max())
+        elif self._consumed is not None:
+            np.maximum.at(self._fitted(self._consumed), slots[segments], triggers)
+        shown = payload.places[rows] if self.compiled.derived else positions
+        partitions = keys = None
+        if layout.keys:
+            used, partitions = np.unique(slots[segments], return_inverse=True)
+            keys = self.partitions.table(used).select(list(layout.keys))
+        return Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys, counts=found.counts)
+
+    def in_order(self, matches: Matches, found: Chunk, arrived: Arrived) -> Matches:
+        """The matches of a chunk in the order of the events that end them."""
+        if not len(matches) or arrived.order is None or len(arrived.slots) == 1:
+            return matches
+        return matches.take(np.argsort(arrived.rows_of(found.segments, found.ends), kind="stable"))
+
+    def measured(self, matches: Matches) -> Matches:
+        """The matches with their measures."""
+        return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
+
+    # ---------------------------------------------------------------------------------------------------------------- giving back
+
+    def expire(self, now: int) -> Array:
+        """Give back the memory of partitions in which nothing can go on at `now` or later; returns their slots (int64)."""
+        self.evaluation.ensure_slots(self.partitions.slots)
+        idle = self.evaluation.expire(now - self.compiled.delay)
+        if self.evaluation.wasteful:
+            # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
+            fresh = self.compiled.evaluation(**self.options)
+            fresh.load(self.evaluation.dump())
+            self.evaluation = fresh
+        return idle if self.absences is None else self.absences.expire(now, idle)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these idle slots."""
+        self.evaluation.release(slots)
+        if self.absences is not None:
+            self.absences.release_slots(slots)
+        if isinstance(self._consumed, np.ndarray):
+            self._fitted(self._consumed)[slots] = -1
+        gone = np.isin(self.payload.slots, slots)
+        if gone.any():
+            self.payload.keep(~gone)
+
+    def compact(self, now: int, *, at_once: bool = False) -> None:
+        """Drop events that no later match can show, where that pays; at_once: look now."""
+        compiled, consumed = self.compiled, self._consumed
+        self.payload.compact(
+            self.partitions.seen if self.absences is None else self.absences.released,
+            window=compiled.window,
+            count_window=compiled.count_window,
+            now=now - self.compiled.delay,
+            consumed=self._fitted(consumed) if isinstance(consumed, np.ndarray) else consumed,
+            at_once=at_once,
+        )
+
+    def _fitted(self, consumed: Array) -> Array:
+        """What each slot has consumed, with room for the slots that there are."""
+        missing = len(self.partitions.seen) - len(consumed)
+        if missing > 0:
+            self._consumed = consumed = np.append(consumed, np.full(missing, -1, np.int64))
+        return consumed
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the kernel's arrays, of the marked events, and of what waits for absences."""
+        return self.evaluation.memory_usage() + self.payload.nbytes + (0 if self.absences is None else self.absences.nbytes)
+
+    # ---------------------------------------------------------------------------------------------------------------- snapshots
+
+    def dump(self) -> tuple[dict[str, Any], pa.Table]:
+        """The live state: sections, and the marked events."""
+        payload = self.payload
+        places = np.stack([payload.slots, payload.positions, payload.places, payload.times])
+        absences = {} if self.absences is None else self.absences.dump()
+        return {**self.evaluation.dump(), **absences, "payload_places": places.astype("<i8")}, payload.events
+
+    def load(self, sections: Mapping[str, Any], events: pa.Table, stored: Stored, *, latest: int) -> None:
+        """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit.
+
+        stored: what the load of the partitions gave. latest: the greatest time so far.
+        """
+        slots, positions, places, times = np.frombuffer(sections["payload_places"], "<i8").reshape(4, -1).astype(np.int64)
+        schema = self.payload.schema
+        same = (events.schema.names, events.schema.types) == (schema.names, schema.types)
+        if not same or len(events) != (len(slots) if schema.names else 0):
+            raise ValueError("its events do not fit together")
+        if ((places < 0) | (places >= NUMBER_LIMIT)).any():
+            raise ValueError("its events stand nowhere")
+        if self.absences is not None:
+            stored = self.absences.load(sections, stored, latest=latest)
+        self.evaluation.load(sections, stored)
+        events = pa.Table.from_arrays(events.columns, schema=schema) if schema.names else events
+        self.payload.append(events, stored.those(slots, positions).astype(np.int32), positions, places, times)

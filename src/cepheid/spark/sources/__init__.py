@@ -1,0 +1,1 @@
+"""Streaming sources: a table replayed, and Kafka."""

@@ -1,0 +1,70 @@
+"""Matches that are decided later than they end, over a batch; and where a table ends and a stream begins.
+
+Comes in: sorted events of a task, for queries with NOT FOLLOWED BY. Goes out: the rows that are decided when the table ends. The events go
+through the state of a stream's bucket (`buckets`), in the order of their times over all keys of the task, so that time passes for every key;
+what is complete is said by `until`. Imports no Spark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.spark.tasks.buckets import Bucket, Unit
+from cepheid.spark.tasks.packing import steps
+from cepheid.spark.tasks.worker import Incoming
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+UNTIL = "$until"
+"""The column that has the greatest time of the table, where no other time is given."""
+
+EXPIRED_AFTER = 64
+"""Batches between two looks for keys that are idle."""
+
+UNDECIDED = "undecided"
+"""The column of the output that says that a match may still be vetoed, where such ones are asked for."""
+
+FOREVER, LAST = 2**62, 2**63 - 2
+"""A time after every timestamp, from which every duration can be taken; and the last one that has another behind it."""
+
+
+def recognize_decided(unit: Mapping[str, Any], until: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function that mapInArrow calls: the matches of one partition's events that are decided by `until`.
+
+    until: in steps of the time column, FOREVER where nothing will follow; None: it is in the column UNTIL. Events are sorted by time, key and
+    tie-breakers. Raises as `worker.recognize`.
+    """
+    bucket: Bucket | None = None
+    for number, batch in enumerate(batches):
+        if not batch.num_rows:
+            continue
+        table = pa.Table.from_batches([batch])
+        if bucket is None:
+            bucket = Bucket(Unit(**unit))
+            incoming = Incoming(bucket.tasks[0], bucket.tasks[0].keys)
+            until = int(steps(table[UNTIL].slice(0, 1))[0]) if until is None else until
+        times, _ = incoming.read(batch)
+        now = int(times[-1])
+        for rows, _ in bucket.read([table.select(bucket.schema.names)], now):
+            yield from told(rows, undecided=False)
+        if number % EXPIRED_AFTER == 0:
+            bucket.expire(now)
+    if bucket is not None and until is not None:
+        # Integers may count on behind FOREVER.
+        end = until if until != FOREVER else min(max(until, now + max(compiled.delay for compiled in bucket.compiled)), LAST)
+        for rows, _ in bucket.read([], end + 1):
+            yield from told(rows, undecided=False)
+        for rows in bucket.undecided() if UNDECIDED in bucket.output.names else ():
+            yield from told(rows, undecided=True)
+
+
+def told(rows: pa.Table, *, undecided: bool) -> list[pa.RecordBatch]:
+    """Rows that say whether they are decided, where the output has that column."""
+    place = rows.schema.get_field_index(UNDECIDED)
+    if place >= 0:
+        rows = rows.set_column(place, rows.schema.field(place), pa.repeat(undecided, rows.num_rows))
+    batches: list[pa.RecordBatch] = rows.to_batches()
+    return batches
