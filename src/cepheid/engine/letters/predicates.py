@@ -35,6 +35,9 @@ FEW_VALUES = 6
 FEW_ROWS = 1 << 12
 """Up to so many rows, looking each code up is faster all the same."""
 
+AT_ONCE = 16
+"""Rows of a batch whose texts are looked up one by one, for to encode them would cost more."""
+
 KNOWN_AT_ONCE, MOST_KNOWN = 64, 4096
 """A batch with so few distinct values of a text column takes what they add to letters from those that came before; so many are remembered."""
 
@@ -110,7 +113,13 @@ class LetterReader:
     def _batch(self, batch: pa.RecordBatch, out: np.ndarray[Any, Any]) -> None:
         predicates = self.predicates
         rows = Rows(predicates.schema, {name: batch.column(name) for name in predicates.columns}, batch.num_rows)
-        tables = {path: self._table(path, self._distinct(path, rows).values) for path in predicates.texts}
+        tables = {}
+        for path in predicates.texts:
+            at_once = self._at_once(path, rows) if batch.num_rows <= AT_ONCE else None
+            if at_once is None:
+                tables[path] = self._table(path, self._distinct(path, rows).values)
+            else:
+                np.bitwise_or(out, at_once, out=out)
         self._prepare(rows)
         for start in range(0, batch.num_rows, SLICE):
             length = min(SLICE, batch.num_rows - start)
@@ -122,6 +131,14 @@ class LetterReader:
                 truth = _truth(condition, piece)
                 bit = truth.view(np.uint8).astype(self._narrow, copy=False) if truth.ndim else self._narrow.type(bool(truth))
                 np.bitwise_or(target, bit * self._narrow.type(value), out=target)
+
+    def _at_once(self, path: tuple[str, ...], rows: Rows) -> np.ndarray[Any, Any] | None:
+        """What the texts of a few rows add to their letters; None where one of them is new."""
+        known = self._known[path]
+        try:
+            return np.array([known[text] for text in _bytes(rows.array(path))], self._narrow)
+        except KeyError:
+            return None
 
     def _table(self, path: tuple[str, ...], values: _Values) -> np.ndarray[Any, Any]:
         """What each of the distinct values of a text column adds to letters, NULL last."""

@@ -76,7 +76,8 @@ def compute(measures: Sequence[Measure], matches: Matches) -> pa.Table:
         block = _Block(source, matches, matches.offsets[start : stop + 1] - marks.start, rows[marks], matches.labels[marks])
         with np.errstate(all="ignore"):
             for column, measure, field in zip(chunks, measures, fields, strict=True):
-                column.append(array_of(evaluate(measure.expression, block), field.type, stop - start))
+                taken = block.taken(measure)
+                column.append(array_of(evaluate(measure.expression, block), field.type, stop - start) if taken is None else taken)
     columns = [pa.chunked_array(column, field.type) for column, field in zip(chunks, fields, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -94,9 +95,14 @@ def _dense(matches: Matches, names: frozenset[str]) -> tuple[pa.Table, Array]:
     """The columns that are read, and the row of each mark in them."""
     events = matches.events.select([name for name in matches.events.column_names if name in names])
     pieces = max((column.num_chunks for column in events.columns), default=1)
-    if pieces <= 1 or len(matches.rows) * SPARSE >= events.num_rows:
+    if pieces <= 1 or not len(matches.rows):
         return events, matches.rows
-    used, rows = np.unique(matches.rows, return_inverse=True)
+    # PERF: matches of a stream show its newest events.
+    first, last = int(matches.rows.min()), int(matches.rows.max())
+    events, rows = events.slice(first, last - first + 1), matches.rows - first
+    if len(rows) * SPARSE >= events.num_rows:
+        return events, rows
+    used, rows = np.unique(rows, return_inverse=True)
     return pa.table([_picked(column, used) for column in events.columns], events.column_names), rows
 
 
@@ -260,6 +266,16 @@ class _Block:
         before = np.zeros(len(chosen) + 1, np.int64)
         np.cumsum(chosen, dtype=np.int64, out=before[1:])
         return _Marks.of(before[self.offsets], self.rows[chosen])
+
+    def taken(self, measure: Measure) -> pa.Array | None:
+        """A measure that is the value of one event, where nothing is to be made of it; None: it is another one. PERF: most measures are such."""
+        node = measure.expression
+        if not isinstance(node, Apply) or node.operator not in ("only", "first", "last"):
+            return None
+        leaf = _argument(node)
+        marks, array = self.marks(leaf.variable), self.source.array(leaf)
+        same = marks.single and array.type == measure.type and not pa.types.is_floating(array.type)
+        return array.take(pa.array(marks.rows)) if same else None
 
     def gathered(self, leaf: Field | Time) -> Value:
         """The values of all events of a variable, in its canonical type."""
