@@ -217,7 +217,7 @@ def cut_small(monkeypatch, chance):
     for name, limits in {"rows.ROWS": [1, 3, 1 << 16], "rows.BYTES": [1, 2000, 1 << 26], "packing.PACK_BYTES": [1, 500, 1 << 26]}.items():
         limit = chance.choice(limits)
         for place in [name] if "PACK" in name else [f"{name}_PER_PIECE", f"{name}_PER_PIECE".replace("rows", "packing")]:
-            monkeypatch.setattr(f"cepheid.spark.{place}", limit)
+            monkeypatch.setattr(f"cepheid.spark.tasks.{place}", limit)
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
@@ -341,7 +341,7 @@ def test_large_events_travel_in_pieces_of_bounded_size(monkeypatch):
     """Spark and Arrow hold no 2**31 bytes in one value: what is cut follows the bytes, not only the rows."""
     monkeypatch.setattr("cepheid.spark.tasks.packing.PACK_BYTES", 1 << 16)
     for module in ("rows", "packing"):
-        monkeypatch.setattr(f"cepheid.spark.{module}.BYTES_PER_PIECE", 1 << 16)
+        monkeypatch.setattr(f"cepheid.spark.tasks.{module}.BYTES_PER_PIECE", 1 << 16)
     words = " ".join(f"A{second} B{second + 1}" for second in range(0, 200, 2))
     table = events_of(words)
     table = table.set_column(table.column_names.index("s"), "s", pa.array(["x" * 1000] * len(table)))
