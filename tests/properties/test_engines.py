@@ -115,7 +115,7 @@ def test_however_often_memory_is_given_back(fragment: str, cases: int, seed: int
 
 def given_back(patch: pytest.MonkeyPatch) -> None:
     """All memory is given back that can be, after each push, and rings begin with one place."""
-    patch.setattr("cepheid.engine.run.recognizer.IDLE_CHECK", 1)
+    patch.setattr("cepheid.engine.run.member.IDLE_CHECK", 1)
     patch.setattr(running, "SHRINK_FROM", 0)
     patch.setattr(running, "SHRINK_RATIO", 0)
     patch.setattr(blocks, "SQUEEZE_RATIO", 0)

@@ -129,7 +129,7 @@ def _which(plan: Plan) -> Column:
 
 def milliseconds(option: str, given: object) -> int:
     """A duration as Spark's watermark has it; raises InputError, which names the option, for what is no duration, or is negative."""
-    from cepheid.engine.run.recognizer import nanoseconds_of
+    from cepheid.engine.run.intake import nanoseconds_of
 
     if isinstance(given, int):
         raise NotSupportedError(f"{option}={given!r} has no unit", help='write it like "10 minutes" or "10s", or as a timedelta')

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.input.named_types import NamedTypes
     from cepheid.engine.output.matches import Layout
-    from cepheid.engine.run.query_state import Found
+    from cepheid.engine.run.intake import Decided
     from cepheid.engine.run.recognizer import Recognizer
 
 END = "end"
@@ -47,7 +47,7 @@ def _found(
     *,
     until: int | str | None,
     progress: Callable[[int], None] | None,
-) -> Iterator[Found]:
+) -> Iterator[Decided[Matches]]:
     """What is decided by each piece, and at the end; to be made before the next is asked for."""
     done = 0
     for piece in pieces:

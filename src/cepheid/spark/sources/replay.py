@@ -113,7 +113,7 @@ def microseconds(option: str, value: dt.timedelta | str | None) -> int | None:
     """A duration of an option in microseconds; None stays. Raises InputError for what is no duration, or not above zero."""
     if value is None:
         return None
-    from cepheid.engine.run.recognizer import nanoseconds_of
+    from cepheid.engine.run.intake import nanoseconds_of
 
     try:
         steps = nanoseconds_of(value) // 1_000

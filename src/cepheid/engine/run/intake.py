@@ -1,0 +1,393 @@
+"""What comes in piece by piece, whatever reads it: batches with the columns of the schema, in order, and a state that is whole or says so.
+
+Comes in: batches of events as users have them. Goes out: tables in the order of their times, to `_found`, which the recognizer of one query and that
+of several have. Late events wait in a `ReorderBuffer`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.input.order import NEVER, ReorderBuffer
+from cepheid.engine.input.read import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
+from cepheid.engine.letters.values import plain
+from cepheid.engine.memory import container
+from cepheid.engine.memory.process import named_memory
+from cepheid.engine.run.allowance import CALL_HELP, Allowance
+from cepheid.engine.run.one_at_a_time import OneAtATime
+from cepheid.errors import (
+    CepheidError,
+    InputError,
+    LimitError,
+    NotSupportedError,
+    QuerySyntaxError,
+    SchemaError,
+    SnapshotError,
+    nearest,
+    quoted,
+)
+from cepheid.logical.times import MAX_STEPS
+from cepheid.logical.types import canonical, family
+from cepheid.schema import NANOSECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cepheid.schema import EventSchema
+
+Array = np.ndarray[Any, Any]
+Answer_co = TypeVar("Answer_co", covariant=True)
+"""What a call gives: the matches of one query, or of several by name."""
+
+
+class Decided(Protocol[Answer_co]):
+    """What a call decides, not made yet; see `Found`."""
+
+    def then(self, what: Callable[[], None]) -> Decided[Answer_co]:
+        """The same; `what` is done once all has been made."""
+
+    def all(self, allowance: Allowance) -> Answer_co:
+        """All of it."""
+
+    def pieces(self) -> Iterator[Answer_co]:
+        """The same in pieces of bounded size."""
+
+
+class Intake(ABC, Generic[Answer_co]):
+    """A recognizer but for its queries: takes batches, keeps order, and knows whether its state is whole.
+
+    events: the schema of what comes. lateness, order, null_keys, max_bytes: see `Recognizer`. what: it reads, for messages.
+    """
+
+    def __init__(
+        self, events: EventSchema, *, lateness: object, order: Sequence[str], null_keys: str, max_bytes: int | None, options: dict[str, Any]
+    ) -> None:
+        self._source = events
+        self._options = options
+        self._max_bytes = max_bytes
+        self.schema = pa.schema(list(events.attributes.items()))
+        # Then events with the schema need no look at their columns, see `_cast`.
+        self._as_they_are = not any(map(pa.types.is_dictionary, self.schema.types))
+        self._group_nulls = null_keys == "group"
+        self._lateness = None if lateness is None else steps_of(lateness, events)
+        self._ties = tuple(order)
+        self._use = OneAtATime("this recognizer")
+        if order and lateness is None:
+            raise InputError(
+                "order= decides between events that wait, and without lateness= none does",
+                help="lateness=0 holds the events of the newest time",
+            )
+        check_order_columns(self._ties, self.schema.names)
+        in_order(pa.table({name: pa.nulls(2, self.schema.field(name).type) for name in self._ties}), np.zeros(2, np.int64), self._ties)
+        for field in self.schema:
+            if pa.types.is_union(field.type):
+                fact = f"`{field.name}` is a {field.type.mode} union, which Arrow cannot put together from batches"
+                raise NotSupportedError(fact, help="leave the column out, or q.run(..) over the whole table")
+        self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
+        self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
+        self._latest = NEVER
+        self._events = 0
+
+    def __reduce__(self) -> NoReturn:
+        # A shallow copy would share the state, a deep one a lock.
+        help_ = "snapshot() gives its state as bytes, query.recognizer(schema, snapshot=..) a recognizer that goes on from there"
+        raise SnapshotError("a recognizer cannot be copied or pickled", help=help_)
+
+    @property
+    def latest(self) -> int | None:
+        """The greatest time so far of the events that were read and of `advance_time`, in steps of the time column; None before the first."""
+        return None if self._latest == NEVER else self._latest
+
+    # ------------------------------------------------------------------------------------------------------------------- running
+
+    @named_memory()
+    def push(self, events: object) -> Answer_co:
+        """The matches that end in these events, in the order of the events that end them; with NOT FOLLOWED BY those that they decide.
+
+        events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema. A batch that raises SchemaError or
+        InputError (NULL times; without lateness also times that descend) changes nothing. Whatever else ends it early (a LimitError, Ctrl-C)
+        leaves half a state: then every method but `restore` raises SnapshotError.
+        """
+        with self.reading(events) as found:
+            return found.all(self._allowance())
+
+    def advance_time(self, time: object) -> Answer_co:
+        """Say that no event before `time` will come: gives the matches among the events that this releases, and those that it decides.
+
+        time: a datetime, date or int as the time column has them. Later events before `time` are late, or (without lateness) an error.
+        """
+        return self.advance(time_number(time, self._source))
+
+    @named_memory()
+    def advance(self, now: int) -> Answer_co:
+        """As `advance_time`, in steps of the time column."""
+        with self.passing(now) as found:
+            return found.all(self._allowance())
+
+    @named_memory()
+    def flush(self) -> Answer_co:
+        """Read the events that are held back for lateness, and give the matches that are decided by them; an absence needs time to pass."""
+        with self._use.alone(), self._changing():
+            ready = self._nothing if self._order is None else self._order.flush()
+            return self._found(*ready).all(self._allowance())
+
+    def _allowance(self) -> Allowance:
+        """What the matches of one call may take."""
+        return Allowance(self._max_bytes, help=CALL_HELP)
+
+    @contextlib.contextmanager
+    def reading(self, events: object) -> Iterator[Decided[Answer_co]]:
+        """What `push` gives, to be made inside."""
+        table = self._conform(events)
+        times = self._times(table)
+        with self._use.alone():
+            if self._order is None and self._source.time_column is not None:
+                check_order(
+                    times,
+                    table[self._source.time_column],
+                    after=None if self._latest == NEVER else self._latest,
+                    how="q.recognizer(.., lateness=..) accepts late events, and q.run(.., sort=True) sorts them all",
+                )
+            with self._changing():
+                ready = (table, times) if self._order is None else self._order.push(table, times)
+                yield self._found(*ready)
+
+    @contextlib.contextmanager
+    def passing(self, now: int) -> Iterator[Decided[Answer_co]]:
+        """What `advance_time` gives, to be made inside; now: in steps of the time column."""
+        with self._use.alone(), self._changing():
+            events, times = self._nothing if self._order is None else self._order.advance(now)
+            self._latest = max(self._latest, now)
+            yield self._found(events, times).then(self._expire)
+
+    @named_memory()
+    def undecided(self) -> Answer_co:
+        """The matches that wait for the time of a NOT FOLLOWED BY to pass, none of which is vetoed so far. O(state); nothing changes.
+
+        What an event before them or `advance_time` decides, `push` gives; events that are held back for lateness are not seen here.
+        """
+        with self.waiting() as found:
+            return found.all(Allowance(self._max_bytes))
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[Decided[Answer_co]]:
+        """What `undecided` gives, to be made inside."""
+        with self._use.alone():
+            self._check_intact()
+            yield self._undecided()
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What is done inside changes the state as a whole, or the state says from then on that it is of no use."""
+        self._check_intact()
+        self._ended_by = "an interruption"
+        try:
+            yield
+        except Exception as error:
+            self._ended_by = f"{type(error).__name__}: {error.fact if isinstance(error, CepheidError) else error}"
+            raise
+        self._ended_by = None
+
+    def _check_intact(self) -> None:
+        if self._ended_by is not None:
+            raise SnapshotError(
+                f"a call of this recognizer ended in the middle of its events, and its state is incomplete. What ended it: {self._ended_by}",
+                help="`restore` its last snapshot, or start again with a new one",
+            )
+
+    @property
+    def late(self) -> pa.Table:
+        """The events that came too late, in the order of arrival."""
+        return self.schema.empty_table() if self._order is None else self._order.late
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state: the kernel's arrays, the marked events, the keys, and the events that are held back."""
+        return self._nbytes + (0 if self._order is None else self._order.nbytes)
+
+    def _conform(self, events: object) -> pa.Table:
+        """The events with exactly the columns of the schema."""
+        if isinstance(events, pa.RecordBatch | pa.Table) and self._as_they_are and events.schema == self.schema:
+            return events if isinstance(events, pa.Table) else pa.Table.from_batches([events], self.schema)
+        if isinstance(events, Mapping):
+            raise InputError(
+                "a recognizer reads its streams as one, and this is a dict of them",
+                help=f"push one table in the order of times, with the stream's name in the column `{self._source.type_column}`",
+            )
+        if isinstance(events, list) and not events:
+            return self.schema.empty_table()
+        table = without_views(table_of(events))
+        if isinstance(table, pa.RecordBatchReader):
+            table = table.read_all()
+        columns = []
+        for field in self.schema:
+            if field.name not in table.column_names:
+                near = nearest(field.name, table.column_names)
+                raise SchemaError(
+                    f"the batch has no column `{field.name}`",
+                    help=([f"did you mean `{near}`?"] if near else []) + [f"the batch has {quoted(table.column_names)}"],
+                )
+            columns.append(_cast(table[field.name], field))
+        return pa.Table.from_arrays(columns, schema=self.schema) if columns else table.select([])
+
+    def _times(self, table: pa.Table) -> Array:
+        time = self._source.time_column
+        return np.zeros(table.num_rows, np.int64) if time is None else times_of(table, time)
+
+    @property
+    def _nothing(self) -> tuple[pa.Table, Array]:
+        return self.schema.empty_table(), np.zeros(0, np.int64)
+
+    @property
+    def _now(self) -> int:
+        """The least time that an event may still have."""
+        return self._latest if self._order is None else self._order.watermark
+
+    # ---------------------------------------------------------------------------------------------------------------- of the queries
+
+    @abstractmethod
+    def _found(self, events: pa.Table, times: Array) -> Decided[Answer_co]:
+        """What events in order decide; none: what the time that has passed decides."""
+
+    @abstractmethod
+    def _undecided(self) -> Decided[Answer_co]:
+        """The matches that wait; nothing changes."""
+
+    @abstractmethod
+    def _expire(self) -> None:
+        """Give back what no match needs any more."""
+
+    @property
+    @abstractmethod
+    def _nbytes(self) -> int:
+        """Bytes of the run state of the queries."""
+
+    @abstractmethod
+    def _fresh(self) -> Self:
+        """Another one, as it was made."""
+
+    @abstractmethod
+    def _dump(self) -> tuple[dict[str, int], dict[str, Any]]:
+        """Numbers and sections of the queries' state."""
+
+    @abstractmethod
+    def _load(self, numbers: dict[str, Any], sections: dict[str, Any]) -> None:
+        """Go on, fresh, from what `_dump` gave; raises whatever nonsense in it raises."""
+
+    @property
+    @abstractmethod
+    def _meaning(self) -> bytes:
+        """Differs where state of the one cannot be read by the other."""
+
+    # ---------------------------------------------------------------------------------------------------------------- snapshots
+
+    @named_memory()
+    def snapshot(self) -> bytes:
+        """The state as bytes: a header with magic, format version and fingerprint, then flat buffers. O(live state).
+
+        Raises SnapshotError after an interrupted `push`.
+        """
+        with self._use.alone():
+            self._check_intact()
+            return self._packed()
+
+    def _packed(self) -> bytes:
+        own, sections = self._dump()
+        numbers = {"latest": self._latest, "events": self._events, **own, "lateness": self._lateness}
+        if self._order is not None:
+            numbers["watermark"] = self._order.watermark
+            sections |= {"pending": container.table_bytes(self._order.pending), "late": container.table_bytes(self._order.late)}
+        return container.pack({**sections, "recognizer": json.dumps(numbers).encode()}, fingerprint=self._fingerprint())
+
+    @named_memory()
+    def restore(self, data: bytes) -> Self:
+        """Go on from a snapshot, in place of the present state; returns the recognizer itself.
+
+        Raises SnapshotError for bytes of another query, schema, lateness or format version, and for damaged bytes; then nothing changes.
+        """
+        sections = container.unpack(data, fingerprint=self._fingerprint())
+        fresh = self._fresh()
+        with container.reading():
+            fresh.load(sections)
+        with self._use.alone():
+            self.__dict__ |= {name: value for name, value in fresh.__dict__.items() if name != "_use"}
+        return self
+
+    def load(self, sections: dict[str, Any]) -> None:
+        """Go on, fresh, from the sections of a snapshot; raises whatever nonsense in them raises."""
+        numbers = container.numbers_of(sections["recognizer"])
+        self._latest = container.time_in(numbers, "latest")
+        self._events = container.number_in(numbers, "events")
+        self._load(numbers, sections)
+        if self._order is None:
+            return
+        self._order.watermark = container.time_in(numbers, "watermark")
+        self._order.pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
+        if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
+            raise ValueError("its held events do not fit")
+        self._order.times = self._times(self._order.pending)
+        self._order.check(self._latest)
+
+    def _fingerprint(self) -> bytes:
+        options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
+        return self._meaning + options + "".join(f"{len(name)} {name}" for name in self._ties).encode()
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """A column of a batch in the type of the schema: of the same values, or all NULL."""
+    if column.type == field.type:
+        if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+            # Arrow puts no dictionaries together that have NULL among their values.
+            return pa.chunked_array([plain(chunk).dictionary_encode() for chunk in column.chunks]).cast(column.type)
+        return column
+    families = [family(canonical(kind) or kind) for kind in (column.type, field.type)]
+    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        if families[0] in (families[1], "NULL"):
+            return column.cast(field.type)
+    raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast it")
+
+
+def steps_of(lateness: object, schema: EventSchema) -> int:
+    """A lateness in steps of the time column: a number of steps, a timedelta, or a text such as "10s".
+
+    Raises InputError for negative or unreadable ones, and where the column has no unit for a duration.
+    """
+    if schema.time_column is None:
+        raise InputError("lateness needs a time column, and the events have none", help="name it with time=")
+    if isinstance(lateness, int) and not isinstance(lateness, bool):
+        steps = lateness
+    else:
+        nanoseconds = nanoseconds_of(lateness)
+        if schema.unit is None:
+            raise InputError(f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number")
+        steps = -(-nanoseconds // schema.unit)
+    if steps > MAX_STEPS:
+        raise LimitError(
+            f"lateness={lateness!r} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)", help="give less"
+        )
+    if steps < 0:
+        raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")
+    return steps
+
+
+def nanoseconds_of(given: object, *, option: str = "lateness") -> int:
+    """A timedelta or a text such as "10s" in nanoseconds; raises InputError, which names the option, for what is no duration."""
+    if isinstance(given, dt.timedelta):
+        return (given // dt.timedelta(microseconds=1)) * NANOSECONDS["us"]
+    if isinstance(given, str):
+        from cepheid.language.parser import parse_duration
+        from cepheid.language.syntax import Duration
+
+        with contextlib.suppress(QuerySyntaxError):
+            duration = parse_duration(given)
+            if isinstance(duration, Duration) and duration.unit is not None:
+                return int(duration.value * duration.unit.value)
+    raise InputError(f"{option}={given!r} is not a duration", help='write it like "10 minutes" or "10s", or as a timedelta')

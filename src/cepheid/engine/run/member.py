@@ -1,0 +1,136 @@
+"""One query of a recognizer: its partitions, its readers of letters and its run state, over events that come in order.
+
+Comes in: tables of events in order, with their times. Goes out: `Found`. A recognizer has one of them, that of several queries one for each query or
+family.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.input.order import NEVER
+from cepheid.engine.input.partitions import Partitions
+from cepheid.engine.memory import container
+from cepheid.engine.run.query_state import QueryState
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from cepheid.engine.input.named_types import NamedTypes
+    from cepheid.engine.memory.stored import Stored
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.run.query_state import Found
+
+Array = np.ndarray[Any, Any]
+
+IDLE_CHECK = 64
+"""Batches between two looks for partitions whose memory can be given back."""
+
+EVENTS_PER_LOOK = 16
+"""Keys and kept events that are looked at for one new event, where windows are of events."""
+
+
+class Member:
+    """One query over a stream.
+
+    schema: of the events. group_nulls: whether NULL is a value of a key. types: is shown what is read. options: of `QueryState`.
+    """
+
+    def __init__(
+        self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, types: NamedTypes | None = None, **options: Any
+    ) -> None:
+        self.compiled = compiled
+        self._types = types
+        grouped = compiled.written if group_nulls else ()
+        self._partitions = Partitions(compiled.keys, schema, grouped=grouped)
+        # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
+        self._written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self._partitions
+        self.state = QueryState(compiled, self._partitions, **options)
+        self._readers = [alphabet.reader() for alphabet in compiled.alphabets]
+        self._batches = self._looked = 0
+
+    @property
+    def null_keys(self) -> int:
+        """Events dropped for a NULL in PARTITION BY."""
+        return self._written.null_keys
+
+    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> Found:
+        """The matches that events decide; first: place of the first of them in the stream; now: the least time that a later one may have."""
+        arrived = self._partitions.arrive(events, interleaved=self.state.interleaved)
+        shown = self._written.arrive(events).positions if self.compiled.derived else None
+        letters, *negated = (reader.read(events) for reader in self._readers)
+        if self._types is not None:
+            self._types.see(events, (letters, *negated))
+        return self.state.feed(letters, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
+
+    def tidy(self, *, latest: int, events: int) -> None:
+        """Give back, now and then, what no match needs any more; latest: the greatest time so far; events: those of the stream so far."""
+        self._batches += 1
+        if self._batches % IDLE_CHECK == 0:
+            self.expire(latest=latest, events=events)
+        self.state.compact(latest)
+
+    def expire(self, *, latest: int, events: int) -> None:
+        """Give back what no match needs any more."""
+        if latest == NEVER:
+            return
+        compiled = self.compiled
+        if compiled.window is None and not compiled.absences:
+            # Not time but events make something superfluous, and there have to be some for what a look costs.
+            endless = compiled.count_window is None and compiled.consume is Consumption.NONE
+            if endless or EVENTS_PER_LOOK * (events - self._looked) < self._partitions.slots + len(self.state.payload):
+                return
+            self._looked = events
+        self.state.expire(latest)
+        self.state.compact(latest, at_once=True)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the run state."""
+        return self.state.nbytes + self._partitions.nbytes + (self._written.nbytes if self.compiled.derived else 0)
+
+    def dump(self, *, latest: int) -> dict[str, Any]:
+        """The live state as sections."""
+        if latest != NEVER:
+            self.state.compact(latest, at_once=True)
+        keys, seen = self._partitions.dump()
+        evaluation, payload = self.state.dump()
+        sections = {
+            **evaluation,
+            "seen": seen.astype("<i8"),
+            "keys": container.table_bytes(keys),
+            "payload": container.table_bytes(payload),
+        }
+        if self._has_both_keys:
+            keys, seen = self._written.dump()
+            sections |= {"written": container.table_bytes(keys), "written_seen": seen.astype("<i8")}
+        return sections
+
+    def load(self, sections: Mapping[str, Any], *, latest: int, events: int, null_keys: int) -> None:
+        """Go on, fresh, from what `dump` gave after so many events; raises whatever nonsense in it raises."""
+        stored = _load_keys(self._partitions, sections["keys"], sections["seen"], events)
+        if self._has_both_keys:
+            _load_keys(self._written, sections["written"], sections["written_seen"], events)
+        elif self.compiled.derived:
+            self._written.seen[:] = events
+        if self.compiled.written:
+            self._written.null_keys = null_keys
+        self.state.load(sections, container.table_of(sections["payload"]), stored, latest=latest)
+
+    @property
+    def _has_both_keys(self) -> bool:
+        """Whether positions are counted by other keys than those that partition the state."""
+        return bool(self.compiled.written and self.compiled.derived)
+
+
+def _load_keys(partitions: Partitions, keys: bytes, numbers: bytes, events: int) -> Stored:
+    seen = np.frombuffer(numbers, "<i8").reshape(2, -1).astype(np.int64)
+    stored = partitions.load(container.table_of(keys), seen)
+    if sum(seen[1].tolist()) > events:
+        raise ValueError("its sections do not fit together")
+    return stored
