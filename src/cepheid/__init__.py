@@ -14,6 +14,7 @@ from __future__ import annotations
 from cepheid import errors
 from cepheid.engine.output.matches import Match, Matches
 from cepheid.engine.run.batches import Batches
+from cepheid.engine.run.queries import ByName, QueriesRecognizer
 from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import (
     BindError,
@@ -29,6 +30,7 @@ from cepheid.errors import (
     SnapshotError,
 )
 from cepheid.language.builder import any_event, attr, event, param
+from cepheid.queries import Queries, queries
 from cepheid.query import Query, query
 
 __version__ = "0.2.0"
@@ -36,6 +38,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Batches",
     "BindError",
+    "ByName",
     "CepheidError",
     "InUseError",
     "InputError",
@@ -43,6 +46,8 @@ __all__ = [
     "Match",
     "Matches",
     "NotSupportedError",
+    "Queries",
+    "QueriesRecognizer",
     "Query",
     "QueryError",
     "QuerySyntaxError",
@@ -55,5 +60,6 @@ __all__ = [
     "errors",
     "event",
     "param",
+    "queries",
     "query",
 ]

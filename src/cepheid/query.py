@@ -8,44 +8,37 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cepheid.arguments import ENGINES, Asked, asked_of, check_engine, check_names, columns_of
 from cepheid.engine.input.named_types import NamedTypes
-from cepheid.engine.input.read import schema_in, source_of, time_number, up_to, used_types
+from cepheid.engine.input.read import schema_in, used_types
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.plan.compiled import Compiled, layout_of
 from cepheid.engine.plan.planner import compile_plan
 from cepheid.engine.run import batch, batches, definition
 from cepheid.engine.run.allowance import check_max_bytes
-from cepheid.engine.run.batches import END, Batches, Rest
+from cepheid.engine.run.batches import Batches, Rest
 from cepheid.engine.run.recognizer import Recognizer
-from cepheid.errors import CepheidError, InputError, NotSupportedError, SetupError, check_choice
-from cepheid.kernel import VARIANTS, available
+from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.language import parse, read_query, syntax, to_text
-from cepheid.language.limits import MAX_COUNT
 from cepheid.logical.bind import bind, check_parameters
 from cepheid.logical.constants import kept
 from cepheid.schema import DEFAULT_TIME, EventSchema, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column
 
-    from cepheid.engine.input.read import Source
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.explain import Explanation
     from cepheid.logical.plan import QueryPlan
     from cepheid.spark.recognition import Recognition
-
-ENGINES = ("compiled", "python", "checked", "reference")
-"""What `engine=` may be: variants of the kernel (see `cepheid.kernel.VARIANTS`), or the definition itself."""
 
 REMEMBERED = 16
 """Schemas whose compiled query a `Query` remembers."""
@@ -127,7 +120,7 @@ class Query:
         """
         if isinstance(schema, EventSchema):
             return schema
-        _check_names(type=type, time=time)
+        check_names(type=type, time=time)
         if schema.__class__.__module__.startswith("pyspark."):
             from cepheid.spark.source import event_schema
 
@@ -205,8 +198,8 @@ class Query:
         Raises BindError, NotSupportedError, LimitError (the query; more matches than max_bytes allows), SchemaError, InputError (the events),
         SetupError (an engine that is not installed). Linear in events and matches.
         """
-        asked = self._asked(
-            events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
+        asked = asked_of(
+            self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
         )
         allowed = check_max_bytes(max_bytes)
         if asked.engine == "reference":
@@ -239,8 +232,8 @@ class Query:
 
         Arguments and errors as for `run`, without a limit on the result; what is wrong with the events of a reader is raised when it is met.
         """
-        asked = self._asked(
-            events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
+        asked = asked_of(
+            self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
         )
         if asked.engine == "reference":
             matches = self._by_definition(asked)
@@ -256,41 +249,7 @@ class Query:
         told = None if progress is None else lambda done: progress(done, total)
         return Batches.of(recognizer, types, pieces, until=asked.until, progress=told)
 
-    def _asked(
-        self,
-        events: object,
-        *,
-        type: str | None,  # noqa: A002 - public word
-        time: str | None,
-        until: object,
-        engine: str | None,
-        sort: bool,
-        null_keys: str,
-        order: Sequence[str],
-        sample: int | None,
-    ) -> _Asked:
-        """The arguments of `run` and `batches`, checked."""
-        _engine(engine, ENGINES)
-        check_choice("null_keys", null_keys, ("drop", "group"))
-        _check_names(type=type, time=time)
-        order = _columns("order", order)
-        _check_sample(sample)
-        if engine == "reference" and sample is not None:
-            raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
-        source = source_of(events, self._tree, type=type, time=time, sort=sort, order=order)
-        if isinstance(events, Mapping):
-            order = ()  # the streams are merged in that order
-        if until is None or (isinstance(until, str) and until == END):
-            complete: int | str | None = until
-        else:
-            complete = time_number(until, source.schema, argument="until")
-        if isinstance(complete, int):
-            source = up_to(source, complete)
-        if isinstance(source.events, pa.RecordBatchReader) and (sort or order or engine == "reference"):
-            source = dataclasses.replace(source, events=source.events.read_all())
-        return _Asked(source, complete, engine, sort, null_keys, order)
-
-    def _by_definition(self, asked: _Asked) -> Matches:
+    def _by_definition(self, asked: Asked) -> Matches:
         plan = self.bound(asked.source.schema)
         table = asked.source.events
         assert isinstance(table, pa.Table)
@@ -319,11 +278,11 @@ class Query:
         `run`. snapshot: bytes of `Recognizer.snapshot` to go on from. max_bytes: as for `run`, for the matches of each call. Raises as `run`, and
         SnapshotError for bytes of another query.
         """
-        _engine(engine, ENGINES[:-1])
+        check_engine(engine, ENGINES[:-1])
         check_choice("null_keys", null_keys, ("drop", "group"))
         compiled = self.compiled(self.schema(schema, type=type, time=time))
         options: dict[str, Any] = {"null_keys": null_keys, "variant": engine, "max_bytes": check_max_bytes(max_bytes)}
-        recognizer = Recognizer(compiled, lateness=lateness, order=_columns("order", order), **options)
+        recognizer = Recognizer(compiled, lateness=lateness, order=columns_of("order", order), **options)
         if snapshot is not None:
             recognizer.restore(snapshot)
         return recognizer
@@ -413,18 +372,6 @@ def _from_text(text: str, args: Mapping[str, object]) -> Query:
     return query(text, args=args)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The checked arguments of `Query.run`; the events are a reader only where they are read piece by piece."""
-
-    source: Source
-    until: int | str | None
-    engine: str | None
-    sort: bool
-    null_keys: str
-    order: Sequence[str]
-
-
 def _checked_args(args: object) -> dict[str, object]:
     """The values of parameters; raises InputError for what is no mapping of names."""
     try:
@@ -435,36 +382,3 @@ def _checked_args(args: object) -> dict[str, object]:
         if not isinstance(name, str):
             raise InputError(f"args has the name {name!r}, which is not text", help="write args={'limit': 40}")
     return {name: kept(value) for name, value in found.items()}
-
-
-def _check_names(**names: object) -> None:
-    """Raise InputError for the name of a column that is no text."""
-    for argument, name in names.items():
-        if not (name is None or isinstance(name, str)):
-            raise InputError(f"{argument}={name!r} is not the name of a column", help="give the name as a str, or leave it out")
-
-
-def _columns(argument: str, given: object) -> tuple[str, ...]:
-    """One name of a column, or several; raises InputError for anything else."""
-    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else None
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{argument}={given!r} is not the name of a column, nor several", help="give a str, or a list of str")
-    return names
-
-
-def _check_sample(sample: object) -> None:
-    if sample is not None and not (isinstance(sample, int) and not isinstance(sample, bool) and 1 <= sample <= MAX_COUNT):
-        raise InputError(
-            f"sample={sample!r} is not a number of matches", help="give a number from 1 on, of at most 64 bits, or leave it out"
-        )
-
-
-def _engine(engine: str | None, known: Sequence[str]) -> None:
-    """Raise InputError for an engine that there is not, and SetupError for one that this installation lacks."""
-    if engine is not None:
-        check_choice("engine", engine, known)
-    if engine in VARIANTS and engine not in available():
-        raise SetupError(
-            f"engine={engine!r} is not in this installation",
-            help=f"it has {', '.join(map(repr, available()))} and 'reference'; leave engine= out for the best one",
-        )

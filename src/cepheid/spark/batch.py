@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import STREAM_COLUMN, time_number
+from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
 from cepheid.engine.run.batches import END
@@ -27,7 +28,7 @@ from cepheid.spark.raising import recognized
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.rows import INDEX, stored_type
-from cepheid.spark.tasks.worker import LETTER, POOLED_BITS, SLICE, TIME, Task, pack_schema, recognize
+from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, recognize
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Written, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
 from cepheid.language import syntax
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.transition import Transition
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.engine.plan.family import Family, Route
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
@@ -276,3 +278,40 @@ def _duration(steps: int, unit: int | None) -> str:
     from cepheid.logical.describe import _Description
 
     return _Description(unit).steps(steps)
+
+
+NAMES_SHOWN = 8
+"""Queries of a family whose names an explanation lists."""
+
+
+def explain_queries(compiled: Mapping[str, Compiled]) -> Explanation:
+    """How several queries are evaluated together: which as one, by what events come to them, and which alone."""
+    joined, alone = families(compiled)
+    conditions = {condition for family in joined for condition in family.shared}
+    conditions |= {condition for each in alone.values() for alphabet in each.alphabets for condition in alphabet.conditions}
+    in_families = sum(len(family.names) for family in joined)
+    shared = {
+        "queries": f"{len(compiled):,}: {in_families:,} in {len(joined):,} famil{'y' if len(joined) == 1 else 'ies'}, {len(alone):,} alone",
+        "conditions": f"{len(conditions):,} without constants of their own, each asked once per event",
+    }
+    sections = [("together", rows_text(shared))]
+    for number, family in enumerate(joined, 1):
+        names = ", ".join(family.names[:NAMES_SHOWN]) + (
+            f" and {len(family.names) - NAMES_SHOWN:,} more" if len(family.names) > NAMES_SHOWN else ""
+        )
+        rows = {"queries": names, "events": "\n".join(_route(family, route) for route in family.routes)}
+        sections.append((f"family {number}", f"{rows_text(rows)}\n{evaluation_text(family.members[0])}"))
+    for name, each in alone.items():
+        sections.append((f"alone: {name}", f"{rows_text({'why': alone_for(each) or ''})}\n{evaluation_text(each)}"))
+    return Explanation(tuple(sections))
+
+
+def _route(family: Family, route: Route) -> str:
+    """By what an event comes to the queries of a family."""
+    types = [predicate.type for predicate in family.compiled.program.predicates if predicate.condition in route.shared and predicate.type]
+    kind = f"of type {types[0]}" if types else "of any type"
+    if route.index is None:
+        return f"{kind}: to all {len(family.names):,}" if len(family.names) > 1 else kind
+    mean = len(route.index.queries) / (len(route.index.starts) - 1)
+    asked = describe_expression(route.index.expression)
+    return f"{kind}: one search for {asked}, {mean:,.3g} of {len(family.names):,} queries on average"

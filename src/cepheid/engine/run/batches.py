@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from cepheid.engine.input.named_types import NamedTypes
     from cepheid.engine.output.matches import Layout
-    from cepheid.engine.run.intake import Decided
+    from cepheid.engine.run.intake import Decided, Intake
     from cepheid.engine.run.recognizer import Recognizer
+
+Answer = TypeVar("Answer")
 
 END = "end"
 """`until` of events that nothing will follow."""
@@ -41,13 +43,13 @@ def pieces_of(events: pa.Table, rows: np.ndarray[Any, Any] | None) -> Iterator[p
         yield events.slice(start, PIECE) if rows is None else events.take(pa.array(rows[start : start + PIECE]))
 
 
-def _found(
-    recognizer: Recognizer,
+def decided(
+    recognizer: Intake[Answer],
     pieces: Iterable[pa.Table | pa.RecordBatch],
     *,
     until: int | str | None,
     progress: Callable[[int], None] | None,
-) -> Iterator[Decided[Matches]]:
+) -> Iterator[Decided[Answer]]:
     """What is decided by each piece, and at the end; to be made before the next is asked for."""
     done = 0
     for piece in pieces:
@@ -80,7 +82,7 @@ def whole(
 ) -> Matches:
     """The matches in events that are not kept; until, max_bytes: as for `batch.run`; progress: called with the rows done. Raises as `batch.run`."""
     allowance = Allowance(max_bytes)
-    parts = [found.all(allowance) for found in _found(recognizer, pieces, until=until, progress=progress)]
+    parts = [found.all(allowance) for found in decided(recognizer, pieces, until=until, progress=progress)]
     together = concatenate(recognizer.compiled.layout, parts, null_keys=recognizer.null_keys)
     return dataclasses.replace(together, waiting=_left(recognizer, until))
 
@@ -120,7 +122,7 @@ class Batches:
         progress: Callable[[int], None] | None = None,
     ) -> Batches:
         """The matches in events; recognizer: an interleaved one, which shows `types` what it reads. until, progress: as for `whole`."""
-        found = _found(recognizer, pieces, until=until, progress=progress)
+        found = decided(recognizer, pieces, until=until, progress=progress)
         made = (matches for each in found for matches in each.pieces())
         return cls(recognizer.compiled.layout, made, lambda: Rest(_left(recognizer, until), recognizer.null_keys, types.warnings))
 

@@ -17,7 +17,7 @@ from cepheid.engine.run.query_state import QueryState
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -36,37 +36,16 @@ EVENTS_PER_LOOK = 16
 
 
 class Member:
-    """One query over a stream.
+    """Partitions and run state of one query over a stream, or of one family.
 
-    schema: of the events. group_nulls: whether NULL is a value of a key. types: is shown what is read. options: of `QueryState`.
+    schema: of the events. group_nulls: whether NULL is a value of a key. options: of `QueryState`.
     """
 
-    def __init__(
-        self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, types: NamedTypes | None = None, **options: Any
-    ) -> None:
+    def __init__(self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, **options: Any) -> None:
         self.compiled = compiled
-        self._types = types
-        grouped = compiled.written if group_nulls else ()
-        self._partitions = Partitions(compiled.keys, schema, grouped=grouped)
-        # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
-        self._written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self._partitions
-        self.state = QueryState(compiled, self._partitions, **options)
-        self._readers = [alphabet.reader() for alphabet in compiled.alphabets]
+        self.partitions = Partitions(compiled.keys, schema, grouped=compiled.written if group_nulls else ())
+        self.state = QueryState(compiled, self.partitions, **options)
         self._batches = self._looked = 0
-
-    @property
-    def null_keys(self) -> int:
-        """Events dropped for a NULL in PARTITION BY."""
-        return self._written.null_keys
-
-    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> Found:
-        """The matches that events decide; first: place of the first of them in the stream; now: the least time that a later one may have."""
-        arrived = self._partitions.arrive(events, interleaved=self.state.interleaved)
-        shown = self._written.arrive(events).positions if self.compiled.derived else None
-        letters, *negated = (reader.read(events) for reader in self._readers)
-        if self._types is not None:
-            self._types.see(events, (letters, *negated))
-        return self.state.feed(letters, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
 
     def tidy(self, *, latest: int, events: int) -> None:
         """Give back, now and then, what no match needs any more; latest: the greatest time so far; events: those of the stream so far."""
@@ -83,44 +62,94 @@ class Member:
         if compiled.window is None and not compiled.absences:
             # Not time but events make something superfluous, and there have to be some for what a look costs.
             endless = compiled.count_window is None and compiled.consume is Consumption.NONE
-            if endless or EVENTS_PER_LOOK * (events - self._looked) < self._partitions.slots + len(self.state.payload):
+            if endless or EVENTS_PER_LOOK * (events - self._looked) < self.partitions.slots + len(self.state.payload):
                 return
             self._looked = events
-        self.state.expire(latest)
+        self._idle(self.state.expire(latest))
         self.state.compact(latest, at_once=True)
+
+    def _idle(self, slots: Array) -> None:
+        """Nothing is open in the partitions in these slots."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of the run state."""
-        return self.state.nbytes + self._partitions.nbytes + (self._written.nbytes if self.compiled.derived else 0)
+        return self.state.nbytes + self.partitions.nbytes
 
     def dump(self, *, latest: int) -> dict[str, Any]:
         """The live state as sections."""
         if latest != NEVER:
             self.state.compact(latest, at_once=True)
-        keys, seen = self._partitions.dump()
+        keys, seen = self.partitions.dump()
         evaluation, payload = self.state.dump()
-        sections = {
+        return {
             **evaluation,
             "seen": seen.astype("<i8"),
             "keys": container.table_bytes(keys),
             "payload": container.table_bytes(payload),
         }
+
+    def load(self, sections: Mapping[str, Any], *, latest: int) -> None:
+        """Go on, fresh, from what `dump` gave; raises whatever nonsense in it raises."""
+        stored = load_keys(self.partitions, sections["keys"], sections["seen"])
+        self.state.load(sections, container.table_of(sections["payload"]), stored, latest=latest)
+
+
+class QueryMember(Member):
+    """One query over a stream. types: is shown what is read."""
+
+    def __init__(
+        self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, types: NamedTypes | None = None, **options: Any
+    ) -> None:
+        super().__init__(compiled, schema, group_nulls=group_nulls, **options)
+        self._types = types
+        # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
+        grouped = compiled.written if group_nulls else ()
+        self._written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self.partitions
+        self._readers = [alphabet.reader() for alphabet in compiled.alphabets]
+
+    @property
+    def null_keys(self) -> int:
+        """Events dropped for a NULL in PARTITION BY."""
+        return self._written.null_keys
+
+    def read(self, events: pa.Table, times: Array, *, first: int, now: int, letters: Sequence[Array] | None = None) -> Found:
+        """The matches that events decide.
+
+        first: place of the first of them in the stream. now: the least time that a later one may have. letters: of each program, if they are known.
+        """
+        arrived = self.partitions.arrive(events, interleaved=self.state.interleaved)
+        shown = self._written.arrive(events).positions if self.compiled.derived else None
+        own, *negated = [reader.read(events) for reader in self._readers] if letters is None else letters
+        if self._types is not None:
+            self._types.see(events, (own, *negated))
+        return self.state.feed(own, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the run state."""
+        return super().nbytes + (self._written.nbytes if self.compiled.derived else 0)
+
+    def dump(self, *, latest: int) -> dict[str, Any]:
+        """The live state as sections."""
+        sections = super().dump(latest=latest)
         if self._has_both_keys:
             keys, seen = self._written.dump()
             sections |= {"written": container.table_bytes(keys), "written_seen": seen.astype("<i8")}
         return sections
 
-    def load(self, sections: Mapping[str, Any], *, latest: int, events: int, null_keys: int) -> None:
+    def load_after(self, sections: Mapping[str, Any], *, latest: int, events: int, null_keys: int) -> None:
         """Go on, fresh, from what `dump` gave after so many events; raises whatever nonsense in it raises."""
-        stored = _load_keys(self._partitions, sections["keys"], sections["seen"], events)
         if self._has_both_keys:
-            _load_keys(self._written, sections["written"], sections["written_seen"], events)
+            load_keys(self._written, sections["written"], sections["written_seen"])
         elif self.compiled.derived:
             self._written.seen[:] = events
         if self.compiled.written:
             self._written.null_keys = null_keys
-        self.state.load(sections, container.table_of(sections["payload"]), stored, latest=latest)
+        self.load(sections, latest=latest)
+        for partitions in (self.partitions, self._written):
+            if sum(partitions.seen.tolist()) > events:
+                raise ValueError("its sections do not fit together")
 
     @property
     def _has_both_keys(self) -> bool:
@@ -128,9 +157,6 @@ class Member:
         return bool(self.compiled.written and self.compiled.derived)
 
 
-def _load_keys(partitions: Partitions, keys: bytes, numbers: bytes, events: int) -> Stored:
-    seen = np.frombuffer(numbers, "<i8").reshape(2, -1).astype(np.int64)
-    stored = partitions.load(container.table_of(keys), seen)
-    if sum(seen[1].tolist()) > events:
-        raise ValueError("its sections do not fit together")
-    return stored
+def load_keys(partitions: Partitions, keys: bytes, numbers: bytes) -> Stored:
+    """Let fresh partitions go on from their keys and, as bytes, the numbers of their dump."""
+    return partitions.load(container.table_of(keys), np.frombuffer(numbers, "<i8").reshape(2, -1).astype(np.int64))

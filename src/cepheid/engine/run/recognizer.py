@@ -13,7 +13,7 @@ import numpy as np
 from cepheid.engine.memory import container
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.run.intake import Intake
-from cepheid.engine.run.member import Member
+from cepheid.engine.run.member import QueryMember
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Recognizer(Intake[Matches]):
         self.compiled = compiled
         options: dict[str, Any] = {"variant": variant, "sample": sample, "interleaved": interleaved}
         super().__init__(compiled.schema, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)
-        self._member = Member(compiled, self.schema, group_nulls=self._group_nulls, types=types, **options)
+        self._member = QueryMember(compiled, self.schema, group_nulls=self._group_nulls, types=types, **options)
         self._state = self._member.state
 
     @property
@@ -97,7 +97,7 @@ class Recognizer(Intake[Matches]):
 
     def _load(self, numbers: dict[str, Any], sections: dict[str, Any]) -> None:
         null_keys = container.number_in(numbers, "null_keys")
-        self._member.load(sections, latest=self._latest, events=self._events, null_keys=null_keys)
+        self._member.load_after(sections, latest=self._latest, events=self._events, null_keys=null_keys)
 
     @property
     def _meaning(self) -> bytes:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.letters.pooled import gathered
 from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import Matches, python_value
 from cepheid.errors import CepheidError, InputError, SetupError
@@ -43,9 +44,6 @@ SLICE, OWN = "$slice", "$own"
 
 OPTION = "q.on(.., {}={})"
 """How an option is given, in messages: with its name and its value."""
-
-POOLED_BITS = 64
-"""Predicates of one letter column."""
 
 COMPACT_ROWS = 1 << 14
 """Kept events of the open key are looked through for dead ones each time they have doubled, but not below this."""
@@ -187,15 +185,7 @@ def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | N
     pooled = [letters.view(f"u{letters.itemsize}") for letters in pooled]
     if places is None:
         return pooled
-    return [_gathered(pooled, own, alphabet.values) for own, alphabet in zip(places, alphabets, strict=True)]
-
-
-def _gathered(pooled: Sequence[Array], places: Sequence[int], values: Sequence[int]) -> Array:
-    letters: Array = np.zeros(len(pooled[0]), np.uint64)
-    for place, value in zip(places, values, strict=True):
-        source = pooled[place // POOLED_BITS]
-        letters |= (source >> source.dtype.type(place % POOLED_BITS) & source.dtype.type(1)).astype(np.uint64) * np.uint64(value)
-    return letters
+    return [gathered(pooled, own, alphabet.values) for own, alphabet in zip(places, alphabets, strict=True)]
 
 
 def aligned(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> Any:

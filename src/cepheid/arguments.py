@@ -1,0 +1,106 @@
+"""The arguments of `run` and its kin, checked: of one query and of several alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.engine.input.read import source_of, time_number, up_to
+from cepheid.engine.run.batches import END
+from cepheid.errors import InputError, NotSupportedError, SetupError, check_choice
+from cepheid.kernel import VARIANTS, available
+from cepheid.language.limits import MAX_COUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cepheid.engine.input.read import Source
+    from cepheid.language import syntax
+
+ENGINES = ("compiled", "python", "checked", "reference")
+"""What `engine=` may be: variants of the kernel (see `cepheid.kernel.VARIANTS`), or the definition itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The checked arguments of `Query.run`; the events are a reader only where they are read piece by piece."""
+
+    source: Source
+    until: int | str | None
+    engine: str | None
+    sort: bool
+    null_keys: str
+    order: Sequence[str]
+
+
+def asked_of(
+    tree: syntax.Query,
+    events: object,
+    *,
+    type: str | None,  # noqa: A002 - public word
+    time: str | None,
+    until: object,
+    engine: str | None,
+    sort: bool,
+    null_keys: str,
+    order: Sequence[str],
+    sample: int | None = None,
+) -> Asked:
+    """The arguments of `run` and `batches`; tree: of the query. Raises InputError, NotSupportedError, SetupError and SchemaError as they do."""
+    check_engine(engine, ENGINES)
+    check_choice("null_keys", null_keys, ("drop", "group"))
+    check_names(type=type, time=time)
+    order = columns_of("order", order)
+    check_sample(sample)
+    if engine == "reference" and sample is not None:
+        raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
+    source = source_of(events, tree, type=type, time=time, sort=sort, order=order)
+    if isinstance(events, Mapping):
+        order = ()  # the streams are merged in that order
+    if until is None or (isinstance(until, str) and until == END):
+        complete: int | str | None = until
+    else:
+        complete = time_number(until, source.schema, argument="until")
+    if isinstance(complete, int):
+        source = up_to(source, complete)
+    if isinstance(source.events, pa.RecordBatchReader) and (sort or order or engine == "reference"):
+        source = dataclasses.replace(source, events=source.events.read_all())
+    return Asked(source, complete, engine, sort, null_keys, order)
+
+
+def check_names(**names: object) -> None:
+    """Raise InputError for the name of a column that is no text."""
+    for argument, name in names.items():
+        if not (name is None or isinstance(name, str)):
+            raise InputError(f"{argument}={name!r} is not the name of a column", help="give the name as a str, or leave it out")
+
+
+def columns_of(argument: str, given: object) -> tuple[str, ...]:
+    """One name of a column, or several; raises InputError for anything else."""
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{argument}={given!r} is not the name of a column, nor several", help="give a str, or a list of str")
+    return names
+
+
+def check_sample(sample: object) -> None:
+    """Raise InputError for what is not a number of matches."""
+    if sample is not None and not (isinstance(sample, int) and not isinstance(sample, bool) and 1 <= sample <= MAX_COUNT):
+        raise InputError(
+            f"sample={sample!r} is not a number of matches", help="give a number from 1 on, of at most 64 bits, or leave it out"
+        )
+
+
+def check_engine(engine: str | None, known: Sequence[str]) -> None:
+    """Raise InputError for an engine that there is not, and SetupError for one that this installation lacks."""
+    if engine is not None:
+        check_choice("engine", engine, known)
+    if engine in VARIANTS and engine not in available():
+        raise SetupError(
+            f"engine={engine!r} is not in this installation",
+            help=f"it has {', '.join(map(repr, available()))} and 'reference'; leave engine= out for the best one",
+        )

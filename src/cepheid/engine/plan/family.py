@@ -1,0 +1,333 @@
+"""Queries that differ in constants alone, as one query whose constants are columns.
+
+A hundred rules with other thresholds have one automaton. So they are one `Family`: a query in whose conditions `price > 40` reads
+`price > constant 0`, a column, and whose state is partitioned by the number of the rule. An event comes once for each rule that it can touch, with
+the constants of that rule. Which these are says an `Index`: by one search in all constants with which an expression is compared, however many there
+are. Rules that an event cannot touch are not visited.
+
+Comes in: `Compiled` queries over one schema. Goes out: families of them, and those that stay alone. The queries of a family have the automaton in
+common, and all that is no constant of a comparison in a condition: windows, keys, strategy, measures. Alone stay queries to which events matter that
+no condition names (STRICT, positions, windows of events), absences, what is chosen end by end, and a consumption of all partitions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.automata.program import Program
+from cepheid.engine.letters.predicates import Rows
+from cepheid.engine.letters.values import evaluate, literal
+from cepheid.engine.memory.pools import ragged
+from cepheid.engine.output.matches import without_columns
+from cepheid.language.syntax import Consumption
+from cepheid.logical.plan import Apply, Field, Literal, transform, walk
+from cepheid.schema import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cepheid.engine.letters.pooled import PooledReader
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.logical.plan import Expression
+    from cepheid.schema import EventSchema
+
+Array = np.ndarray[Any, Any]
+
+MEMBER, CONSTANT = "\0query", "\0constant "
+"""The column with the number of the query, and what the names of the columns with constants begin with; no attribute that a query names has a NUL."""
+
+COMPARED = frozenset({"=", "!=", "<", "<=", ">", ">="})
+"""The operators whose constants may differ in a family."""
+
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+MOST_MEMBERS = 1 << 12
+"""Queries of one family; more make several."""
+
+MOST_ENTRIES = 1 << 24
+"""Entries of an index: its cells, each with the queries whose constants allow the values in it."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """Which queries a value of an expression can touch.
+
+    Numbers: the line is cut at the constants into cells, alternately the gap before a constant and the constant itself. Texts: a cell for each
+    constant. `queries[starts[c] : starts[c + 1]]` are those of cell c.
+    """
+
+    expression: Expression
+    constants: Any
+    starts: Array
+    queries: Array
+
+    def touched(self, rows: Rows) -> tuple[Array, Array]:
+        """(row, query) of each pair, by row. O(rows x log constants + pairs)."""
+        values = evaluate(self.expression, rows)
+        if isinstance(self.constants, pa.Array):
+            cells = pc.index_in(values.cast(self.constants.type), value_set=self.constants, skip_nulls=True).fill_null(-1).to_numpy()
+            found = np.flatnonzero(cells >= 0)
+        else:
+            places = np.searchsorted(self.constants, values.values)
+            equal = self.constants[np.minimum(places, len(self.constants) - 1)] == values.values
+            cells, found = 2 * places + equal, np.flatnonzero(~values.null())
+        cells = cells[found]
+        starts = self.starts[cells]
+        owner, entries = ragged(starts, self.starts[cells + 1] - starts)
+        return found[owner], self.queries[entries]
+
+
+@dataclass(frozen=True)
+class Route:
+    """How events come to the queries that they may touch, by one of the masks that make a letter relevant.
+
+    shared: the conditions of it that are the same in all queries. index: of those that differ, None: whatever `shared` says touches all queries.
+    """
+
+    shared: tuple[Expression, ...]
+    index: Index | None
+
+
+@dataclass(frozen=True)
+class Family:
+    """Queries as one. names, members: of each. compiled: the one query. constants: the columns, one row per query."""
+
+    names: tuple[str, ...]
+    members: tuple[Compiled, ...]
+    compiled: Compiled
+    constants: pa.Table
+
+    @property
+    def shared(self) -> tuple[Expression, ...]:
+        """The conditions that are the same in all queries."""
+        return tuple(predicate.condition for predicate in self.compiled.program.predicates if not _constants_in(predicate.condition))
+
+    @cached_property
+    def routes(self) -> tuple[Route, ...]:
+        """One for each relevant mask."""
+        predicates = self.compiled.program.predicates
+        found = []
+        for mask in self.compiled.program.relevant_masks:
+            conditions = [predicate.condition for bit, predicate in enumerate(predicates) if mask >> bit & 1]
+            shared = tuple(condition for condition in conditions if not _constants_in(condition))
+            own = [part for condition in conditions for part in _conjuncts(condition) if _constants_in(part)]
+            found.append(Route(shared, _index(own, self.constants)))
+        return tuple(found)
+
+    def touched(self, events: pa.Table, pooled: PooledReader, words: Sequence[Array]) -> tuple[Array, Array]:
+        """(row, query), int64, of the events and the queries that they may touch, by row, each pair once; words: what `pooled` gave for them."""
+        pairs = []
+        for route in self.routes:
+            rows = pooled.holds(words, route.shared) if route.shared else np.arange(events.num_rows)
+            if not len(rows):
+                continue
+            if route.index is None:
+                count = len(self.members)
+                pairs.append((np.repeat(rows, count), np.tile(np.arange(count), len(rows))))
+                continue
+            own = events.select(list(_columns(route.index.expression, self.compiled.schema))).take(pa.array(rows)).combine_chunks()
+            arrays = {name: _one(own[name]) for name in own.column_names}
+            places, queries = route.index.touched(Rows(self.compiled.schema, arrays, len(rows)))
+            pairs.append((rows[places], queries))
+        if not pairs:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        rows, queries = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        if len(pairs) == 1:
+            return rows, queries
+        codes = np.unique(rows * len(self.members) + queries)
+        return codes // len(self.members), codes % len(self.members)
+
+    def joined(self, events: pa.Table, rows: Array, queries: Array) -> pa.Table:
+        """These pairs as events of the one query."""
+        taken = events.take(pa.array(rows))
+        constants = self.constants.take(pa.array(queries))
+        columns = [*taken.columns, *constants.columns, pa.chunked_array([pa.array(queries, pa.int32())])]
+        return pa.table(columns, names=[*taken.column_names, *constants.column_names, MEMBER])
+
+
+def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, Compiled]]:
+    """The queries as families, and those that stay alone."""
+    groups: dict[object, list[tuple[str, Compiled, Compiled, list[Literal]]]] = {}
+    alone: dict[str, Compiled] = {}
+    for name, compiled in queries.items():
+        if alone_for(compiled) is not None:
+            alone[name] = compiled
+            continue
+        general, constants = _generalized(compiled)
+        key = (general.fingerprint, general.program.label_sets, compiled.layout.variables, compiled.layout.measures, compiled.plan.count)
+        groups.setdefault(key, []).append((name, compiled, general, constants))
+    found = []
+    for group in groups.values():
+        for start in range(0, len(group), MOST_MEMBERS):
+            names, members, general, constants = zip(*group[start : start + MOST_MEMBERS], strict=True)
+            columns = [_column(each) for each in zip(*constants, strict=True)]
+            table = pa.table(columns, names=[f"{CONSTANT}{number}" for number in range(len(columns))])
+            found.append(Family(names, members, general[0], table if columns else without_columns(len(names))))
+    return found, alone
+
+
+def alone_for(compiled: Compiled) -> str | None:
+    """Why a query is of no family: what else than an event that its conditions name matters to it; None where nothing does."""
+    if compiled.absences:
+        return "its matches wait for what must not follow"
+    if type(compiled.program) is not Program:
+        return "its strategy is chosen end by end"
+    if compiled.consume is Consumption.ANY:
+        return "a trigger consumes the events of all partitions"
+    if not compiled.droppable or 0 in compiled.program.relevant_masks:
+        return "every event matters"
+    if any(name.startswith("\0") for name in compiled.schema.attributes):
+        return "an attribute has a name that begins with NUL"
+    return None
+
+
+def _generalized(compiled: Compiled) -> tuple[Compiled, list[Literal]]:
+    """The query with columns for the constants of its comparisons, and these."""
+    constants: list[Literal] = []
+    predicates = []
+    for predicate in compiled.program.predicates:
+        condition = predicate.condition if predicate.type is not None else _with_columns(predicate.condition, constants)
+        predicates.append(dataclasses.replace(predicate, condition=condition))
+    automaton = compiled.program.automaton
+    alphabet = dataclasses.replace(automaton.alphabet, predicates=tuple(predicates))
+    program = Program(dataclasses.replace(automaton, alphabet=alphabet))
+    attributes = {f"{CONSTANT}{number}": constant.type for number, constant in enumerate(constants)} | {MEMBER: pa.int32()}
+    schema = dataclasses.replace(compiled.schema, attributes={**compiled.schema.attributes, **attributes})
+    plan = dataclasses.replace(compiled.plan, schema=schema)
+    rewritten = dataclasses.replace(compiled.rewritten, schema=schema, derived_keys=(*compiled.derived, MEMBER))
+    return dataclasses.replace(compiled, plan=plan, rewritten=rewritten, program=program), constants
+
+
+def _with_columns(condition: Expression, constants: list[Literal]) -> Expression:
+    """A condition with a column for each constant that something is compared with; adds these to `constants`."""
+
+    def column(node: Expression, other: Expression) -> Expression:
+        if not isinstance(node, Literal) or node.value is None or isinstance(other, Literal):
+            return node
+        constants.append(node)
+        return Field("", (f"{CONSTANT}{len(constants) - 1}",), node.type, node.type)
+
+    def change(node: Expression) -> Expression:
+        if isinstance(node, Apply) and node.operator in COMPARED:
+            left, right = node.arguments
+            return dataclasses.replace(node, arguments=(column(left, right), column(right, left)))
+        return node
+
+    return transform(condition, change)
+
+
+def _column(constants: Iterable[Literal]) -> pa.Array:
+    """The constants of one place as a column."""
+    given = list(constants)
+    kind = given[0].type
+    values = [constant.value for constant in given]
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    return pa.array(values, kind)
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- indexes
+
+
+def _index(parts: Sequence[Expression], constants: pa.Table) -> Index | None:
+    """The index with the fewest entries over one expression that these conditions, all of which must hold, compare with constants."""
+    compared: dict[Expression, list[tuple[str, str]]] = {}
+    for part in parts:
+        found = _comparison(part)
+        if found is not None:
+            compared.setdefault(found[0], []).append(found[1:])
+    indexes = [_index_of(expression, bounds, constants) for expression, bounds in compared.items()]
+    return min((index for index in indexes if index is not None), key=lambda index: len(index.queries), default=None)
+
+
+def _comparison(part: Expression) -> tuple[Expression, str, str] | None:
+    """(expression, operator, name of the column) of a comparison with one constant; None for another condition."""
+    if not isinstance(part, Apply) or part.operator not in COMPARED - {"!="}:
+        return None
+    left, right = part.arguments
+    operator = part.operator
+    if _is_constant(left):
+        left, right, operator = right, left, MIRRORED.get(operator, operator)
+    if not isinstance(right, Field) or not _is_constant(right) or _constants_in(left):
+        return None
+    return left, operator, right.path[0]
+
+
+def _index_of(expression: Expression, bounds: Sequence[tuple[str, str]], constants: pa.Table) -> Index | None:
+    """The index over one expression.
+
+    bounds: (operator, column of constants) of each comparison. None for decimals, for texts that are ordered, and past MOST_ENTRIES.
+    """
+    kind = constants[bounds[0][1]].type
+    if is_text(kind):
+        equal = next((name for operator, name in bounds if operator == "="), None)
+        if equal is None:
+            return None
+        encoded = _one(constants[equal]).cast(pa.large_string()).dictionary_encode()
+        cells = encoded.indices.to_numpy()
+        return _cells(expression, encoded.dictionary, cells, cells, len(encoded.dictionary))
+    if pa.types.is_decimal(kind):
+        return None
+    columns = {name: np.array([literal(value, kind).values for value in _steps(constants[name])]) for _, name in bounds}
+    points = np.unique(np.concatenate(list(columns.values())))
+    least, greatest = np.zeros(len(constants), np.int64), np.full(len(constants), 2 * len(points), np.int64)
+    for operator, name in bounds:
+        at = 2 * np.searchsorted(points, columns[name]) + 1
+        if operator in {"=", ">", ">="}:
+            least = np.maximum(least, at + (operator == ">"))
+        if operator in {"=", "<", "<="}:
+            greatest = np.minimum(greatest, at - (operator == "<"))
+        nothing = columns[name] != columns[name]
+        least[nothing] = 2 * len(points) + 1
+    return _cells(expression, points, least, greatest, 2 * len(points) + 1)
+
+
+def _steps(column: pa.ChunkedArray) -> list[Any]:
+    temporal = pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)
+    values: list[Any] = (column.cast(pa.int64()) if temporal else column).to_pylist()
+    return values
+
+
+def _cells(expression: Expression, constants: Any, least: Array, greatest: Array, count: int) -> Index | None:
+    """An index in which query i is in the cells least[i] .. greatest[i]."""
+    lengths = np.maximum(greatest - least + 1, 0)
+    if int(lengths.sum()) > MOST_ENTRIES:
+        return None
+    owner, cells = ragged(least, lengths)
+    order = np.argsort(cells, kind="stable")
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(cells, minlength=count))])
+    return Index(expression, constants, starts, owner[order])
+
+
+def _conjuncts(condition: Expression) -> list[Expression]:
+    if isinstance(condition, Apply) and condition.operator == "and":
+        return [part for argument in condition.arguments for part in _conjuncts(argument)]
+    return [condition]
+
+
+def _is_constant(node: Expression) -> bool:
+    return isinstance(node, Field) and node.path[:1] != () and node.path[0].startswith(CONSTANT) and node.path[0] != MEMBER
+
+
+def _constants_in(condition: Expression) -> bool:
+    return any(_is_constant(node) for node in walk(condition))
+
+
+def _columns(expression: Expression, schema: EventSchema) -> dict[str, None]:
+    """The input columns that an expression reads."""
+    leaves = list(walk(expression))
+    return dict.fromkeys(
+        leaf.path[0] if isinstance(leaf, Field) else schema.time_column or "" for leaf in leaves if not isinstance(leaf, Apply | Literal)
+    )
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)

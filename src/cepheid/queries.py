@@ -1,0 +1,224 @@
+"""`Queries`: several queries over the same events, read once.
+
+Comes in: queries by name. Goes out: the matches of each, from one pass. Each condition is asked once, queries that differ in constants alone are
+evaluated as one, and queries that an event cannot touch are not visited; so a thousand rules cost little more than a few. Every query keeps its
+meaning: its matches are those of its own `run`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
+from cepheid.engine.input.named_types import NamedTypes
+from cepheid.engine.input.read import used_types
+from cepheid.engine.memory.process import named_memory
+from cepheid.engine.plan.explain import Explanation, explain_queries
+from cepheid.engine.run import batch
+from cepheid.engine.run.allowance import Allowance, check_max_bytes
+from cepheid.engine.run.batches import END, decided, pieces_of
+from cepheid.engine.run.queries import ByName, QueriesRecognizer
+from cepheid.errors import InputError, check_choice
+from cepheid.query import Query, query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from cepheid.arguments import Asked
+    from cepheid.engine.output.matches import Matches
+    from cepheid.engine.plan.compiled import Compiled
+    from cepheid.language import syntax
+    from cepheid.schema import EventSchema
+    from cepheid.spark.recognition import Recognition
+
+
+def queries(given: Mapping[str, Query | str | Path | syntax.Query | Any] | Sequence[Query | str | Path | syntax.Query | Any]) -> Queries:
+    """Several queries over the same events: {name: query}, or a list, whose names are "q1", "q2", ..
+
+    Each is a `Query`, or what `cepheid.query` takes. Raises InputError where there is none or a name is not text, and as `cepheid.query`.
+    """
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise InputError(
+            f"queries cannot be a {type(given).__name__}", help='give {name: query}: cepheid.queries({"high": "SELECT ..", ..})'
+        )
+    named = dict(given) if isinstance(given, Mapping) else {f"q{number}": each for number, each in enumerate(given, 1)}
+    if not named:
+        raise InputError("there is no query", help="give at least one")
+    for name in named:
+        if not isinstance(name, str):
+            raise InputError(f"{name!r} is not the name of a query", help="give the name as a str")
+    return Queries({name: each if isinstance(each, Query) else query(each) for name, each in named.items()})
+
+
+class Queries(Mapping[str, Query]):
+    """Queries by name: immutable; any number of threads may use it at a time. Made by `queries`."""
+
+    def __init__(self, named: Mapping[str, Query]) -> None:
+        self._queries = dict(named)
+
+    def __getitem__(self, name: str) -> Query:
+        return self._queries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def __repr__(self) -> str:
+        return f"cepheid.queries({self._queries!r})"
+
+    # ---------------------------------------------------------------------------------------------------------------- running
+
+    @named_memory()
+    def run(
+        self,
+        events: object,
+        *,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+        until: object = None,
+        engine: str | None = None,
+        sort: bool = False,
+        null_keys: str = "drop",
+        order: str | Sequence[str] = (),
+        progress: Callable[[int, int], None] | None = None,
+        max_bytes: int | None = None,
+    ) -> ByName:
+        """The matches of each query over `events`: {name: Matches}, what `Query.run` gives of it.
+
+        Arguments and errors as for `Query.run`; max_bytes: of the matches of all queries together. Linear in events, in the pairs of an event and a
+        query that it may touch, and in matches; queries that are evaluated alone (see `explain`) read every event.
+        """
+        allowance = Allowance(check_max_bytes(max_bytes))
+        options: dict[str, Any] = {
+            "type": type,
+            "time": time,
+            "until": until,
+            "engine": engine,
+            "sort": sort,
+            "null_keys": null_keys,
+            "order": order,
+        }
+        check_engine(engine, ENGINES)
+        if isinstance(events, pa.RecordBatchReader) and engine == "reference":
+            events = events.read_all()
+        if engine == "reference":
+            matches = {name: each.run(events, **options) for name, each in self._queries.items()}
+            return ByName(matches, matches)
+        found: dict[str, Matches] = {}
+        for names, asked in self._asked(events, **options):
+            found |= self._whole(names, asked, allowance, progress)
+        return ByName({name: found[name] for name in self._queries}, {name: found[name] for name in self._queries if len(found[name])})
+
+    def _asked(self, events: object, **options: Any) -> Iterator[tuple[list[str], Asked]]:
+        """The queries that read the same events, and these: of several streams those in FROM, merged as the query's types say."""
+        groups: dict[object, list[str]] = {}
+        for name, each in self._queries.items():
+            same = (each.tree.streams, used_types(each.tree)) if isinstance(events, Mapping) else None
+            groups.setdefault(same, []).append(name)
+        for names in groups.values():
+            yield names, asked_of(self._queries[names[0]].tree, events, **options)
+
+    def _whole(
+        self, names: Sequence[str], asked: Asked, allowance: Allowance, progress: Callable[[int, int], None] | None
+    ) -> dict[str, Matches]:
+        """The matches of the queries that read the same events."""
+        source = asked.source
+        compiled = self._compiled(names, source.schema)
+        recognizer = QueriesRecognizer(compiled, source.schema, null_keys=asked.null_keys, variant=asked.engine)
+        types = {name: NamedTypes(each.plan) for name, each in compiled.items()}
+        pieces: Iterable[pa.Table | pa.RecordBatch] = source.events
+        total = 0
+        if isinstance(source.events, pa.Table):
+            _, rows = batch.ordered(source.schema, source.events, sort=asked.sort, order=asked.order)
+            pieces, total = pieces_of(source.events, rows), source.events.num_rows
+        told = None if progress is None else lambda done: progress(done, total)
+        parts: dict[str, list[Matches]] = {}
+        for made in decided(recognizer, _seen(pieces, types), until=asked.until, progress=told):
+            for name, matches in made.all(allowance).found.items():
+                parts.setdefault(name, []).append(matches)
+        together = recognizer.named(parts)
+        left = {} if asked.until == END else recognizer.undecided().found
+        nulls = recognizer.null_keys
+        return {
+            name: dataclasses.replace(together[name], null_keys=nulls[name], waiting=left.get(name), warnings=types[name].warnings)
+            for name in names
+        }
+
+    def _compiled(self, names: Iterable[str], schema: EventSchema) -> dict[str, Compiled]:
+        """The queries over events of a schema: each reads their type as it says in FROM."""
+        found = {}
+        for name in names:
+            each = self._queries[name]
+            own = schema
+            if schema.type_column is None or schema.stream is not None or each.tree.streams:
+                own = each.schema(pa.schema(list(schema.attributes.items())), type=schema.type_column, time=schema.time_column)
+            found[name] = each.compiled(own)
+        return found
+
+    def recognizer(
+        self,
+        schema: pa.Schema | EventSchema,
+        *,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+        lateness: object = None,
+        order: str | Sequence[str] = (),
+        null_keys: str = "drop",
+        engine: str | None = None,
+        snapshot: bytes | None = None,
+        max_bytes: int | None = None,
+    ) -> QueriesRecognizer:
+        """An incremental recognizer of all queries: `push` batches, get {name: Matches} of those that end in them.
+
+        Arguments and errors as for `Query.recognizer`; a snapshot is of the same queries under the same names.
+        """
+        check_engine(engine, ENGINES[:-1])
+        check_choice("null_keys", null_keys, ("drop", "group"))
+        compiled = {name: each.compiled(each.schema(schema, type=type, time=time)) for name, each in self._queries.items()}
+        options: dict[str, Any] = {"null_keys": null_keys, "variant": engine, "max_bytes": check_max_bytes(max_bytes)}
+        first = next(iter(compiled.values())).schema
+        recognizer = QueriesRecognizer(compiled, first, lateness=lateness, order=columns_of("order", order), **options)
+        if snapshot is not None:
+            recognizer.restore(snapshot)
+        return recognizer
+
+    def on(self, **options: Any) -> Recognition:
+        """A function from a Spark DataFrame of events to one of the matches of all queries; options and output as `cepheid.spark.on`."""
+        from cepheid.spark.recognition import on
+
+        return on(self, **options)
+
+    # ---------------------------------------------------------------------------------------------------------------- showing
+
+    def explain(
+        self,
+        *,
+        schema: pa.Schema | EventSchema | None = None,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+    ) -> Explanation:
+        """Which queries are evaluated as one and which alone, by what events come to them, and how each is evaluated; schema: of the events."""
+        if schema is None:
+            raise InputError("what queries share depends on the types of their attributes", help="explain(schema=..), of the events")
+        compiled = {name: each.compiled(each.schema(schema, type=type, time=time)) for name, each in self._queries.items()}
+        return explain_queries(compiled)
+
+
+def _seen(pieces: Iterable[pa.Table | pa.RecordBatch], types: Mapping[str, NamedTypes]) -> Iterator[pa.Table | pa.RecordBatch]:
+    """The pieces; the types of their events are shown to those that miss some."""
+    for piece in pieces:
+        table = piece if isinstance(piece, pa.Table) else pa.Table.from_batches([piece])
+        met: dict[str | None, list[str | None]] = {}
+        for own in types.values():
+            if own.missing and own.column is not None:
+                if own.column not in met:
+                    met[own.column] = table[own.column].unique().to_pylist()
+                own.met(met[own.column])
+        yield piece
