@@ -17,11 +17,12 @@ from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import used_types
 from cepheid.engine.memory.process import named_memory
+from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.explain import Explanation, explain_queries
 from cepheid.engine.run import batch
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batches import END, decided, pieces_of
-from cepheid.engine.run.queries import ByName, QueriesRecognizer
+from cepheid.engine.run.queries import ByName, Part, QueriesRecognizer
 from cepheid.errors import InputError, check_choice
 from cepheid.query import Query, query
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cepheid.arguments import Asked
-    from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.language import syntax
     from cepheid.schema import EventSchema
@@ -109,12 +109,13 @@ class Queries(Mapping[str, Query]):
         if isinstance(events, pa.RecordBatchReader) and engine == "reference":
             events = events.read_all()
         if engine == "reference":
-            matches = {name: each.run(events, **options) for name, each in self._queries.items()}
-            return ByName(matches, matches)
-        found: dict[str, Matches] = {}
-        for names, asked in self._asked(events, **options):
-            found |= self._whole(names, asked, allowance, progress)
-        return ByName({name: found[name] for name in self._queries}, {name: found[name] for name in self._queries if len(found[name])})
+            found = {name: each.run(events, **options) for name, each in self._queries.items()}
+        else:
+            found = {}
+            for names, asked in self._asked(events, **options):
+                found |= self._whole(names, asked, allowance, progress)
+        matches = {name: found[name] for name in self._queries}
+        return ByName(matches, {name: [Part(own)] for name, own in matches.items() if len(own)})
 
     def _asked(self, events: object, **options: Any) -> Iterator[tuple[list[str], Asked]]:
         """The queries that read the same events, and these: of several streams those in FROM, merged as the query's types say."""
@@ -139,17 +140,14 @@ class Queries(Mapping[str, Query]):
             _, rows = batch.ordered(source.schema, source.events, sort=asked.sort, order=asked.order)
             pieces, total = pieces_of(source.events, rows), source.events.num_rows
         told = None if progress is None else lambda done: progress(done, total)
-        parts: dict[str, list[Matches]] = {}
-        for made in decided(recognizer, _seen(pieces, types), until=asked.until, progress=told):
-            for name, matches in made.all(allowance).found.items():
-                parts.setdefault(name, []).append(matches)
-        together = recognizer.named(parts)
+        parts = [made.all(allowance) for made in decided(recognizer, _seen(pieces, types), until=asked.until, progress=told)]
         left = {} if asked.until == END else recognizer.undecided().found
         nulls = recognizer.null_keys
-        return {
-            name: dataclasses.replace(together[name], null_keys=nulls[name], waiting=left.get(name), warnings=types[name].warnings)
-            for name in names
-        }
+        found = {}
+        for name, each in compiled.items():
+            together = concatenate(each.layout, [part[name] for part in parts], null_keys=nulls[name])
+            found[name] = dataclasses.replace(together, waiting=left.get(name), warnings=types[name].warnings)
+        return found
 
     def _compiled(self, names: Iterable[str], schema: EventSchema) -> dict[str, Compiled]:
         """The queries over events of a schema: each reads their type as it says in FROM."""

@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from cepheid.automata.alphabet import Flag, Scope
 from cepheid.automata.construct import check_width, construct
@@ -93,6 +93,10 @@ class Program:
         labels = self._labels
         return tuple((labels[mark], target) for mark, target in step.marked), step.unmarked
 
+    def over(self, predicates: tuple[Predicate, ...]) -> Self:
+        """The same program with other predicates in the place of its own."""
+        return dataclasses.replace(self, automaton=_over(self.automaton, predicates))
+
     def accepts(self, macro: int) -> bool:
         """Whether a match ends in the macro state."""
         return bool(macro & self._finals)
@@ -144,6 +148,10 @@ class Program:
         return hashlib.sha256(text.encode()).digest()
 
 
+def _over(automaton: Automaton, predicates: tuple[Predicate, ...]) -> Automaton:
+    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, predicates=predicates))
+
+
 def _written(move: Transition) -> tuple[object, ...]:
     """A transition for a fingerprint."""
     mark = None if move.mark is None else sorted(move.mark)
@@ -187,6 +195,10 @@ class EndProgram(Program):
 
     strategy: Strategy
     chosen: Program
+
+    def over(self, predicates: tuple[Predicate, ...]) -> Self:
+        """The same program with other predicates in the place of its own."""
+        return dataclasses.replace(super().over(predicates), chosen=self.chosen.over(predicates))
 
     @cached_property
     def label_sets(self) -> tuple[Mark, ...]:

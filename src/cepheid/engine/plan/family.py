@@ -7,7 +7,7 @@ are. Rules that an event cannot touch are not visited.
 
 Comes in: `Compiled` queries over one schema. Goes out: families of them, and those that stay alone. The queries of a family have the automaton in
 common, and all that is no constant of a comparison in a condition: windows, keys, strategy, measures. Alone stay queries to which events matter that
-no condition names (STRICT, positions, windows of events), absences, what is chosen end by end, and a consumption of all partitions.
+no condition names (STRICT, positions, windows of events), absences, and a consumption of all partitions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.automata.program import Program
 from cepheid.engine.letters.predicates import Rows
 from cepheid.engine.letters.values import evaluate, literal
 from cepheid.engine.memory.pools import ragged
@@ -166,10 +165,11 @@ def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, C
     found = []
     for group in groups.values():
         for start in range(0, len(group), MOST_MEMBERS):
-            names, members, general, constants = zip(*group[start : start + MOST_MEMBERS], strict=True)
-            columns = [_column(each) for each in zip(*constants, strict=True)]
+            own = group[start : start + MOST_MEMBERS]
+            columns = [_column(each) for each in zip(*(constants for *_, constants in own), strict=True)]
             table = pa.table(columns, names=[f"{CONSTANT}{number}" for number in range(len(columns))])
-            found.append(Family(names, members, general[0], table if columns else without_columns(len(names))))
+            names, members = tuple(name for name, *_ in own), tuple(member for _, member, *_ in own)
+            found.append(Family(names, members, own[0][2], table if columns else without_columns(len(own))))
     return found, alone
 
 
@@ -177,8 +177,6 @@ def alone_for(compiled: Compiled) -> str | None:
     """Why a query is of no family: what else than an event that its conditions name matters to it; None where nothing does."""
     if compiled.absences:
         return "its matches wait for what must not follow"
-    if type(compiled.program) is not Program:
-        return "its strategy is chosen end by end"
     if compiled.consume is Consumption.ANY:
         return "a trigger consumes the events of all partitions"
     if not compiled.droppable or 0 in compiled.program.relevant_masks:
@@ -195,14 +193,11 @@ def _generalized(compiled: Compiled) -> tuple[Compiled, list[Literal]]:
     for predicate in compiled.program.predicates:
         condition = predicate.condition if predicate.type is not None else _with_columns(predicate.condition, constants)
         predicates.append(dataclasses.replace(predicate, condition=condition))
-    automaton = compiled.program.automaton
-    alphabet = dataclasses.replace(automaton.alphabet, predicates=tuple(predicates))
-    program = Program(dataclasses.replace(automaton, alphabet=alphabet))
     attributes = {f"{CONSTANT}{number}": constant.type for number, constant in enumerate(constants)} | {MEMBER: pa.int32()}
     schema = dataclasses.replace(compiled.schema, attributes={**compiled.schema.attributes, **attributes})
     plan = dataclasses.replace(compiled.plan, schema=schema)
     rewritten = dataclasses.replace(compiled.rewritten, schema=schema, derived_keys=(*compiled.derived, MEMBER))
-    return dataclasses.replace(compiled, plan=plan, rewritten=rewritten, program=program), constants
+    return dataclasses.replace(compiled, plan=plan, rewritten=rewritten, program=compiled.program.over(tuple(predicates))), constants
 
 
 def _with_columns(condition: Expression, constants: list[Literal]) -> Expression:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,15 +37,46 @@ PAIRS_AT_ONCE = 1 << 20
 """Events of a family, each counted once for each query that it may touch, that are read before the next."""
 
 
-class ByName(Mapping[str, Matches]):
-    """The matches of several queries by name, in the order in which they were given; each query's in the order of the events that end them."""
+class Part(NamedTuple):
+    """Some matches of one query: all of `matches`, or of a family's some of them, which are made when they are looked at."""
 
-    def __init__(self, nothing: Mapping[str, Matches], found: Mapping[str, Matches]) -> None:
+    matches: Matches
+    family: Family | None = None
+    number: int = 0
+    rows: slice = slice(None)
+
+    def made(self) -> Matches:
+        """The matches, as the query gives them."""
+        if self.family is None:
+            return self.matches
+        layout = self.family.members[self.number].layout
+        own = self.matches[self.rows]
+        keys = own.keys.select(list(layout.keys)) if layout.keys and own.keys is not None else None
+        partitions = own.partitions if layout.keys else None
+        return dataclasses.replace(own, layout=layout, keys=keys, partitions=partitions, events=own.events.select(layout.events.names))
+
+
+class ByName(Mapping[str, Matches]):
+    """The matches of several queries by name, in the order in which they were given; each query's in the order of the events that end them.
+
+    nothing: for each name what no matches are. parts: of those queries that have some. Immutable; made as it is looked at.
+    """
+
+    def __init__(self, nothing: Mapping[str, Matches], parts: Mapping[str, Sequence[Part]]) -> None:
         self._nothing = nothing
-        self._found = found
+        self._parts = parts
+        self._made: dict[str, Matches] = {}
 
     def __getitem__(self, name: str) -> Matches:
-        return self._found.get(name) or self._nothing[name]
+        parts = self._parts.get(name)
+        if not parts:
+            return self._nothing[name]
+        made = self._made.get(name)
+        if made is None:
+            layout = self._nothing[name].layout
+            made = parts[0].made() if len(parts) == 1 else concatenate(layout, [part.made() for part in parts])
+            self._made[name] = made
+        return made
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._nothing)
@@ -54,12 +85,12 @@ class ByName(Mapping[str, Matches]):
         return len(self._nothing)
 
     @property
-    def found(self) -> Mapping[str, Matches]:
-        """The matches of those queries alone that have some."""
-        return self._found
+    def found(self) -> dict[str, Matches]:
+        """The matches of those queries alone that have some. O(queries with matches)."""
+        return {name: self[name] for name in self._parts}
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {len(matches)}" for name, matches in self._found.items())
+        counts = ", ".join(f"{name}: {len(self[name])}" for name in self._parts)
         return f"<matches of {len(self)} queries: {counts or 'none'}>"
 
 
@@ -93,7 +124,7 @@ class FamilyMember(Member):
             self.state.release(idle)
             self.partitions.forget(idle)
 
-    def by_name(self, matches: Matches) -> Iterator[tuple[str, Matches]]:
+    def parts(self, matches: Matches) -> Iterator[tuple[str, Part]]:
         """The matches of each query that has some."""
         if not len(matches):
             return
@@ -101,52 +132,53 @@ class FamilyMember(Member):
         assert matches.keys is not None
         owner = matches.keys[MEMBER].to_numpy()[matches.partitions]
         order = np.argsort(owner, kind="stable")
-        sorted_ = matches.take(order) if (np.diff(owner) < 0).any() else matches
+        together = matches.take(order) if (np.diff(owner) < 0).any() else matches
         owner = owner[order]
         firsts = np.flatnonzero(np.diff(owner, prepend=-1))
-        for first, stop in zip(firsts.tolist(), [*firsts[1:].tolist(), len(owner)], strict=True):
-            number = int(owner[first])
-            layout = self.family.members[number].layout
-            own = sorted_[first:stop]
-            keys = own.keys.select(list(layout.keys)) if layout.keys and own.keys is not None else None
-            partitions = own.partitions if layout.keys else None
-            events = own.events.select(layout.events.names)
-            yield self.family.names[number], dataclasses.replace(own, layout=layout, keys=keys, partitions=partitions, events=events)
+        stops = np.append(firsts[1:], len(owner))
+        for number, first, stop in zip(owner[firsts].tolist(), firsts.tolist(), stops.tolist(), strict=True):
+            yield self.family.names[number], Part(together, self.family, number, slice(first, stop))
 
 
-class _FoundByName:
-    """What a call decides, of all queries."""
+class FoundByName:
+    """What a call decides, of all queries; `found`: name or family of each, to be made in this order."""
 
-    def __init__(self, state: QueriesRecognizer, found: Iterator[tuple[Member | str, Found]]) -> None:
-        self._state = state
+    def __init__(self, nothing: Mapping[str, Matches], found: Iterator[tuple[FamilyMember | str, Found]]) -> None:
+        self._nothing = nothing
         self._found = found
         self._after: list[Callable[[], None]] = []
 
-    def then(self, what: Callable[[], None]) -> _FoundByName:
+    def then(self, what: Callable[[], None]) -> FoundByName:
         """The same; `what` is done once all has been made."""
         self._after.append(what)
         return self
 
     def all(self, allowance: Allowance) -> ByName:
         """All of it, within one allowance."""
-        parts: dict[str, list[Matches]] = {}
+        parts: dict[str, list[Part]] = {}
         for owner, found in self._found:
-            matches = found.all(allowance)
-            for name, own in [(owner, matches)] if isinstance(owner, str) else owner.by_name(matches):
-                if len(own):
-                    parts.setdefault(name, []).append(own)
-        for what in self._after:
-            what()
-        return self._state.named(parts)
+            for name, part in _parts(owner, found.all(allowance)):
+                parts.setdefault(name, []).append(part)
+        self._done()
+        return ByName(self._nothing, parts)
 
     def pieces(self) -> Iterator[ByName]:
         """The same in pieces of bounded size."""
         for owner, found in self._found:
             for matches in found.pieces():
-                named = [(owner, matches)] if isinstance(owner, str) else owner.by_name(matches)
-                yield self._state.named({name: [own] for name, own in named if len(own)})
+                yield ByName(self._nothing, {name: [part] for name, part in _parts(owner, matches)})
+        self._done()
+
+    def _done(self) -> None:
         for what in self._after:
             what()
+
+
+def _parts(owner: FamilyMember | str, matches: Matches) -> Iterator[tuple[str, Part]]:
+    if not isinstance(owner, str):
+        yield from owner.parts(matches)
+    elif len(matches):
+        yield owner, Part(matches)
 
 
 class QueriesRecognizer(Intake[ByName]):
@@ -179,7 +211,7 @@ class QueriesRecognizer(Intake[ByName]):
         conditions = [condition for family in found for condition in family.shared]
         conditions += [condition for each in alone.values() for alphabet in each.alphabets for condition in alphabet.conditions]
         self._pooled = PooledReader(conditions, schema)
-        self._nothing_found = {name: each.layout.nothing for name, each in self.compiled.items()}
+        self.nothing: dict[str, Matches] = {name: each.layout.nothing for name, each in self.compiled.items()}
 
     @property
     def members(self) -> tuple[tuple[str, ...], ...]:
@@ -194,26 +226,17 @@ class QueriesRecognizer(Intake[ByName]):
             found |= dict.fromkeys(member.family.names, self._written[member.compiled.written].null_keys)
         return {name: found[name] for name in self.compiled}
 
-    def named(self, parts: Mapping[str, Sequence[Matches]]) -> ByName:
-        """The matches of the queries that have some, as what is given."""
-        found = {
-            name: own[0] if len(own) == 1 else concatenate(self.compiled[name].layout, own)
-            for name in (self.compiled if len(parts) > 1 else parts)
-            if (own := parts.get(name))
-        }
-        return ByName(self._nothing_found, found)
-
     # ------------------------------------------------------------------------------------------------------------------- of an intake
 
-    def _found(self, events: pa.Table, times: Array) -> _FoundByName:
+    def _found(self, events: pa.Table, times: Array) -> FoundByName:
         if not events.num_rows:
-            return _FoundByName(self, ((name, member.state.advance(self._now)) for name, member in self._alone.items()))
+            return FoundByName(self.nothing, ((name, member.state.advance(self._now)) for name, member in self._alone.items()))
         first = self._events
         self._latest = max(self._latest, int(times[-1]))
         self._events += events.num_rows
-        return _FoundByName(self, self._read(events, times, first)).then(self._tidy)
+        return FoundByName(self.nothing, self._read(events, times, first)).then(self._tidy)
 
-    def _read(self, events: pa.Table, times: Array, first: int) -> Iterator[tuple[Member | str, Found]]:
+    def _read(self, events: pa.Table, times: Array, first: int) -> Iterator[tuple[FamilyMember | str, Found]]:
         words = self._pooled.read(events)
         positions = {
             written: partitions.arrive(events).positions if written else first + np.arange(events.num_rows)
@@ -228,8 +251,8 @@ class QueriesRecognizer(Intake[ByName]):
             letters = [self._pooled.letters(words, alphabet, events.num_rows) for alphabet in own.compiled.alphabets]
             yield name, own.read(events, times, first=first, now=self._now, letters=letters)
 
-    def _undecided(self) -> _FoundByName:
-        return _FoundByName(self, ((name, member.state.undecided()) for name, member in self._alone.items()))
+    def _undecided(self) -> FoundByName:
+        return FoundByName(self.nothing, ((name, member.state.undecided()) for name, member in self._alone.items()))
 
     def _every(self) -> list[Member]:
         return [*self._families, *self._alone.values()]
@@ -275,11 +298,11 @@ class QueriesRecognizer(Intake[ByName]):
         for name, single in self._alone.items():
             null_keys = container.number_in(numbers, f"null_keys {name}")
             single.load_after(own.pop(0), latest=self._latest, events=self._events, null_keys=null_keys)
-        for number, partitions in enumerate(self._written.values()):
-            load_keys(partitions, sections[f"written {number}"], sections[f"written_seen {number}"])
+        for place, partitions in enumerate(self._written.values()):
+            load_keys(partitions, sections[f"written {place}"], sections[f"written_seen {place}"])
             if sum(partitions.seen.tolist()) > self._events:
                 raise ValueError("its sections do not fit together")
-            partitions.null_keys = container.number_in(numbers, f"written {number}")
+            partitions.null_keys = container.number_in(numbers, f"written {place}")
 
     @property
     def _meaning(self) -> bytes:

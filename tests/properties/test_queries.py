@@ -1,0 +1,89 @@
+"""Several queries at once: each has the matches of its own run, in the same order, however the events come.
+
+Random queries, each with copies of other constants, which are a family; and pairs of queries that have nothing in common.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cepheid
+from cepheid.engine.plan import family
+from cepheid.engine.run import batches, member, queries
+from cepheid.testing import generators
+from cepheid.testing.differential import matches_up_to, pieces, rows_of
+from cepheid.testing.generators import ABSENT, ENGINE, WAITING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT}
+COMPARED = re.compile(r"(?<=[<>=] )-?\d+\b(?!\s*(?:EVENTS|s\b|ms\b))")
+
+
+def copies(rng: random.Random, text: str, count: int) -> list[str]:
+    """The query with other constants."""
+    return [text, *(COMPARED.sub(lambda _: str(rng.randint(-1, 4)), text) for _ in range(count))]
+
+
+def drawn(fragment: str, count: int, seed: int) -> list[tuple[dict[str, cepheid.Query], pa.Table, random.Random]]:
+    """So many times some queries, events, and randomness."""
+    found = []
+    number = 0
+    while len(found) < count:
+        number += 1
+        rng = random.Random(f"{seed}/{fragment}/{number}")
+        timed = number % 2 == 1
+        own = generators.dataclasses.replace(FRAGMENTS[fragment], unit="s" if timed else "")
+        texts = [
+            text for _ in range(rng.randint(1, 2)) for text in copies(rng, generators.random_query(rng, fragment=own), rng.randint(1, 4))
+        ]
+        events = generators.table(generators.random_stream(rng, most=12), timed=timed)
+        try:
+            named = {f"q{place}": cepheid.query(text) for place, text in enumerate(texts)}
+            if any(matches_up_to(500, query, events) is None for query in named.values()):
+                continue
+        except cepheid.BindError:  # a constant that does not fit where it came to stand
+            continue
+        found.append((named, events, rng))
+    return found
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_each_query_has_its_own_matches(fragment: str, cases: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "PIECE", 5)
+    together = matched = 0
+    for number, (named, events, rng) in enumerate(drawn(fragment, cases // 4, seed)):
+        monkeypatch.setattr(queries, "PAIRS_AT_ONCE", 3 if number % 2 else 1 << 20)
+        monkeypatch.setattr(member, "IDLE_CHECK", rng.choice([1, 64]))
+        several = cepheid.queries(named)
+        alone = {name: query.run(events) for name, query in named.items()}
+        whole = several.run(events)
+        text = f"CEPHEID_SEED={seed} {number}\n" + "\n".join(query.text for query in named.values()) + f"\n{events.to_pylist()}"
+        pushed: dict[str, list[object]] = {name: [] for name in named}
+        recognizer = several.recognizer(events.schema)
+        for piece in pieces(rng, events):
+            for name, matches in recognizer.push(piece).items():
+                pushed[name] += rows_of(matches)
+            if rng.random() < 0.3:
+                recognizer.restore(recognizer.snapshot())
+        for name, matches in recognizer.advance((recognizer.latest or 0) + 1).items():
+            pushed[name] += rows_of(matches)
+        for name, own in alone.items():
+            assert rows_of(whole[name]) == rows_of(own), f"{name}\n{text}"
+            assert rows_of(whole[name].undecided) == rows_of(own.undecided), f"{name}\n{text}"
+            assert (whole[name].null_keys, whole[name].warnings) == (own.null_keys, own.warnings), f"{name}\n{text}"
+            assert pushed[name] == rows_of(own), f"{name}\n{text}"
+            for shown in (False, True):
+                ours, theirs = (str(each.to_arrow(events=shown).to_pylist()) for each in (whole[name], own))  # NaN differs from itself
+                assert ours == theirs, f"{name}\n{text}"
+            matched += bool(own)
+        assert recognizer.null_keys == {name: own.null_keys for name, own in alone.items()}, text
+        joined, _ = family.families(recognizer.compiled)
+        together += sum(len(each.names) > 1 for each in joined)
+    assert matched >= cases // 8
+    assert together >= cases // 40 or fragment == "absence"
