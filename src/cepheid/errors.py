@@ -72,6 +72,12 @@ class CepheidError(Exception):
             self.text = text
         return self
 
+    def of_query(self, name: str) -> CepheidError:
+        """The error itself, with the name of the query, one of several."""
+        self.fact = f"in the query `{name}`: {self.fact}"
+        self.args = (self.fact,)
+        return self
+
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.fact, self.help, self.text, self.span)
 

@@ -7,6 +7,7 @@ meaning: its matches are those of its own `run`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from cepheid.engine.run import batch
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batches import END, decided, pieces_of
 from cepheid.engine.run.queries import ByName, Part, QueriesRecognizer
-from cepheid.errors import InputError, check_choice
+from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.query import Query, query
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ def queries(given: Mapping[str, Query | str | Path | syntax.Query | Any] | Seque
     for name in named:
         if not isinstance(name, str):
             raise InputError(f"{name!r} is not the name of a query", help="give the name as a str")
-    return Queries({name: each if isinstance(each, Query) else query(each) for name, each in named.items()})
+    made = {}
+    for name, each in named.items():
+        with _named(name):
+            made[name] = each if isinstance(each, Query) else query(each)
+    return Queries(made)
 
 
 class Queries(Mapping[str, Query]):
@@ -113,7 +118,9 @@ class Queries(Mapping[str, Query]):
         else:
             found = {}
             for names, asked in self._asked(events, **options):
-                found |= self._whole(names, asked, allowance, progress)
+                # Of one table each query says itself what the type of its events is; merged streams have a column for it.
+                schema = asked.source.schema if isinstance(events, Mapping) else asked.source.events.schema
+                found |= self._whole(self._compiled(schema, names, type=type, time=time), asked, allowance, progress)
         matches = {name: found[name] for name in self._queries}
         return ByName(matches, {name: [Part(own)] for name, own in matches.items() if len(own)})
 
@@ -127,11 +134,10 @@ class Queries(Mapping[str, Query]):
             yield names, asked_of(self._queries[names[0]].tree, events, **options)
 
     def _whole(
-        self, names: Sequence[str], asked: Asked, allowance: Allowance, progress: Callable[[int, int], None] | None
+        self, compiled: Mapping[str, Compiled], asked: Asked, allowance: Allowance, progress: Callable[[int, int], None] | None
     ) -> dict[str, Matches]:
         """The matches of the queries that read the same events."""
         source = asked.source
-        compiled = self._compiled(names, source.schema)
         recognizer = QueriesRecognizer(compiled, source.schema, null_keys=asked.null_keys, variant=asked.engine)
         types = {name: NamedTypes(each.plan) for name, each in compiled.items()}
         pieces: Iterable[pa.Table | pa.RecordBatch] = source.events
@@ -149,15 +155,13 @@ class Queries(Mapping[str, Query]):
             found[name] = dataclasses.replace(together, waiting=left.get(name), warnings=types[name].warnings)
         return found
 
-    def _compiled(self, names: Iterable[str], schema: EventSchema) -> dict[str, Compiled]:
-        """The queries over events of a schema: each reads their type as it says in FROM."""
+    def _compiled(self, schema: Any, names: Iterable[str] = (), **where: str | None) -> dict[str, Compiled]:
+        """The queries, or those of these names, over events of a schema; where: the columns of type and time. Each reads types as its FROM says."""
         found = {}
-        for name in names:
+        for name in names or self._queries:
             each = self._queries[name]
-            own = schema
-            if schema.type_column is None or schema.stream is not None or each.tree.streams:
-                own = each.schema(pa.schema(list(schema.attributes.items())), type=schema.type_column, time=schema.time_column)
-            found[name] = each.compiled(own)
+            with _named(name):
+                found[name] = each.compiled(each.schema(schema, **where))
         return found
 
     def recognizer(
@@ -179,7 +183,7 @@ class Queries(Mapping[str, Query]):
         """
         check_engine(engine, ENGINES[:-1])
         check_choice("null_keys", null_keys, ("drop", "group"))
-        compiled = {name: each.compiled(each.schema(schema, type=type, time=time)) for name, each in self._queries.items()}
+        compiled = self._compiled(schema, type=type, time=time)
         options: dict[str, Any] = {"null_keys": null_keys, "variant": engine, "max_bytes": check_max_bytes(max_bytes)}
         first = next(iter(compiled.values())).schema
         recognizer = QueriesRecognizer(compiled, first, lateness=lateness, order=columns_of("order", order), **options)
@@ -205,8 +209,17 @@ class Queries(Mapping[str, Query]):
         """Which queries are evaluated as one and which alone, by what events come to them, and how each is evaluated; schema: of the events."""
         if schema is None:
             raise InputError("what queries share depends on the types of their attributes", help="explain(schema=..), of the events")
-        compiled = {name: each.compiled(each.schema(schema, type=type, time=time)) for name, each in self._queries.items()}
+        compiled = self._compiled(schema, type=type, time=time)
         return explain_queries(compiled)
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
+    """An error inside says which query it is about."""
+    try:
+        yield
+    except CepheidError as error:
+        raise error.of_query(name) from None
 
 
 def _seen(pieces: Iterable[pa.Table | pa.RecordBatch], types: Mapping[str, NamedTypes]) -> Iterator[pa.Table | pa.RecordBatch]:
