@@ -40,13 +40,15 @@ ALLOWED: dict[str, set[str]] = {
     "testing.reference": MEANING,
     "algebra": MEANING | {"engine"},
     "succession": MEANING | {"engine"},
-    "query": MACHINE,
+    "arguments": MACHINE,
+    "query": MACHINE | {"arguments"},
+    "queries": MACHINE | {"arguments", "query"},
     "testing": MACHINE | {"testing.reference", "query", "cepheid"},
     "spark": MACHINE | {"query"},
     "viz": MACHINE | {"query"},
     "cli": MACHINE | {"query", "spark", "viz", "testing.reference", "cepheid"},
     "play": MACHINE | {"query", "viz", "cepheid"},
-    "cepheid": MACHINE | {"query"},
+    "cepheid": MACHINE | {"query", "queries"},
 }
 
 ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")
@@ -59,6 +61,7 @@ LATE: dict[tuple[str, str], str] = {
     ("logical.equivalence", "testing.reference"): "the bounded equivalence checker asks the definition, not an engine",
     ("query", "testing.reference"): "engine='reference'",
     ("query", "spark"): "Query.on and Query.output_schema on Spark's types; Spark is an extra",
+    ("queries", "spark"): "Queries.on; Spark is an extra",
     ("query", "viz"): "Query.draw and the notebook's picture",
     ("engine", "testing.reference"): "engine='reference' behind the same planner",
 }
