@@ -33,8 +33,9 @@ EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 FEW_OPTIONS = 8
 """Up to so many literals, IN is a chain of comparisons; above, a search in a sorted array."""
 
-DECIMALS = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP, Emin=-999999, Emax=999999)
-"""Wide enough that sums and products of two decimal128 are exact; quotients are rounded half up to the scale that binding fixed."""
+DECIMALS = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP, Emin=-999999, Emax=999999)
+"""Wide enough that sums and products of two decimal128 are exact; quotients, of up to 76 digits before the point and 38 behind it, are rounded
+half up to the scale that binding fixed."""
 
 
 @dataclass(frozen=True, slots=True)
