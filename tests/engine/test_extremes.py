@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -139,12 +141,28 @@ def test_of_every_type_one_can_ask_whether_it_is_null(kind):
 
 
 CONDITIONS = ["v", "NOT v", "v OR ts > 0", "coalesce(v, TRUE)", "coalesce(v, 1.5) > 1", "-v = 1", "v IN (NULL, 1)", "v LIKE 'a'", "v = v"]
+CONDITIONS += ["v * 1.5e0 <= 0.0", "abs(v * 1e0) = 0", "coalesce(v, NULL, TRUE)"]
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_column_of_type_null_is_null_of_every_type(condition):
     events = pa.table({"ts": [0, 1], "v": pa.nulls(2)})
     query = cepheid.query(f"SELECT * WHERE ANY AS x FILTER x[{condition}]")
+    assert query.run(events) == query.run(events, engine="reference")
+
+
+@pytest.mark.parametrize("condition", ["coalesce(b, NULL)", "coalesce(NULL, b)", "NOT coalesce(NULL, b)", "coalesce(NULL, ts > 0)"])
+def test_null_beside_a_bool(condition):
+    events = pa.table({"ts": [0, 1, 2], "b": [True, False, None]})
+    query = cepheid.query(f"SELECT * WHERE ANY AS x FILTER x[{condition}]")
+    assert query.run(events) == query.run(events, engine="reference")
+
+
+@pytest.mark.parametrize("condition", ["w / v IS NULL", "w / v > 1", "w % v = 0", "w * w IS NULL", "w + v IS NULL", "v / w = 0"])
+def test_decimals_of_38_digits(condition):
+    widest, finest = pa.array([Decimal(10**38 - 1)], pa.decimal128(38, 0)), pa.array([Decimal("1E-38")], pa.decimal128(38, 38))
+    query = cepheid.query(f"SELECT * WHERE ANY AS x FILTER x[{condition}]")
+    events = pa.table({"ts": [0], "w": widest, "v": finest})
     assert query.run(events) == query.run(events, engine="reference")
 
 

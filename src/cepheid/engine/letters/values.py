@@ -33,8 +33,9 @@ EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 FEW_OPTIONS = 8
 """Up to so many literals, IN is a chain of comparisons; above, a search in a sorted array."""
 
-DECIMALS = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP, Emin=-999999, Emax=999999)
-"""Wide enough that sums and products of two decimal128 are exact; quotients are rounded half up to the scale that binding fixed."""
+DECIMALS = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP, Emin=-999999, Emax=999999)
+"""Wide enough that sums and products of two decimal128 are exact; quotients, of up to 76 digits before the point and 38 behind it, are rounded
+half up to the scale that binding fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,9 @@ def read(array: pa.Array, canonical: pa.DataType) -> Value:
     array = plain(array)
     if in_arrow(canonical):
         return array if array.type == canonical or is_text(array.type) else array.cast(canonical)
-    if not _flat(array.type):  # also type null: bool goes together with every type of the other operand
+    if not _flat(array.type):  # also type null: bool goes together with every type of the other operand but double, whose NULL is NaN
+        if pa.types.is_floating(canonical):
+            return Column(np.full(len(array), np.nan))
         return Column(np.zeros(len(array), np.bool_), np.asarray(array.is_valid()))
     values, valid = raw(array), validity(array)
     if pa.types.is_floating(canonical):
@@ -195,7 +198,8 @@ def literal(value: object, kind: pa.DataType) -> Value:
         return pa.scalar(value, kind)
     if value is None:
         floating = pa.types.is_floating(kind)
-        return Column(np.array(np.nan)) if floating else Column(np.array(0), np.array(False))
+        # A bool that were an integer would give integers beside other bools, in coalesce.
+        return Column(np.array(np.nan)) if floating else Column(np.array(False if pa.types.is_boolean(kind) else 0), np.array(False))
     if isinstance(value, dt.date):
         value = value.toordinal() - EPOCH_DAY
     return Column(np.array(value, np.bool_ if pa.types.is_boolean(kind) else np.float64 if pa.types.is_floating(kind) else np.int64))
