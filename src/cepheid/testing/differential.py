@@ -192,6 +192,20 @@ def pushed(case: Case, engine: str | None) -> list[Row]:
     return found + finished(recognizer)
 
 
+def single(case: Case, engine: str | None) -> list[Row]:
+    """The events one by one, as dicts, as tuples, and now and then as a table, to recognizers that are restored now and then."""
+    rng = case.random("single")
+    recognizer = case.query.recognizer(case.events.schema, engine=engine)
+    found: list[Row] = []
+    for place, row in enumerate(case.events.to_pylist()):
+        way = rng.random()
+        event = case.events.slice(place, 1) if way < 0.2 else tuple(row.values()) if way < 0.6 else row
+        found += rows_of(recognizer.push(event))
+        if rng.random() < 0.1:
+            recognizer = case.query.recognizer(case.events.schema, engine=engine, snapshot=recognizer.snapshot())
+    return found + finished(recognizer)
+
+
 def finished(recognizer: Recognizer) -> list[Row]:
     """What is still to come once the events have come that are up to the greatest time."""
     held = rows_of(recognizer.flush())
@@ -245,6 +259,7 @@ WAYS: dict[str, Callable[[Case, str | None], list[Row]]] = {
     "listed": listed,
     "read": read,
     "pushed": pushed,
+    "single": single,
     "restored": restored,
     "late": late,
     "batched": batched,

@@ -110,14 +110,28 @@ class Partitions:
         interleaved: segments in the order of the stream, as many per partition as it takes, instead of one. O(rows), and O(1) Python per key.
         """
         if not self.keys:
-            arrived = Arrived(None, np.zeros(1, np.int64), np.zeros(1, np.int32), self.seen.copy(), events.num_rows)
-            self.seen[0] += events.num_rows
-            return arrived
+            return self.arrive_in(None, events.num_rows)
         codes, count = key_codes(events, self.keys, grouped=self._grouped)
         groups = group(codes, count)
         self.null_keys += groups.null_keys
         distinct = events.select(list(self.keys)).take(pa.array(groups.order[groups.cuts]))
         arrived = Arrived.of(groups, self._slots_of(distinct), self.seen, rows=events.num_rows, interleaved=interleaved)
+        np.add.at(self.seen, arrived.slots, arrived.lengths)
+        return arrived
+
+    def slot_of(self, key: tuple[Any, ...]) -> int | None:
+        """The slot of a key of whole numbers and texts, None where it has none yet."""
+        return self._slots.get(key)
+
+    def arrive_in(self, slots: Array | None, rows: int, *, interleaved: bool = False) -> Arrived:
+        """The rows of a batch whose slots (int32) are known, None: without keys; counts them in `seen`. O(rows)."""
+        if slots is None or len(slots) == 1:
+            slots = np.zeros(1, np.int32) if slots is None else slots
+            arrived = Arrived(None, np.zeros(1, np.int64), slots, self.seen[slots], rows)
+            self.seen[slots[0]] += rows
+            return arrived
+        groups = group(slots, self.slots)
+        arrived = Arrived.of(groups, slots[groups.order[groups.cuts]], self.seen, rows=rows, interleaved=interleaved)
         np.add.at(self.seen, arrived.slots, arrived.lengths)
         return arrived
 

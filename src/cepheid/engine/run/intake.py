@@ -113,9 +113,10 @@ class Intake(ABC, Generic[Answer_co]):
     def push(self, events: object) -> Answer_co:
         """The matches that end in these events, in the order of the events that end them; with NOT FOLLOWED BY those that they decide.
 
-        events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema. A batch that raises SchemaError or
-        InputError (NULL times; without lateness also times that descend) changes nothing. Whatever else ends it early (a LimitError, Ctrl-C)
-        leaves half a state: then every method but `restore` raises SnapshotError.
+        events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema; or one event, as a dict of its attributes, or
+        as a tuple of their values in the order of the schema. Events that raise SchemaError or InputError (NULL times; without lateness also times
+        that descend) change nothing. Whatever else ends the call early (a LimitError, Ctrl-C) leaves half a state: then every method but `restore`
+        raises SnapshotError.
         """
         with self.reading(events) as found:
             return found.all(self._allowance())
@@ -217,12 +218,19 @@ class Intake(ABC, Generic[Answer_co]):
         """The events with exactly the columns of the schema."""
         if isinstance(events, pa.RecordBatch | pa.Table) and self._as_they_are and events.schema == self.schema:
             return events if isinstance(events, pa.Table) else pa.Table.from_batches([events], self.schema)
+        if isinstance(events, tuple) and events and not all(isinstance(value, dict) for value in events):
+            if len(events) != len(self.schema):
+                fact = f"the tuple has {len(events)} values, and the schema {len(self.schema)} attributes"
+                raise InputError(fact, help=f"give a value for each of {quoted(self.schema.names)}, in this order")
+            events = dict(zip(self.schema.names, events, strict=True))
+        if isinstance(events, dict) and any(name in events for name in self.schema.names):
+            events = [events]
         if isinstance(events, Mapping):
             raise InputError(
                 "a recognizer reads its streams as one, and this is a dict of them",
                 help=f"push one table in the order of times, with the stream's name in the column `{self._source.type_column}`",
             )
-        if isinstance(events, list) and not events:
+        if isinstance(events, list | tuple) and not events:
             return self.schema.empty_table()
         table = without_views(table_of(events))
         if isinstance(table, pa.RecordBatchReader):

@@ -38,6 +38,20 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+class OneRow:
+    """The one event of a batch that a match may show, as a table once somebody asks. row: a dict, or a tuple in the order of the schema."""
+
+    def __init__(self, row: Any, schema: pa.Schema) -> None:
+        self._row = row
+        self._schema = schema
+
+    def select(self, names: Sequence[str]) -> pa.Table:
+        """Some of its columns."""
+        fields = [self._schema.field(name) for name in names]
+        row = self._row if isinstance(self._row, dict) else dict(zip(self._schema.names, self._row, strict=True))
+        return pa.Table.from_arrays([pa.array([row[field.name]], field.type) for field in fields], schema=pa.schema(fields))
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Events as the pattern reads them: those that have come, with absences those whose deadline has passed.
@@ -48,7 +62,7 @@ class Batch:
 
     letters: Array
     times: Array
-    events: pa.Table
+    events: pa.Table | OneRow
     arrived: Arrived
     first: int
     places: Array | None = None
@@ -217,7 +231,8 @@ class QueryState:
         rows = found if arrived.order is None else arrived.order[found]
         segments = np.searchsorted(arrived.cuts, found, "right") - 1
         places = rows if batch.places is None else batch.places[rows]
-        kept = decoded(batch.events.select(self.layout.events.names).take(pa.array(places)))
+        events = batch.events.select(self.layout.events.names)
+        kept = decoded(events if len(places) == len(events) == 1 else events.take(pa.array(places)))
         shown = rows + batch.first if batch.shown is None else batch.shown[rows]
         self.payload.append(kept, arrived.slots[segments], found + arrived.before[segments], shown, batch.times[rows])
         return on

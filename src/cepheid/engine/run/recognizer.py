@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.memory import container
+from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.member import QueryMember
+from cepheid.engine.run.singles import Singles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +60,35 @@ class Recognizer(Intake[Matches]):
         super().__init__(compiled.schema, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)
         self._member = QueryMember(compiled, self.schema, group_nulls=self._group_nulls, types=types, **options)
         self._state = self._member.state
+        self._singles = Singles.of(self._state, self.schema) if lateness is None and types is None else None
+        self._read = 0  # events of the stream that are no more in `_singles`
+
+    def push(self, events: object) -> Matches:
+        """See `Intake.push`; a single event needs little of what a table needs."""
+        if self._singles is not None and type(events) in {dict, tuple}:
+            return self._push_one(events, self._singles)
+        return super().push(events)
+
+    @named_memory()
+    def _push_one(self, row: Any, singles: Singles) -> Matches:
+        with self._use.alone(), self._changing():
+            taken = singles.take(row, self._latest)
+            if taken is not None:
+                self._latest, now = taken
+                self._events += 1
+                return self._settled(row).all(self._allowance()) if now else self._state.layout.nothing
+        return super().push(row)
+
+    def _settled(self, row: Any = ()) -> Found:
+        """What the single events that wait decide; row: the last of them, if a match may show it."""
+        assert self._singles is not None
+        first, self._read = self._read, self._events
+        return self._singles.read(row, first).then(self._tidy)
+
+    def _settle(self) -> None:
+        """Read what waits: nothing comes of it."""
+        if self._singles:
+            self._settled().all(self._allowance())
 
     @property
     def null_keys(self) -> int:
@@ -65,14 +96,17 @@ class Recognizer(Intake[Matches]):
         return self._member.null_keys
 
     def _found(self, events: pa.Table, times: Array) -> Found:
+        self._settle()
         if not events.num_rows:
             return self._state.advance(self._now)
         first = self._events
         self._latest = max(self._latest, int(times[-1]))
         self._events += events.num_rows
+        self._read = self._events
         return self._member.read(events, times, first=first, now=self._now).then(self._tidy)
 
     def _undecided(self) -> Found:
+        self._settle()
         return self._state.undecided()
 
     def _tidy(self) -> None:
@@ -93,11 +127,13 @@ class Recognizer(Intake[Matches]):
         return Recognizer(self.compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, **options)
 
     def _dump(self) -> tuple[dict[str, int], dict[str, Any]]:
+        self._settle()
         return {"null_keys": self.null_keys}, self._member.dump(latest=self._latest)
 
     def _load(self, numbers: dict[str, Any], sections: dict[str, Any]) -> None:
         null_keys = container.number_in(numbers, "null_keys")
         self._member.load_after(sections, latest=self._latest, events=self._events, null_keys=null_keys)
+        self._read = self._events
 
     @property
     def _meaning(self) -> bytes:

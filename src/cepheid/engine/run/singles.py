@@ -1,0 +1,104 @@
+"""Events that come to a recognizer one by one, as dicts or tuples: straight to their letters, without Arrow until a match may show them.
+
+Comes in: one event. Goes out: the matches that it ends; or None, which says that the event goes the way of tables, where every error is raised.
+An event that can change nothing waits here, as a letter, until one comes that can: both are read in one call. Their order is what it was, for what
+waits ends no match and nothing shows it.
+
+Only where an event is read when it comes: without lateness, without absences, and with the keys of PARTITION BY, numbers or texts that are known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.letters.row_letters import RowLetters
+from cepheid.engine.run.query_state import Batch, Found, OneRow
+from cepheid.schema import is_text
+
+if TYPE_CHECKING:
+    from cepheid.engine.run.query_state import QueryState
+
+Array = np.ndarray[Any, Any]
+
+MOST_WAITING = 1 << 10
+"""Events that wait here at most."""
+
+MOST_LETTERS = 1 << 12
+"""Letters of which it is remembered whether they matter."""
+
+
+class Singles:
+    """Single events of one query's stream. read: see `RowLetters`."""
+
+    def __init__(self, state: QueryState, schema: pa.Schema, read: RowLetters) -> None:
+        self._state = state
+        self._schema = schema
+        self._read = read.read
+        compiled = state.compiled
+        self._program = compiled.program
+        self._every = not compiled.droppable
+        self._dtype = compiled.predicates.dtype
+        self._relevant: dict[int, bool] = {}
+        self._keys = compiled.keys
+        self._key_places = [schema.names.index(name) for name in compiled.keys]
+        self._letters: list[int] = []
+        self._times: list[int] = []
+        self._slots: list[int] = []
+
+    @classmethod
+    def of(cls, state: QueryState, schema: pa.Schema) -> Singles | None:
+        """For a query; None where single events go the way of tables."""
+        compiled = state.compiled
+        if compiled.absences or compiled.derived or not all(_is_plain(schema.field(name).type) for name in compiled.keys):
+            return None
+        read = RowLetters.of(*compiled.alphabets)
+        return None if read is None else cls(state, schema, read)
+
+    def __len__(self) -> int:
+        """How many events wait here."""
+        return len(self._letters)
+
+    def take(self, row: Any, latest: int) -> tuple[int, bool] | None:
+        """Take an event that is not earlier than `latest`: its time, and whether it is to be `read` now; None: it goes the way of tables."""
+        found = self._read(row)
+        if found is None:
+            return None
+        time, letter = found
+        if time < latest:
+            return None
+        if self._keys:
+            values = row if isinstance(row, tuple) else None
+            key = tuple(row[name] for name in self._keys) if values is None else tuple(values[place] for place in self._key_places)
+            slot = self._state.partitions.slot_of(key)
+            if slot is None:
+                return None
+            self._slots.append(slot)
+        self._letters.append(letter)
+        self._times.append(time)
+        return time, self._every or self._matters(letter) or len(self._letters) >= MOST_WAITING
+
+    def _matters(self, letter: int) -> bool:
+        known = self._relevant.get(letter)
+        if known is None:
+            if len(self._relevant) >= MOST_LETTERS:
+                self._relevant.clear()
+            known = self._relevant[letter] = self._program.relevant(self._program.automaton.alphabet.mask_of(letter))
+        return known
+
+    def read(self, row: Any, first: int) -> Found:
+        """What all that waits here decides; row: of the last of them, which alone a match may show; first: place of the first in the stream."""
+        letters, times = np.array(self._letters, self._dtype), np.array(self._times, np.int64)
+        arrived = self._state.partitions.arrive_in(
+            np.array(self._slots, np.int32) if self._keys else None, len(letters), interleaved=self._state.interleaved
+        )
+        self._letters, self._times, self._slots = [], [], []
+        events = OneRow(row, self._schema)
+        return Found(self._state, Batch(letters, times, events, arrived, first, places=np.zeros(len(letters), np.int64)))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether a key's values are what Python has: whole numbers and texts."""
+    return bool(pa.types.is_integer(kind) or (is_text(kind) and not pa.types.is_dictionary(kind)))
