@@ -302,7 +302,8 @@ def explain_queries(compiled: Mapping[str, Compiled]) -> Explanation:
         rows = {"queries": names, "events": "\n".join(_route(family, route) for route in family.routes)}
         sections.append((f"family {number}", f"{rows_text(rows)}\n{evaluation_text(family.members[0])}"))
     for name, each in alone.items():
-        sections.append((f"alone: {name}", f"{rows_text({'why': alone_for(each) or ''})}\n{evaluation_text(each)}"))
+        why = alone_for(each) or "no other query has its shape; it reads the events that matter to it"
+        sections.append((f"alone: {name}", f"{rows_text({'why': why})}\n{evaluation_text(each)}"))
     return Explanation(tuple(sections))
 
 

@@ -140,8 +140,9 @@ class Family:
         rows, queries = (np.concatenate(side) for side in zip(*pairs, strict=True))
         if len(pairs) == 1:
             return rows, queries
-        codes = np.unique(rows * len(self.members) + queries)
-        return codes // len(self.members), codes % len(self.members)
+        codes = np.sort(rows * len(self.members) + queries)
+        rows, queries = np.divmod(codes[np.diff(codes, prepend=-1) != 0], len(self.members))
+        return rows, queries
 
     def joined(self, events: pa.Table, rows: Array, queries: Array) -> pa.Table:
         """These pairs as events of the one query."""
@@ -152,7 +153,7 @@ class Family:
 
 
 def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, Compiled]]:
-    """The queries as families, and those that stay alone."""
+    """The queries as families of at least two, and those that stay alone."""
     groups: dict[object, list[tuple[str, Compiled, Compiled, list[Literal]]]] = {}
     alone: dict[str, Compiled] = {}
     for name, compiled in queries.items():
@@ -164,6 +165,9 @@ def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, C
         groups.setdefault(key, []).append((name, compiled, general, constants))
     found = []
     for group in groups.values():
+        if len(group) == 1:
+            alone[group[0][0]] = group[0][1]
+            continue
         for start in range(0, len(group), MOST_MEMBERS):
             own = group[start : start + MOST_MEMBERS]
             columns = [_column(each) for each in zip(*(constants for *_, constants in own), strict=True)]
@@ -174,7 +178,7 @@ def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, C
 
 
 def alone_for(compiled: Compiled) -> str | None:
-    """Why a query is of no family: what else than an event that its conditions name matters to it; None where nothing does."""
+    """Why a query can be of no family: what else than an event that its conditions name matters to it; None where nothing does."""
     if compiled.absences:
         return "its matches wait for what must not follow"
     if compiled.consume is Consumption.ANY:

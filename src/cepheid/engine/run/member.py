@@ -38,13 +38,15 @@ EVENTS_PER_LOOK = 16
 class Member:
     """Partitions and run state of one query over a stream, or of one family.
 
-    schema: of the events. group_nulls: whether NULL is a value of a key. options: of `QueryState`.
+    schema: of the events. group_nulls: whether NULL is a value of a key. forgets: whether partitions are forgotten where nothing is open, for the
+    positions that matches show are counted elsewhere. options: of `QueryState`.
     """
 
-    def __init__(self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, **options: Any) -> None:
+    def __init__(self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, forgets: bool = False, **options: Any) -> None:
         self.compiled = compiled
+        self._forgets = forgets
         self.partitions = Partitions(compiled.keys, schema, grouped=compiled.written if group_nulls else ())
-        self.state = QueryState(compiled, self.partitions, **options)
+        self.state = QueryState(compiled, self.partitions, placed=forgets, **options)
         self._batches = self._looked = 0
 
     def tidy(self, *, latest: int, events: int) -> None:
@@ -65,11 +67,11 @@ class Member:
             if endless or EVENTS_PER_LOOK * (events - self._looked) < self.partitions.slots + len(self.state.payload):
                 return
             self._looked = events
-        self._idle(self.state.expire(latest))
+        idle = self.state.expire(latest)
+        if self._forgets and self.partitions.keys and len(idle := np.intersect1d(idle, self.partitions.live)):
+            self.state.release(idle)
+            self.partitions.forget(idle)
         self.state.compact(latest, at_once=True)
-
-    def _idle(self, slots: Array) -> None:
-        """Nothing is open in the partitions in these slots."""
 
     @property
     def nbytes(self) -> int:

@@ -7,6 +7,7 @@ query. Queries that differ in constants alone are one member (`Family`), every o
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.input.partitions import Partitions
+from cepheid.engine.letters.codes import having
 from cepheid.engine.letters.pooled import PooledReader
 from cepheid.engine.memory import container
 from cepheid.engine.output.matches import Matches, concatenate
-from cepheid.engine.plan.family import MEMBER, families
+from cepheid.engine.plan.family import MEMBER, alone_for, families
 from cepheid.engine.run.intake import Intake
-from cepheid.engine.run.member import Member, QueryMember, load_keys
+from cepheid.engine.run.member import IDLE_CHECK, Member, QueryMember, load_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-PAIRS_AT_ONCE = 1 << 20
+PAIRS_AT_ONCE = 1 << 16
 """Events of a family, each counted once for each query that it may touch, that are read before the next."""
 
 
@@ -94,15 +96,36 @@ class ByName(Mapping[str, Matches]):
         return f"<matches of {len(self)} queries: {counts or 'none'}>"
 
 
+class FilteredMember(Member):
+    """A query to which the events alone matter that its conditions name: of a batch it reads those, and a batch without any it does not see."""
+
+    def __init__(self, compiled: Compiled, schema: pa.Schema, **options: Any) -> None:
+        super().__init__(compiled, schema, forgets=True, **options)
+        alphabet = compiled.program.automaton.alphabet
+        self._relevant = functools.partial(having, alphabet=alphabet, tests=[(mask, 0) for mask in compiled.program.relevant_masks])
+
+    def read(self, events: pa.Table, times: Array, positions: Array, letters: Array, *, now: int) -> Found | None:
+        """The matches that events decide, None for none; positions: those that matches show, of each row."""
+        rows = np.flatnonzero(self._relevant(letters))
+        if not len(rows):
+            return None
+        keys = self.compiled.keys
+        own = events.select(list(keys)).take(pa.array(rows)) if keys else None
+        arrived = (
+            self.partitions.arrive_in(None, len(rows)) if own is None else self.partitions.arrive(own, interleaved=self.state.interleaved)
+        )
+        return self.state.feed(letters[rows], times[rows], events, arrived, first=0, places=rows, shown=positions[rows], now=now)
+
+
 class FamilyMember(Member):
     """A family over a stream: its events are those that may touch a query, once for each."""
 
-    def __init__(self, family: Family, schema: pa.Schema, *, group_nulls: bool, **options: Any) -> None:
+    def __init__(self, family: Family, schema: pa.Schema, **options: Any) -> None:
         own = family.members[0].layout
         number = pa.field(MEMBER, pa.int32())
         layout = dataclasses.replace(own, events=own.events.append(number), keys=(*own.keys, MEMBER))
         wide = pa.schema([*schema, *family.constants.schema, number])
-        super().__init__(family.compiled, wide, group_nulls=group_nulls, layout=layout, **options)
+        super().__init__(family.compiled, wide, layout=layout, forgets=True, **options)
         self.family = family
         read = {*family.compiled.predicates.columns, *family.compiled.keys, *own.events.names}
         self._columns = [name for name in schema.names if name in read]
@@ -116,13 +139,6 @@ class FamilyMember(Member):
             joined = self.family.joined(events, rows, queries)
             arrived = self.partitions.arrive(joined)
             yield self.state.feed(self._reader.read(joined), times[rows], joined, arrived, first=0, shown=positions[rows], now=now)
-
-    def _idle(self, slots: Array) -> None:
-        # Positions are not counted here: where nothing is open, nothing has to be remembered.
-        idle = np.intersect1d(slots, self.partitions.live)
-        if len(idle):
-            self.state.release(idle)
-            self.partitions.forget(idle)
 
     def parts(self, matches: Matches) -> Iterator[tuple[str, Part]]:
         """The matches of each query that has some."""
@@ -202,26 +218,26 @@ class QueriesRecognizer(Intake[ByName]):
         super().__init__(schema, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)
         self.compiled = dict(compiled)
         found, alone = families(self.compiled)
-        self._families = [FamilyMember(family, self.schema, group_nulls=self._group_nulls, **options) for family in found]
-        self._alone = {name: QueryMember(each, self.schema, group_nulls=self._group_nulls, **options) for name, each in alone.items()}
+        options = {**options, "group_nulls": self._group_nulls}
+        self._families = [FamilyMember(family, self.schema, **options) for family in found]
+        self._filtered = {name: FilteredMember(each, self.schema, **options) for name, each in alone.items() if alone_for(each) is None}
+        self._alone = {name: QueryMember(each, self.schema, **options) for name, each in alone.items() if name not in self._filtered}
         self._written = {
             written: Partitions(written, self.schema, grouped=written if self._group_nulls else ())
-            for written in dict.fromkeys(member.compiled.written for member in self._families)
+            for written in dict.fromkeys(member.compiled.written for member in (*self._families, *self._filtered.values()))
         }
+        self._visited: list[Member] = []  # by the last batch
+        self._pushes = 0
         conditions = [condition for family in found for condition in family.shared]
         conditions += [condition for each in alone.values() for alphabet in each.alphabets for condition in alphabet.conditions]
         self._pooled = PooledReader(conditions, schema)
         self.nothing: dict[str, Matches] = {name: each.layout.nothing for name, each in self.compiled.items()}
 
     @property
-    def members(self) -> tuple[tuple[str, ...], ...]:
-        """The names of the queries that are evaluated together, family by family, then of those alone."""
-        return (*(member.family.names for member in self._families), *((name,) for name in self._alone))
-
-    @property
     def null_keys(self) -> dict[str, int]:
         """For each query the events dropped for a NULL in its PARTITION BY."""
         found = {name: member.null_keys for name, member in self._alone.items()}
+        found |= {name: self._written[member.compiled.written].null_keys for name, member in self._filtered.items()}
         for member in self._families:
             found |= dict.fromkeys(member.family.names, self._written[member.compiled.written].null_keys)
         return {name: found[name] for name in self.compiled}
@@ -242,23 +258,34 @@ class QueriesRecognizer(Intake[ByName]):
             written: partitions.arrive(events).positions if written else first + np.arange(events.num_rows)
             for written, partitions in self._written.items()
         }
+        self._visited = list(self._alone.values())
         for member in self._families:
             pairs = member.family.touched(events, self._pooled, words)
             if len(pairs[0]):
+                self._visited.append(member)
                 for found in member.read_pairs(events, times, positions[member.compiled.written], pairs, now=self._now):
                     yield member, found
+        for name, single in self._filtered.items():
+            letters = self._pooled.letters(words, single.compiled.predicates, events.num_rows)
+            own_found = single.read(events, times, positions[single.compiled.written], letters, now=self._now)
+            if own_found is not None:
+                self._visited.append(single)
+                yield name, own_found
         for name, own in self._alone.items():
-            letters = [self._pooled.letters(words, alphabet, events.num_rows) for alphabet in own.compiled.alphabets]
-            yield name, own.read(events, times, first=first, now=self._now, letters=letters)
+            each = [self._pooled.letters(words, alphabet, events.num_rows) for alphabet in own.compiled.alphabets]
+            yield name, own.read(events, times, first=first, now=self._now, letters=each)
 
     def _undecided(self) -> FoundByName:
         return FoundByName(self.nothing, ((name, member.state.undecided()) for name, member in self._alone.items()))
 
     def _every(self) -> list[Member]:
-        return [*self._families, *self._alone.values()]
+        return [*self._families, *self._filtered.values(), *self._alone.values()]
 
     def _tidy(self) -> None:
-        for member in self._every():
+        self._pushes += 1
+        if self._pushes % IDLE_CHECK == 0:
+            self._expire()
+        for member in self._visited:
             member.tidy(latest=self._latest, events=self._events)
 
     def _expire(self) -> None:
@@ -293,7 +320,7 @@ class QueriesRecognizer(Intake[ByName]):
             number, slash, name = section.partition("/")
             if slash:
                 own[int(number)][name] = content
-        for member in self._families:
+        for member in (*self._families, *self._filtered.values()):
             member.load(own.pop(0), latest=self._latest)
         for name, single in self._alone.items():
             null_keys = container.number_in(numbers, f"null_keys {name}")

@@ -118,7 +118,8 @@ class QueryState:
     """The run state of one query over `partitions`.
 
     layout, measures: what matches look like, where that is not what the query says (Spark's types). interleaved: whether partitions are fed in the
-    order of the stream, so that pieces of the matches are in that order too. options: of `Compiled.evaluation`.
+    order of the stream, so that pieces of the matches are in that order too. placed: matches show the positions that `feed` is given, as with derived
+    keys. options: of `Compiled.evaluation`.
     """
 
     def __init__(
@@ -129,9 +130,11 @@ class QueryState:
         layout: Layout | None = None,
         measures: tuple[Measure, ...] | None = None,
         interleaved: bool = False,
+        placed: bool = False,
         **options: Any,
     ) -> None:
         self.compiled = compiled
+        self.placed = placed or bool(compiled.derived)
         self.partitions = partitions
         self.layout = layout or compiled.layout
         self.measures = compiled.plan.measures if measures is None else measures
@@ -157,18 +160,19 @@ class QueryState:
         arrived: Arrived,
         *,
         first: int,
+        places: Array | None = None,
         shown: Array | None = None,
         negated: Sequence[Array] = (),
         now: int = NEVER,
     ) -> Found:
         """The matches that are decided in a batch: those that end in it, without absences.
 
-        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream. shown: with
-        derived keys, the positions that matches show of the rows (default: their places). With absences: negated: the letters of each; now: the
-        least time that a later event may have.
+        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream. places: the
+        rows of `events` (None: all). shown: where the state is `placed`, the positions that matches show of the rows (default: their places). With
+        absences: negated: the letters of each; now: the least time that a later event may have.
         """
         if self.absences is None:
-            return Found(self, Batch(letters, times, events, arrived, first, shown=shown))
+            return Found(self, Batch(letters, times, events, arrived, first, places, shown))
         self.absences.read(letters, negated, times, events, arrived)
         return self.advance(now)
 
@@ -249,7 +253,7 @@ class QueryState:
             self._consumed = int(triggers.max())
         elif self._consumed is not None:
             np.maximum.at(self._fitted(self._consumed), slots[segments], triggers)
-        shown = payload.places[rows] if self.compiled.derived else positions
+        shown = payload.places[rows] if self.placed else positions
         partitions = keys = None
         if layout.keys:
             used, partitions = np.unique(slots[segments], return_inverse=True)
