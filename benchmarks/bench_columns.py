@@ -1,11 +1,13 @@
 """From matches to columns: all combinations of A ; B ; C, twenty million matches, as measures and as lists, without and with PARTITION BY.
 
-    python benchmarks/bench_columns.py [--matches N] [--repeat R] [--stages]
+    python benchmarks/bench_columns.py [--matches N] [--repeat R] [--stages | --once measures|positions [--keys]]
 
 Uniform events of five types, one per unit of time, and a key of a thousand values; the window is a hundred events, with keys as many of a key on
 average: forty matches per event. Every figure is nanoseconds of the processor per match, the median of R runs and the least of them: `run` is
 `Query.run`, `to_arrow` what its answer's `to_arrow` takes after that, `all` is both. `kernel` is the enumeration alone, each chunk thrown away.
-With --stages the functions that take most of a run are printed, and nothing is recorded.
+`fresh` is the first run in a process of its own (the median of the processes, and the least), which pays the system for memory that nothing has used
+before, and the bytes per match by which its greatest resident set grows. With --stages the functions that take most of a run are printed, with
+--once the figures of one fresh run, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -13,8 +15,12 @@ from __future__ import annotations
 import argparse
 import cProfile
 import gc
+import json
 import pstats
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -88,9 +94,27 @@ def measured(shown: str, options: argparse.Namespace, *, keys: bool) -> dict[str
         figures["kernel"] = figures_of([enumerated(query, events) for _ in range(options.repeat + 1)])
     return figures | {
         "run": figures_of([run for _, run, _ in runs]),
-        "to_arrow": figures_of([shown for _, _, shown in runs]),
-        "all": figures_of([run + shown for _, run, shown in runs]),
+        "to_arrow": figures_of([made for _, _, made in runs]),
+        "all": figures_of([run + made for _, run, made in runs]),
+        "fresh": fresh(shown, options, keys=keys),
     }
+
+
+def once_fresh(options: argparse.Namespace) -> None:
+    """Print the figures of the first run in this process."""
+    query, events = query_of(options.once, keys=options.keys), events_for(options.matches, keys=options.keys)
+    once(query, events[:10_000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows, run, shown = once(query, events)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    print(json.dumps({"all": run + shown, "resident_bytes": grown / rows}))
+
+
+def fresh(shown: str, options: argparse.Namespace, *, keys: bool) -> dict[str, Any]:
+    """The figures of first runs in processes of their own."""
+    command = [sys.executable, __file__, "--matches", str(options.matches), "--once", shown, *(["--keys"] if keys else [])]
+    found = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(options.repeat + 1)]
+    return {"all": figures_of([one["all"] for one in found]), "resident_bytes": round(found[-1]["resident_bytes"])}
 
 
 def stages(options: argparse.Namespace) -> None:
@@ -109,7 +133,12 @@ def main() -> None:
     parser.add_argument("--matches", type=int, default=20_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--stages", action="store_true")
+    parser.add_argument("--once", choices=SHOWN)
+    parser.add_argument("--keys", action="store_true")
     options = parser.parse_args()
+    if options.once:
+        once_fresh(options)
+        return
     if options.stages:
         stages(options)
         return

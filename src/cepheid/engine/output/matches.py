@@ -249,7 +249,8 @@ class Matches(Sequence[Match]):
     arrays, see `Ragged`. partitions: integers, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a
     NULL in their key.
     waiting: what `undecided` gives, None for nothing. counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event
-    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has.
+    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has. times: the
+    columns `start_time` and `end_time`, where they are known because measures have the same values.
     """
 
     layout: Layout
@@ -262,6 +263,7 @@ class Matches(Sequence[Match]):
     waiting: Matches | None = None
     counts: Array | None = None
     warnings: tuple[str, ...] = ()
+    times: tuple[pa.ChunkedArray | None, pa.ChunkedArray | None] = (None, None)
 
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
@@ -309,6 +311,7 @@ class Matches(Sequence[Match]):
         return replace(
             self,
             marks=self.marks.sliced(start, stop),
+            times=(None, None),
             partitions=None if self.partitions is None else self.partitions[start:stop],
             measures=None if self.measures is None else self.measures.slice(start, stop - start),
             counts=None if self.counts is None else self.counts[start:stop],
@@ -319,6 +322,7 @@ class Matches(Sequence[Match]):
         return replace(
             self,
             marks=self.marks.take(indices),
+            times=(None, None),
             partitions=None if self.partitions is None else self.partitions[indices],
             measures=None if self.measures is None else self.measures.take(pa.array(indices)),
             counts=None if self.counts is None else self.counts[indices],
@@ -395,7 +399,8 @@ class Matches(Sequence[Match]):
             columns += [pa.array(shown.start_positions), pa.array(shown.end_positions)]
         if self.layout.time is not None:
             times = self.events[self.layout.time]
-            columns += [_taken(times, slices, len(self)) for slices in (shown.start_rows, shown.end_rows)]
+            for known, slices in zip(self.times, (shown.start_rows, shown.end_rows), strict=True):
+                columns.append(_taken(times, slices, len(self)) if known is None else known)
         if self.counts is not None:
             columns += exact.columns(self.counts)
         elif self.layout.measures:

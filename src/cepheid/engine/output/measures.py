@@ -54,7 +54,24 @@ EXACT_DOUBLE = 2**53
 
 def measured(plan: QueryPlan, matches: Matches) -> Matches:
     """The matches with the measures of their query; as they are where it has none."""
-    return dataclasses.replace(matches, measures=compute(plan.measures, matches)) if plan.measures else matches
+    if not plan.measures:
+        return matches
+    found = compute(plan.measures, matches)
+    return dataclasses.replace(matches, measures=found, times=_times(plan.measures, matches, found))
+
+
+def _times(measures: Sequence[Measure], matches: Matches, found: pa.Table) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
+    """The measures that are the times of the first and of the last event of each match; None: none is."""
+    time, even = matches.layout.time, matches.marks.even
+    if time is None or even is None:
+        return None, None
+    at: dict[int, pa.ChunkedArray] = {}
+    for measure, column in zip(measures, found.columns, strict=True):
+        leaf = _value_of_one(measure)
+        if leaf is not None and (isinstance(leaf, Time) or leaf.path == (time,)) and column.type == matches.events.schema.field(time).type:
+            places = even.places(matches.layout.visible(leaf.variable))
+            at |= {places[0]: column} if len(places) == 1 else {}
+    return at.get(0), at.get(len(even.alike) - 1)
 
 
 def attributes_of(measures: Iterable[Measure], time: str | None) -> frozenset[str]:

@@ -6,7 +6,7 @@ and for matches in partitions their rows in the order of the stream. Where match
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,18 +20,33 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+class Room:
+    """Memory for blocks of about the same size, for several of them at a time. PERF: numpy asks for huge pages for large arrays alone."""
+
+    def __init__(self) -> None:
+        self._free: Array = np.empty((0, 0), np.int32)
+
+    def take(self, width: int, count: int, kind: type[np.signedinteger[Any]]) -> Array:
+        """An array of shape (width, count)."""
+        if self._free.shape[1] < count or self._free.shape[0] != width or self._free.dtype != kind:
+            self._free = np.empty((width, 4 * count), kind)
+        taken, self._free = self._free[:, :count], self._free[:, count:]
+        return taken
+
+
 @dataclass(frozen=True, slots=True)
 class EvenChunk:
     """Consecutive matches that all have the same labels.
 
     alike: uint16, the label numbers of each. blocks: their positions, some matches each: integers, (len(alike), matches). segments, lengths: per
-    block the segments that its matches ended in (int32), and how many each.
+    block the segments that its matches ended in (int32), and how many each. room: for blocks.
     """
 
     alike: Array
-    blocks: list[Array]
-    segments: list[Array]
-    lengths: list[Array]
+    room: Room
+    blocks: list[Array] = field(default_factory=list)
+    segments: list[Array] = field(default_factory=list)
+    lengths: list[Array] = field(default_factory=list)
 
     def __len__(self) -> int:
         return sum(block.shape[1] for block in self.blocks)
@@ -58,21 +73,27 @@ class EvenChunk:
         width = width_of(chunk.offsets, chunk.labels) if chunk.counts is None else None
         if width != len(self.alike) or (chunk.labels[:width] != self.alike).any():
             return False
-        self.blocks.append(_turned(chunk.positions.reshape(-1, width)))
-        starts = np.flatnonzero(np.diff(chunk.segments, prepend=chunk.segments[0] - 1))
+        self.blocks.append(self._turned(chunk.positions.reshape(-1, width)))
+        starts = _changes(chunk.segments)
         self.segments.append(chunk.segments[starts])
         self.lengths.append(np.diff(starts, append=len(chunk)))
         return True
 
+    def _turned(self, positions: Array) -> Array:
+        """Positions by place; positions: (matches, marks of each)."""
+        count, width = positions.shape
+        turned = self.room.take(width, count, narrow(int(positions[:, -1].max()) + 1))
+        step = max(1, SLICE_MARKS // width)
+        for start in range(0, count, step):
+            turned[:, start : start + step] = positions[start : start + step].T
+        return turned
 
-def _turned(positions: Array) -> Array:
-    """Positions by place; positions: (matches, marks of each)."""
-    count, width = positions.shape
-    turned = np.empty((width, count), narrow(int(positions[:, -1].max()) + 1))
-    step = max(1, SLICE_MARKS // width)
-    for start in range(0, count, step):
-        turned[:, start : start + step] = positions[start : start + step].T
-    return turned
+
+def _changes(values: Array) -> Array:
+    """Where values differ from the one before; the first one does."""
+    changed = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changed[1:])
+    return np.flatnonzero(changed)
 
 
 def together(chunks: Iterable[Chunk]) -> Chunk | EvenChunk:
@@ -82,7 +103,7 @@ def together(chunks: Iterable[Chunk]) -> Chunk | EvenChunk:
     if first is None or second is None:
         return collect([] if first is None else [first])
     width = width_of(first.offsets, first.labels) or 0
-    even = EvenChunk(first.labels[:width].copy(), [], [], [])
+    even = EvenChunk(first.labels[:width].copy(), Room())
     rest: list[Chunk] = []
     for chunk in _after(first, second, stream):
         if rest or not even.add(chunk):
@@ -135,7 +156,7 @@ def in_stream_order(found: EvenChunk, places: Places, total: int) -> tuple[Even,
         for start in range(0, len(owners), step):
             part, owner = rows[:, start : start + step], owners[start : start + step]
             part += starts_of[owner]
-            first = np.flatnonzero(np.diff(part[-1], prepend=-1))
+            first = _changes(part[-1])
             slices.append(part)
             firsts.append(stop + first)
             ends.append(places.places[part[-1, first]])
