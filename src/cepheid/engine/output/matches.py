@@ -1,6 +1,6 @@
 """The result of a recognition: matches as flat buffers, shown as objects, Arrow tables or text only when asked.
 
-Comes in: what the kernel wrote (offsets, positions, labels), the events they point to and the keys of their partitions. Goes out:
+Comes in: the marks that the kernel wrote (see `marks`), the events they point to and the keys of their partitions. Goes out:
 `Matches`, a sequence of `Match`. Everything is columnar; only iteration makes one Python object per match.
 """
 
@@ -19,11 +19,14 @@ import pyarrow as pa
 
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import counts as exact
+from cepheid.engine.output.gather import gather, numbers_of
+from cepheid.engine.output.marks import MarkColumns, Ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cepheid.automata.transition import Mark
+    from cepheid.engine.output.marks import Marks
 
 Array = np.ndarray[Any, Any]
 
@@ -156,22 +159,22 @@ class Match:
     @property
     def start(self) -> int:
         """Position of the first event."""
-        return int(self._matches.positions[self._matches.offsets[self._index]])
+        return int(self._marks[0][0])
 
     @property
     def end(self) -> int:
         """Position of the last event."""
-        return int(self._matches.positions[self._matches.offsets[self._index + 1] - 1])
+        return int(self._marks[0][-1])
 
     @property
     def start_time(self) -> Any:
         """Time of the first event."""
-        return self._matches.time_at(int(self._matches.offsets[self._index]))
+        return self._matches.time_of(int(self._marks[2][0]))
 
     @property
     def end_time(self) -> Any:
         """Time of the last event."""
-        return self._matches.time_at(int(self._matches.offsets[self._index + 1]) - 1)
+        return self._matches.time_of(int(self._marks[2][-1]))
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -181,8 +184,9 @@ class Match:
     @property
     def variables(self) -> dict[str, tuple[int, ...]]:
         """The positions of each variable's events, ascending."""
-        positions = self._slice(self._matches.positions)
-        return {name: tuple(positions[self._of(name)].tolist()) for name in self._matches.layout.variables}
+        positions, labels, _ = self._marks
+        visible = self._matches.layout.visible
+        return {name: tuple(positions[visible(name)[labels]].tolist()) for name in self._matches.layout.variables}
 
     @property
     def measures(self) -> dict[str, Any]:
@@ -195,7 +199,8 @@ class Match:
     def __getitem__(self, variable: str) -> list[dict[str, Any]]:
         if variable not in self._matches.layout.variables:
             raise KeyError(variable)
-        rows = self._slice(self._matches.rows)[self._of(variable)]
+        _, labels, every = self._marks
+        rows = every[self._matches.layout.visible(variable)[labels]]
         events = self._matches.events.take(pa.array(rows))
         columns = {name: python_values(events[name]) for name in events.column_names}
         return [{name: values[place] for name, values in columns.items()} for place in range(len(rows))]
@@ -206,12 +211,10 @@ class Match:
     def __iter__(self) -> Iterator[str]:
         return iter(self._matches.layout.variables)
 
-    def _slice(self, array: Array) -> Array:
-        return array[self._matches.offsets[self._index] : self._matches.offsets[self._index + 1]]
-
-    def _of(self, variable: str) -> Array:
-        chosen: Array = self._matches.layout.visible(variable)[self._slice(self._matches.labels)]
-        return chosen
+    @property
+    def _marks(self) -> tuple[Array, Array, Array]:
+        """Positions, labels and rows of its events."""
+        return self._matches.marks.match(self._index)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Match) and self._key() == other._key()
@@ -242,18 +245,16 @@ def _shown_value(value: Any) -> str:
 class Matches(Sequence[Match]):
     """The matches of a query, in the order of the events that end them.
 
-    offsets: int64, n + 1; match i has the marks ``offsets[i]:offsets[i + 1]``, its first is its start and its last its end. positions: int64,
-    per mark the position in the partition. labels: uint16, per mark its label number. rows: int64, per mark the row of `events`.
-    partitions: int64, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a NULL in their key.
+    marks: the events of each match, as positions and rows of `events`, with their labels; `offsets`, `positions`, `labels` and `rows` are these as
+    arrays, see `Ragged`. partitions: integers, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a
+    NULL in their key.
     waiting: what `undecided` gives, None for nothing. counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event
-    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has.
+    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has. times: the
+    columns `start_time` and `end_time`, where they are known because measures have the same values.
     """
 
     layout: Layout
-    offsets: Array
-    positions: Array
-    labels: Array
-    rows: Array
+    marks: Marks
     events: pa.Table = field(compare=False)
     partitions: Array | None = None
     keys: pa.Table | None = None
@@ -262,6 +263,7 @@ class Matches(Sequence[Match]):
     waiting: Matches | None = None
     counts: Array | None = None
     warnings: tuple[str, ...] = ()
+    times: tuple[pa.ChunkedArray | None, pa.ChunkedArray | None] = (None, None)
 
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
@@ -275,11 +277,11 @@ class Matches(Sequence[Match]):
         events = layout.events.empty_table() if events is None else events
         keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
         partitions = nothing if layout.keys else None
-        marks = (nothing, nothing.astype(np.uint16), nothing)
-        return cls(layout, np.zeros(1, np.int64), *marks, events, partitions, keys, layout.no_measures, null_keys)
+        marks = Ragged(np.zeros(1, np.int64), nothing, nothing.astype(np.uint16), nothing)
+        return cls(layout, marks, events, partitions, keys, layout.no_measures, null_keys)
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.marks)
 
     @property
     def undecided(self) -> Matches:
@@ -306,13 +308,10 @@ class Matches(Sequence[Match]):
         if step != 1:
             return self.take(np.arange(start, stop, step))
         stop = max(start, stop)
-        first, last = int(self.offsets[start]), int(self.offsets[stop])
         return replace(
             self,
-            offsets=self.offsets[start : stop + 1] - first,
-            positions=self.positions[first:last],
-            labels=self.labels[first:last],
-            rows=self.rows[first:last],
+            marks=self.marks.sliced(start, stop),
+            times=(None, None),
             partitions=None if self.partitions is None else self.partitions[start:stop],
             measures=None if self.measures is None else self.measures.slice(start, stop - start),
             counts=None if self.counts is None else self.counts[start:stop],
@@ -320,15 +319,10 @@ class Matches(Sequence[Match]):
 
     def take(self, indices: Array) -> Matches:
         """The matches with these indices, in this order."""
-        lengths = np.diff(self.offsets)[indices]
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        marks = np.repeat(self.offsets[:-1][indices] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return replace(
             self,
-            offsets=offsets,
-            positions=self.positions[marks],
-            labels=self.labels[marks],
-            rows=self.rows[marks],
+            marks=self.marks.take(indices),
+            times=(None, None),
             partitions=None if self.partitions is None else self.partitions[indices],
             measures=None if self.measures is None else self.measures.take(pa.array(indices)),
             counts=None if self.counts is None else self.counts[indices],
@@ -345,20 +339,39 @@ class Matches(Sequence[Match]):
     # ------------------------------------------------------------------------------------------------------------------- columns
 
     @property
+    def offsets(self) -> Array:
+        """See `Ragged`."""
+        return self.marks.offsets
+
+    @property
+    def positions(self) -> Array:
+        """See `Ragged`."""
+        return self.marks.positions
+
+    @property
+    def labels(self) -> Array:
+        """See `Ragged`."""
+        return self.marks.labels
+
+    @property
+    def rows(self) -> Array:
+        """See `Ragged`."""
+        return self.marks.rows
+
+    @property
     def start_rows(self) -> Array:
         """For each match the row of `events` that starts it."""
-        return self.rows[self.offsets[:-1]]
+        return self.marks.start_rows
 
     @property
     def end_rows(self) -> Array:
         """For each match the row of `events` that ends it."""
-        rows: Array = self.rows[self.offsets[1:] - 1]
-        return rows
+        return self.marks.end_rows
 
-    def time_at(self, mark: int) -> Any:
-        """The time of a mark's event as a Python value; None without a time column."""
+    def time_of(self, row: int) -> Any:
+        """The time of an event as a Python value; None without a time column."""
         name = self.layout.time
-        return None if name is None else python_value(self.events[name][int(self.rows[mark])])
+        return None if name is None else python_value(self.events[name][row])
 
     def keys_of(self, index: int) -> dict[str, Any]:
         """The key values of a match's partition."""
@@ -366,38 +379,6 @@ class Matches(Sequence[Match]):
             return {}
         row = int(self.partitions[index])
         return {name: python_value(self.keys[name][row]) for name in self.keys.column_names}
-
-    @cached_property
-    def alike(self) -> Array | None:
-        """The label numbers of every match's marks, where all matches have the same; PERF: then no variable needs a pass over all marks."""
-        count = len(self)
-        length = len(self.labels) // count if count else 0
-        if not count or (np.diff(self.offsets) != length).any():
-            return None
-        labels = self.labels.reshape(count, length)
-        return labels[0] if (labels == labels[0]).all() else None
-
-    @cached_property
-    def _ones(self) -> Array:
-        """The offsets of one value per match."""
-        return np.arange(len(self) + 1, dtype=np.int64)
-
-    def _variable(self, name: str, values: Array) -> tuple[Array, Array]:
-        """The offsets (int64) and values of one variable's marks."""
-        visible = self.layout.visible(name)
-        if self.alike is not None:
-            columns = np.flatnonzero(visible[self.alike])
-            if len(columns) == len(self.alike):
-                return self.offsets, values
-            rows = values.reshape(len(self), -1)
-            if len(columns) == 1:  # a slice is several times faster than a choice of columns
-                return self._ones, rows[:, columns[0]].copy()
-            return self._ones * len(columns), rows[:, columns].ravel()
-        chosen = visible[self.labels]
-        if chosen.all():
-            return self.offsets, values
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen, dtype=np.int64)])
-        return before[self.offsets], values[chosen]
 
     @named_memory()
     def to_arrow(self, *, events: bool = False) -> pa.Table:
@@ -410,37 +391,33 @@ class Matches(Sequence[Match]):
         """
         if not len(self):
             return self.layout.no_rows(events=events)
-        schema = self.layout.schema(events=events)
+        shown = MarkColumns(self.marks)
         columns: list[Any] = []
-        if self.layout.keys and self.keys is not None:
-            taken = self.keys.take(pa.array(self.partitions))
-            columns += [_plain(taken[key]) for key in self.layout.keys]
+        if self.layout.keys and self.keys is not None and self.partitions is not None:
+            columns += [_plain(_taken(self.keys[key], [self.partitions], len(self))) for key in self.layout.keys]
         if not events:
-            columns += [pa.array(self.positions[self.offsets[:-1]]), pa.array(self.positions[self.offsets[1:] - 1])]
+            columns += [pa.array(shown.start_positions), pa.array(shown.end_positions)]
         if self.layout.time is not None:
             times = self.events[self.layout.time]
-            columns += [times.take(pa.array(self.start_rows)), times.take(pa.array(self.end_rows))]
+            for known, slices in zip(self.times, (shown.start_rows, shown.end_rows), strict=True):
+                columns.append(_taken(times, slices, len(self)) if known is None else known)
         if self.counts is not None:
             columns += exact.columns(self.counts)
         elif self.layout.measures:
             assert self.measures is not None
             columns += [self.measures[field.name] for field in self.layout.measure_columns]
         elif events:
-            columns += [self._events_of(name) for name in self.layout.variables]
+            columns += [self._events_of(*shown.rows_of(self.layout.visible(name))) for name in self.layout.variables]
         else:
-            columns += [self._positions_of(name) for name in self.layout.variables]
-        return pa.table(columns, schema=schema) if columns else without_columns(len(self))
+            found = [shown.positions_of(self.layout.visible(name)) for name in self.layout.variables]
+            columns += [pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values)) for offsets, values in found]
+        return pa.table(columns, schema=self.layout.schema(events=events)) if columns else without_columns(len(self))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def _positions_of(self, name: str) -> pa.Array:
-        offsets, values = self._variable(name, self.positions)
-        return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))
-
-    def _events_of(self, name: str) -> pa.ChunkedArray:
+    def _events_of(self, offsets: Array, rows: Array) -> pa.ChunkedArray:
         """A list column of structs, in chunks that 32-bit offsets can address."""
-        offsets, rows = self._variable(name, self.rows)
         kind = pa.list_(pa.struct(list(self.layout.events)))
         chunks = []
         start = 0
@@ -504,6 +481,13 @@ def without_columns(rows: int) -> pa.Table:
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(nothing)])
 
 
+def _taken(column: pa.ChunkedArray, slices: Iterable[Array], count: int) -> pa.ChunkedArray | pa.Array:
+    """The values of a column in some rows; slices: the rows, count of them."""
+    if column.num_chunks == 1 and (values := numbers_of(column.chunk(0))) is not None:
+        return gather(values, slices, count, column.type)
+    return column.take(pa.array(np.concatenate(list(slices))))
+
+
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
@@ -537,12 +521,15 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
         )
         keys = pa.concat_tables([part.keys for part in compact if part.keys is not None])
     measures = [part.measures for part in compact if part.measures is not None]
-    return Matches(
-        layout,
+    marks = Ragged(
         np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + step for part, step in pairs)]),
         np.concatenate([part.positions for part in compact]),
         np.concatenate([part.labels for part in compact]),
         np.concatenate([part.rows + step for part, step in zip(compact, event_shift, strict=True)]),
+    )
+    return Matches(
+        layout,
+        marks,
         pa.concat_tables([part.events for part in compact]),
         partitions,
         keys,
@@ -564,5 +551,5 @@ def _compact(part: Matches) -> Matches:
         kept, partitions = np.unique(partitions, return_inverse=True)
         keys = keys.take(pa.array(kept))
     events = part.events.take(pa.array(used)).combine_chunks()
-    marks = (part.positions, part.labels, rows.astype(np.int64, copy=False))
-    return Matches(part.layout, part.offsets, *marks, events, partitions, keys, part.measures, counts=part.counts)
+    marks = Ragged(part.offsets, part.positions, part.labels, rows.astype(np.int64, copy=False))
+    return Matches(part.layout, marks, events, partitions, keys, part.measures, counts=part.counts)

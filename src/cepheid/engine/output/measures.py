@@ -1,6 +1,6 @@
 """The measures of SELECT, in columns: from the marks of the matches to one row per match.
 
-Comes in: bound measures and `Matches`, of which offsets, rows, labels and events are read. Goes out: a table with one column per measure, of
+Comes in: bound measures and `Matches`, of which rows, labels and events are read. Goes out: a table with one column per measure, of
 the type that binding gave it. An aggregate becomes a leaf column (gathered from the events, then reduced per match), what is computed from
 aggregates is `values`' business; nothing here is Python per match, but for decimals in arithmetic and averages beyond 53 bits.
 
@@ -12,6 +12,7 @@ the first position to the last, one addition after the other, so that they do no
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.letters.values import Column, evaluate, in_arrow, plain, raw, read, validity
+from cepheid.engine.output.gather import gather, numbers_of
+from cepheid.engine.output.marks import Even, Ragged
 from cepheid.logical.plan import AGGREGATES, Apply, Field, Measure, Time, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.engine.letters.values import Mask, Value
+    from cepheid.engine.output.marks import Marks
     from cepheid.engine.output.matches import Matches
     from cepheid.logical.plan import Expression, QueryPlan
 
@@ -33,6 +37,9 @@ Array = np.ndarray[Any, Any]
 
 BLOCK_MARKS = 1 << 18
 """Marks that are worked on at once: their columns stay in the cache, and fit Arrow's 32-bit offsets."""
+
+FEW = 16
+"""Where there are fewer matches than one for so many events, what would look at all of a column does not pay."""
 
 SPARSE = 16
 """Where the matches show fewer events than one in so many of a table in several pieces, these are taken out before anything is put together."""
@@ -47,7 +54,24 @@ EXACT_DOUBLE = 2**53
 
 def measured(plan: QueryPlan, matches: Matches) -> Matches:
     """The matches with the measures of their query; as they are where it has none."""
-    return dataclasses.replace(matches, measures=compute(plan.measures, matches)) if plan.measures else matches
+    if not plan.measures:
+        return matches
+    found = compute(plan.measures, matches)
+    return dataclasses.replace(matches, measures=found, times=_times(plan.measures, matches, found))
+
+
+def _times(measures: Sequence[Measure], matches: Matches, found: pa.Table) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
+    """The measures that are the times of the first and of the last event of each match; None: none is."""
+    time, even = matches.layout.time, matches.marks.even
+    if time is None or even is None:
+        return None, None
+    at: dict[int, pa.ChunkedArray] = {}
+    for measure, column in zip(measures, found.columns, strict=True):
+        leaf = _value_of_one(measure)
+        if leaf is not None and (isinstance(leaf, Time) or leaf.path == (time,)) and column.type == matches.events.schema.field(time).type:
+            places = even.places(matches.layout.visible(leaf.variable))
+            at |= {places[0]: column} if len(places) == 1 else {}
+    return at.get(0), at.get(len(even.alike) - 1)
 
 
 def attributes_of(measures: Iterable[Measure], time: str | None) -> frozenset[str]:
@@ -68,21 +92,58 @@ def compute(measures: Sequence[Measure], matches: Matches) -> pa.Table:
     and max: sorting the distinct values of a block), plus putting the columns together where the events lie in several pieces.
     """
     fields = [pa.field(measure.name, measure.type) for measure in measures]
-    events, rows = _dense(matches, attributes_of(measures, matches.layout.time))
-    source = _Source(events, matches.layout.time)
-    chunks: list[list[pa.Array]] = [[] for _ in measures]
-    for start, stop in _blocks(matches.offsets):
-        marks = slice(int(matches.offsets[start]), int(matches.offsets[stop]))
-        block = _Block(source, matches, matches.offsets[start : stop + 1] - marks.start, rows[marks], matches.labels[marks])
+    events, marks = _dense(matches, attributes_of(measures, matches.layout.time))
+    source, visible = _Source(events, matches.layout.time), matches.layout.visible
+    chunks: list[list[pa.Array]] = []
+    others: list[tuple[list[pa.Array], Measure]] = []
+    for measure in measures:
+        taken = _gathered(measure, source, marks, visible)
+        chunks.append([] if taken is None else [taken])
+        if taken is None:
+            others.append((chunks[-1], measure))
+    for block in _blocks(source, marks, visible) if others else ():
         with np.errstate(all="ignore"):
-            for column, measure, field in zip(chunks, measures, fields, strict=True):
+            for column, measure in others:
                 taken = block.taken(measure)
-                column.append(array_of(evaluate(measure.expression, block), field.type, stop - start) if taken is None else taken)
+                column.append(array_of(evaluate(measure.expression, block), measure.type, block.count) if taken is None else taken)
     columns = [pa.chunked_array(column, field.type) for column, field in zip(chunks, fields, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _blocks(offsets: Array) -> Iterator[tuple[int, int]]:
+def _gathered(measure: Measure, source: _Source, marks: Marks, visible: Callable[[str], Array]) -> pa.Array | None:
+    """A measure that is a number or time of the one event that every match has in a variable, in one go; None: it is another one.
+
+    PERF: most measures are such, and need neither sets nor offsets.
+    """
+    leaf = _value_of_one(measure)
+    if leaf is None or not isinstance(marks, Even) or len(marks) * FEW < source.rows:
+        return None
+    places, array = marks.places(visible(leaf.variable)), source.array(leaf)
+    if len(places) != 1 or array.type != measure.type:
+        return None
+    values = numbers_of(array)
+    return None if values is None else gather(values, (rows[places[0]] for _, _, rows, _ in marks.slices()), len(marks), measure.type)
+
+
+def _value_of_one(measure: Measure) -> Field | Time | None:
+    """The leaf of a measure that is the value of one event, of which nothing is made."""
+    node = measure.expression
+    return _argument(node) if isinstance(node, Apply) and node.operator in ("only", "first", "last") else None
+
+
+def _blocks(source: _Source, marks: Marks, visible: Callable[[str], Array]) -> Iterator[_Block]:
+    """The matches, some at a time."""
+    if isinstance(marks, Even):
+        for _, _, rows, _ in marks.slices():
+            yield _EvenBlock(source, visible, marks, rows)
+    else:
+        offsets = marks.offsets
+        for start, stop in _ranges(offsets):
+            piece = slice(int(offsets[start]), int(offsets[stop]))
+            yield _RaggedBlock(source, visible, offsets[start : stop + 1] - piece.start, marks.rows[piece], marks.labels[piece])
+
+
+def _ranges(offsets: Array) -> Iterator[tuple[int, int]]:
     """Ranges of matches with at most `BLOCK_MARKS` marks, or one match."""
     start, count = 0, len(offsets) - 1
     while start < count:
@@ -91,19 +152,21 @@ def _blocks(offsets: Array) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _dense(matches: Matches, names: frozenset[str]) -> tuple[pa.Table, Array]:
-    """The columns that are read, and the row of each mark in them."""
+def _dense(matches: Matches, names: frozenset[str]) -> tuple[pa.Table, Marks]:
+    """The columns that are read, and the marks with their rows in them."""
+    marks: Marks = matches.marks if matches.marks.even is None else matches.marks.even
     events = matches.events.select([name for name in matches.events.column_names if name in names])
     pieces = max((column.num_chunks for column in events.columns), default=1)
-    if pieces <= 1 or not len(matches.rows):
-        return events, matches.rows
+    if pieces <= 1 or not len(marks):
+        return events, marks
     # PERF: matches of a stream show its newest events.
-    first, last = int(matches.rows.min()), int(matches.rows.max())
-    events, rows = events.slice(first, last - first + 1), matches.rows - first
-    if len(rows) * SPARSE >= events.num_rows:
-        return events, rows
-    used, rows = np.unique(rows, return_inverse=True)
-    return pa.table([_picked(column, used) for column in events.columns], events.column_names), rows
+    first, last = marks.row_range
+    events = events.slice(first, last - first + 1)
+    if marks.size * SPARSE >= events.num_rows:
+        return events, marks.with_rows(lambda rows: rows - first)
+    used = np.unique(marks.rows)
+    events = pa.table([_picked(column, used - first) for column in events.columns], events.column_names)
+    return events, marks.with_rows(lambda rows: np.searchsorted(used, rows))
 
 
 def _picked(column: pa.ChunkedArray, rows: Array) -> pa.ChunkedArray:
@@ -128,6 +191,11 @@ class _Source:
         self._events = events
         self._time = time
         self._arrays: dict[tuple[str, ...], pa.Array] = {}
+
+    @property
+    def rows(self) -> int:
+        """How many events there are."""
+        return int(self._events.num_rows)
 
     def array(self, leaf: Field | Time) -> pa.Array:
         """The values of a leaf, for all events; a NULL struct has NULL fields."""
@@ -169,23 +237,17 @@ def _joined(chunks: list[pa.Array]) -> pa.Array:
 LARGE: Mapping[pa.DataType, pa.DataType] = MappingProxyType({pa.string(): pa.large_string(), pa.binary(): pa.large_binary()})
 
 
-@dataclasses.dataclass
 class _Marks:
     """The events of one variable in a block of matches.
 
-    offsets: int64, n + 1. rows: int64, where each event stands. counts: int64, n. single: whether every match has exactly one event in the variable.
+    rows: where each event stands. offsets: int64, n + 1. counts: int64, n. single: whether every match has exactly one event in the variable.
     """
 
-    offsets: Array
-    rows: Array
-    counts: Array
-    single: bool
-
-    @classmethod
-    def of(cls, offsets: Array, rows: Array) -> _Marks:
-        """The events in these ranges of rows."""
-        counts = np.diff(offsets)
-        return cls(offsets, rows, counts, len(rows) == len(counts) and bool((counts == 1).all()))
+    def __init__(self, rows: Array, offsets: Array) -> None:
+        self.rows = rows
+        self.offsets = offsets
+        self.counts = np.diff(offsets)
+        self.single = len(rows) == len(self.counts) and bool((self.counts == 1).all())
 
     def total(self, values: Array) -> Array:
         """Sums per match of an integer array, modulo 2**64."""
@@ -209,19 +271,25 @@ class _Marks:
         return result, some
 
 
-class _Block:
-    """Some matches, as a source of columns for `values.evaluate`: aggregates are its leaves, computed once each."""
+class _Block(ABC):
+    """Some matches, as a source of columns for `values.evaluate`: aggregates are its leaves, computed once each.
 
-    def __init__(self, source: _Source, matches: Matches, offsets: Array, rows: Array, labels: Array) -> None:
+    count: of the matches. start_rows, end_rows: where the first and last event of each stand.
+    """
+
+    def __init__(self, source: _Source, visible: Callable[[str], Array], count: int, start_rows: Array, end_rows: Array) -> None:
         self.source = source
-        self.offsets = offsets
-        self.rows = rows
-        self._labels = labels
-        self._visible = matches.layout.visible
-        self._alike = matches.alike
+        self.count = count
+        self.start_rows = start_rows
+        self.end_rows = end_rows
+        self._visible = visible
         self._marks: dict[str, _Marks] = {}
         self._gathered: dict[Expression, Value] = {}
         self._aggregates: dict[Expression, Value] = {}
+
+    @abstractmethod
+    def _of(self, variable: str) -> _Marks:
+        """The events of a variable."""
 
     def known(self, expression: Expression) -> Value | None:
         """The value of an aggregate; None for every other operator."""
@@ -244,35 +312,14 @@ class _Block:
         """The events of a variable."""
         known = self._marks.get(variable)
         if known is None:
-            known = self._marks[variable] = self._one_each(variable) or self._chosen(variable)
+            known = self._marks[variable] = self._of(variable)
         return known
 
-    def _one_each(self, variable: str) -> _Marks | None:
-        """The events of a variable that is one event of every match, at the same place of each; None where it is not.
-
-        PERF: a pattern without iteration or OR has such variables alone, and needs no pass over all marks.
-        """
-        columns = [] if self._alike is None else np.flatnonzero(self._visible(variable)[self._alike]).tolist()
-        if self._alike is None or len(columns) != 1:
-            return None
-        count = len(self.offsets) - 1
-        rows = self.rows.reshape(count, len(self._alike))[:, columns[0]]
-        return _Marks(np.arange(count + 1), rows, np.ones(count, np.int64), single=True)
-
-    def _chosen(self, variable: str) -> _Marks:
-        chosen = self._visible(variable)[self._labels]
-        if chosen.all():
-            return _Marks.of(self.offsets, self.rows)
-        before = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(chosen, dtype=np.int64, out=before[1:])
-        return _Marks.of(before[self.offsets], self.rows[chosen])
-
     def taken(self, measure: Measure) -> pa.Array | None:
-        """A measure that is the value of one event, where nothing is to be made of it; None: it is another one. PERF: most measures are such."""
-        node = measure.expression
-        if not isinstance(node, Apply) or node.operator not in ("only", "first", "last"):
+        """A measure that is the value of one event, where nothing is to be made of it; None: it is another one."""
+        leaf = _value_of_one(measure)
+        if leaf is None:
             return None
-        leaf = _argument(node)
         marks, array = self.marks(leaf.variable), self.source.array(leaf)
         same = marks.single and array.type == measure.type and not pa.types.is_floating(array.type)
         return array.take(pa.array(marks.rows)) if same else None
@@ -284,6 +331,32 @@ class _Block:
             rows = self.marks(leaf.variable).rows
             value = self._gathered[leaf] = canonical(self.source.array(leaf).take(pa.array(rows)), leaf)
         return value
+
+
+class _RaggedBlock(_Block):
+    """Some matches of any shape; labels, rows: of their marks."""
+
+    def __init__(self, source: _Source, visible: Callable[[str], Array], offsets: Array, rows: Array, labels: Array) -> None:
+        super().__init__(source, visible, len(offsets) - 1, rows[offsets[:-1]], rows[offsets[1:] - 1])
+        self._ragged = Ragged(offsets, rows, labels, rows)
+
+    def _of(self, variable: str) -> _Marks:
+        offsets, rows = self._ragged.chosen(self._visible(variable), self._ragged.rows)
+        return _Marks(rows, offsets)
+
+
+class _EvenBlock(_Block):
+    """Some matches that all have the same labels; rows: (marks of each match, matches)."""
+
+    def __init__(self, source: _Source, visible: Callable[[str], Array], marks: Even, rows: Array) -> None:
+        super().__init__(source, visible, rows.shape[1], rows[0], rows[-1])
+        self._even = marks
+        self._rows = rows
+
+    def _of(self, variable: str) -> _Marks:
+        places = self._even.places(self._visible(variable))
+        rows = self._rows[places[0]] if len(places) == 1 else self._rows[places].T.reshape(-1)
+        return _Marks(rows, np.arange(self.count + 1) * len(places))
 
 
 def canonical(array: pa.Array, leaf: Field | Time) -> Value:
@@ -534,11 +607,11 @@ def _decimal_mean(marks: _Marks, array: pa.Array) -> Column:
 
 
 def _start_time(block: _Block, _: Apply) -> Value:
-    return Column(block.source.times(block.rows[block.offsets[:-1]]))
+    return Column(block.source.times(block.start_rows))
 
 
 def _end_time(block: _Block, _: Apply) -> Value:
-    return Column(block.source.times(block.rows[block.offsets[1:] - 1]))
+    return Column(block.source.times(block.end_rows))
 
 
 def _duration(block: _Block, node: Apply) -> Value:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.memory.process import CHOOSE, HELP, process_memory
+from cepheid.engine.run.together import together
 from cepheid.errors import InputError, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cepheid.engine.evaluations.base import Running
+    from cepheid.engine.evaluations.base import Chunk, Running
     from cepheid.engine.output.matches import Match
+    from cepheid.engine.run.together import EvenChunk
 
 SHARE = 4
 """The matches of an answer may take one in so many bytes of the process's memory; while it is put together it takes up to three times its size."""
@@ -62,9 +63,9 @@ class Allowance:
         """Look up the default once."""
         self.most = default_max_bytes() if self.most is None else self.most
 
-    def collect(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Chunk:
+    def collect(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Chunk | EvenChunk:
         """All chunks as one; as `watch`."""
-        return collect(list(self.watch(chunks, evaluation, named=named)))
+        return together(self.watch(chunks, evaluation, named=named))
 
     def watch(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Iterator[Chunk]:
         """The chunks; evaluation: what makes them; named: gives the first match of a chunk, for the message.

@@ -20,9 +20,11 @@ from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.read import check_order, check_order_columns, in_order, times_of
+from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
 from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.together import EvenChunk, Places, chunk_of, in_stream_order
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ def run(
     found = Allowance(max_bytes).collect(chunks, evaluation, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
+    found = chunk_of(found)
     given, waiting = decided(compiled, negated, times, found, where, until=until, variant=variant)
     open_matches = _matches(compiled, events, found.take(waiting), where)
     matches = _matches(compiled, events, found.take(given), where)
@@ -220,21 +223,44 @@ def interleaved_chunks(
             progress(stop, len(rows))
 
 
-def _matches(compiled: Compiled, events: pa.Table, found: Chunk, where: _Rows) -> Matches:
+def _matches(compiled: Compiled, events: pa.Table, found: Chunk | EvenChunk, where: _Rows) -> Matches:
     """Kernel output as matches: positions become rows of the table, partitions interleave in the order of the stream."""
-    places, segments = where.places, found.segments
-    grouped = where.grouped(segments, found.positions, np.diff(found.offsets))
     table = events.select(compiled.layout.events.names)
-    keys = partitions = None
+    keys = None
     if names := list(compiled.layout.keys):
         assert where.rows is not None
         keys = key_table(table.select(names).take(pa.array(where.rows[where.cuts] if len(where.rows) else where.rows)), names)
-        partitions = segments.astype(np.int64)
+    if isinstance(found, EvenChunk) and where.rows is None:
+        matches = Matches(compiled.layout, Even(found.alike, tuple(found.blocks)), table)
+    elif isinstance(found, EvenChunk) and where.places is not None and found.marks >= len(where.places):
+        places = Places(where.rows_of(np.arange(len(where.places))), where.cuts, where.places, _positions(compiled, where))
+        marks, partitions = in_stream_order(found, places, table.num_rows)
+        matches = Matches(compiled.layout, marks, table, None if keys is None else partitions, keys)
+    else:
+        matches = _ragged_matches(compiled, chunk_of(found), where, table, keys)
+    return measured(compiled.plan, matches)
+
+
+def _positions(compiled: Compiled, where: _Rows) -> Array:
+    """The position that matches show of each event in a partition."""
+    places = where.places
+    assert places is not None
+    if compiled.derived:
+        return places if where.written is None else where.written[places]
+    positions: Array = np.arange(len(places)) - np.repeat(where.cuts, np.diff(where.cuts, append=len(places)))
+    return positions
+
+
+def _ragged_matches(compiled: Compiled, found: Chunk, where: _Rows, table: pa.Table, keys: pa.Table | None) -> Matches:
+    """The matches of any chunk, without measures."""
+    places, segments = where.places, found.segments
+    grouped = where.grouped(segments, found.positions, np.diff(found.offsets))
     shown = found.positions
     if compiled.derived and places is not None:
         shown = places[grouped] if where.written is None else where.written[places[grouped]]
-    marks = (shown, found.labels, where.rows_of(grouped))
-    matches = Matches(compiled.layout, found.offsets, *marks, table, partitions, keys, counts=found.counts)
+    marks = Ragged(found.offsets, shown, found.labels, where.rows_of(grouped))
+    partitions = None if keys is None else segments.astype(np.int64)
+    matches = Matches(compiled.layout, marks, table, partitions, keys, counts=found.counts)
     if places is not None and len(where.cuts) > 1:
         matches = matches.take(np.argsort(places[grouped[found.offsets[1:] - 1]], kind="stable"))
-    return measured(compiled.plan, matches)
+    return matches

@@ -16,6 +16,7 @@ from cepheid.engine.input.keys import key_table
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import check_order, times_of
 from cepheid.engine.output.counts import from_integers
+from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.plan.compiled import layout_of
 
@@ -99,12 +100,10 @@ def _shown(plan: QueryPlan, events: pa.Table, result: Result, groups: Sequence[S
     if layout.measures and not plan.count:
         columns = [pa.array([item[3][index] for item in found], field.type) for index, field in enumerate(layout.measures)]
         measures = pa.table(columns, schema=pa.schema(list(layout.measures)))
+    offsets = np.cumsum([0, *lengths]).astype(np.int64)
     return Matches(
         layout,
-        np.cumsum([0, *lengths]).astype(np.int64),
-        np.array(positions, np.int64),
-        labels,
-        np.array(rows_, np.int64),
+        Ragged(offsets, np.array(positions, np.int64), labels, np.array(rows_, np.int64)),
         table,
         np.array([item[1] for item in found], np.int64) if layout.keys else None,
         key_table(table.select(list(layout.keys)).take(firsts), layout.keys) if layout.keys else None,

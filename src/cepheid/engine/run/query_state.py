@@ -20,6 +20,7 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import Payload, decoded
 from cepheid.engine.memory.container import reading
 from cepheid.engine.memory.pools import NUMBER_LIMIT
+from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import compute
 from cepheid.language.syntax import Consumption
@@ -258,7 +259,7 @@ class QueryState:
         if layout.keys:
             used, partitions = np.unique(slots[segments], return_inverse=True)
             keys = self.partitions.table(used).select(list(layout.keys))
-        return Matches(layout, offsets, shown, labels, rows, payload.events, partitions, keys, counts=found.counts)
+        return Matches(layout, Ragged(offsets, shown, labels, rows), payload.events, partitions, keys, counts=found.counts)
 
     def in_order(self, matches: Matches, found: Chunk, arrived: Arrived) -> Matches:
         """The matches of a chunk in the order of the events that end them."""

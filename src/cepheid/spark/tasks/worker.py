@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.letters.pooled import gathered
 from cepheid.engine.letters.values import plain, raw
+from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, python_value
 from cepheid.errors import CepheidError, InputError, SetupError
 from cepheid.language.syntax import Consumption
@@ -281,8 +282,8 @@ class Run:
             named = dict(zip(self.task.key_names, self.task.keys, strict=True))
             keys = pa.table([batch.column(named[name]).take(pa.array(first)) for name in self.layout.keys], list(self.layout.keys))
             partitions = chunk.segments.astype(np.int64)
-        marks = (chunk.positions, chunk.labels, rows)
-        matches = Matches(self.layout, chunk.offsets, *marks, events, partitions, keys, counts=chunk.counts)
+        marks = Ragged(chunk.offsets, chunk.positions, chunk.labels, rows)
+        matches = Matches(self.layout, marks, events, partitions, keys, counts=chunk.counts)
         for rows in self.view.pieces(self.view.measured(matches)):
             yield from rows.to_batches()
 
