@@ -19,6 +19,7 @@ import pytest
 
 import cepheid
 from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.engine.input.one_row import RowTables
 from cepheid.engine.input.read import table_of, times_of, without_views
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.row_letters import OPERATORS, RowLetters, why_arrow
@@ -337,8 +338,8 @@ def values_of(rng: random.Random, schema: EventSchema, mode: str) -> dict[str, A
     return row
 
 
-def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[str, Any]) -> tuple[int, ...] | None:
-    """Time and letters as a recognizer has them of a list with this one row; None where that is an error."""
+def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[str, Any], *, fits: bool) -> tuple[int, ...] | None:
+    """Time and letters as a recognizer has them of a list with this one row; None where that is an error. fits: so Python says, and makes its table."""
     try:
         table = without_views(table_of([row]))
         columns = [_cast(table[name], pa.field(name, kind)) for name, kind in schema.attributes.items()]
@@ -346,13 +347,17 @@ def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[st
         clock = 0 if schema.time_column is None else int(times_of(events, schema.time_column)[0])
     except (CepheidError, KeyError):
         return None
+    if fits:
+        made = RowTables(events.schema).table([tuple(row.values())])
+        assert made.schema == events.schema
+        assert made == events or repr(made.to_pylist()) == repr(events.to_pylist()), row
     return (clock, *(int(program.reader().read(events)[0]) for program in programs))
 
 
 def check(letters: RowLetters, schema: EventSchema, programs: tuple[Predicates, ...], row: dict[str, Any]) -> bool | None:
     """Assert that one row has the letters that Arrow gives, and say whether Python gave them; None where it is an error."""
     found = letters.read(row)
-    wanted = by_arrow(schema, programs, row)
+    wanted = by_arrow(schema, programs, row, fits=found is not None)
     if found is None:
         return None if wanted is None else False
     if found != wanted:
