@@ -502,6 +502,37 @@ def test_times_of_every_type(name: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------------------------ the edges
 
+EDGES: dict[pa.DataType, list[Any]] = {
+    INT: [0, 1, -1, 2, -2, 7, 2**63 - 1, -(2**63), 2**62, 2**63 - 2, None],
+    DOUBLE: [0.0, -0.0, 1.0, -1.0, 0.1, 1e308, -1e308, 1.7976931348623157e308, 5e-324, math.inf, -math.inf, math.nan, None],
+    TEXT: [*TEXTS, "ÀÉ", "àé", "I\u0130", None],
+}
+
+
+@pytest.mark.parametrize("kind", EDGES, ids=str)
+def test_operators_at_the_edges(kind: pa.DataType) -> None:
+    """Each operator on all pairs of values: whether its result is NULL, and how it compares with both."""
+    schema = EventSchema({"a": kind, "b": kind})
+    a, b = (Field("", (name,), kind, kind) for name in "ab")
+    results: list[Expression] = [Apply("coalesce", (a, b), kind)]
+    if kind == TEXT:
+        results += [Apply(name, (a,), TEXT) for name in ("lower", "upper")]
+    else:
+        results += [Apply(sign, (a, b), kind) for sign in ["+", "-", "*", "%"] + ["/"] * (kind == DOUBLE)]
+        results += [Apply(name, (a,), kind) for name in ("negate", "abs", "floor", "ceil")]
+    for result in results:
+        tests = [
+            Apply("is_null", (result,), BOOL),
+            *(Apply(sign, (result, other), BOOL) for sign in ("=", "!=", "<", ">") for other in (a, b)),
+        ]
+        program = program_of(list(tests), schema)
+        letters = RowLetters.of(program)
+        assert letters is not None
+        rows = [{"a": left, "b": right} for left in EDGES[kind] for right in EDGES[kind]]
+        table = pa.table({name: pa.array([row[name] for row in rows], kind) for name in "ab"})
+        assert [letters.letter(row) for row in rows] == program.letters(table).tolist(), result
+
+
 TWO = EventSchema({"a": INT, "b": TEXT})
 ABOVE = Apply(">", (Field("", ("a",), INT, INT), Literal(1, INT)), BOOL)
 
