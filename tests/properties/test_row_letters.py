@@ -19,6 +19,7 @@ import pytest
 
 import cepheid
 from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.engine.input.one_row import RowTables
 from cepheid.engine.input.read import table_of, times_of, without_views
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.row_letters import OPERATORS, RowLetters, why_arrow
@@ -176,7 +177,22 @@ KINDS: dict[str, Kind] = {
     "x": Kind(pa.binary(), [b"a", b""], [b"\xff", None], ["a", bytearray(b"a"), 1]),
     "x4": Kind(pa.binary(4), [b"abcd"], [None], ["abcd", b"abc", 1]),
     "null": Kind(pa.null(), [None], [None], [1, "a", math.nan]),
-    "list": Kind(pa.list_(pa.int64()), [None], [None], [[1], [], [None], 1, "a"]),
+    "list": Kind(pa.list_(pa.int64()), [[1], [1, 2]], [[], [None], [1, None], [2**63 - 1], None], [[1.0], [1, 2.0], [2**63], ["a"], [True], [1, "a"], (1,), {1}, 1, "a"]),
+    "ld": Kind(pa.large_list(DOUBLE), [[0.5, 1], [2]], [[math.nan, None], [], [2**53, 0.5]], [[2**53 + 1, 0.5], [2**53 + 1], [0.5, "1"], [True, 0.5]]),
+    "lf": Kind(pa.list_(pa.float32()), [[0.1, 1]], [[2**24, None]], [[2**24 + 1], [2**24 + 1, 0.5], [1e300]]),
+    "ls": Kind(pa.list_(pa.large_string()), [["a", "é"]], [[None, ""]], [["\ud800"], ["a", 1], ["a", b"a"], [["a"]]]),
+    "lz": Kind(pa.list_(pa.timestamp("ms", "UTC")), [[utc(2024, 1, 1)]], [[utc(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=BERLIN), None], [dt.datetime(2024, 1, 1, tzinfo=PLUS_TWO), utc(1, 1, 1)]], [[utc(2024, 1, 1), local(2024, 1, 1)], [local(2024, 1, 1)], *([time] for time in NOT_TIMES)]),
+    "ln": Kind(pa.list_(pa.decimal128(12, 2)), [[Decimal("1.5"), Decimal("1.25")]], [[Decimal("1E+3"), None]], [[1, Decimal("1.5")], *([number] for number in NOT_DECIMALS)]),
+    "ll": Kind(pa.list_(pa.list_(pa.int8())), [[[1], [2, 3]], []], [[[], None, [None]]], [[[1], 2], [[300]], [1], [[1.0]]]),
+    "lst": Kind(
+        pa.list_(pa.struct([("a", pa.int64()), ("b", pa.list_(pa.date32()))])),
+        [[{"a": 1, "b": [dt.date(2024, 1, 1)]}, {"a": None, "b": []}]],
+        [[None, {"a": None, "b": None}], [{"a": 1, "b": [None]}]],
+        [[{"a": 1}], [{"b": [], "a": 1}], [{"a": 1, "b": [1]}], [{"a": 1, "b": []}, {"a": 1.5, "b": []}], [{"a": 1, "b": [local(2024, 1, 1)]}]],
+    ),
+    "ls2": Kind(pa.list_(pa.int64(), 2), [None], [None], [[1, 2], [1], [None, 1]]),
+    "lk": Kind(pa.list_(pa.dictionary(pa.int8(), pa.string())), [None], [None], [["a"], []]),
+    "sl": Kind(pa.struct([("l", pa.list_(pa.string()))]), [{"l": ["a"]}], [{"l": None}, {"l": [None]}], [{"l": [1]}, {"l": "a"}]),
     "map": Kind(pa.map_(pa.string(), pa.int64()), [None], [None], [[("a", 1)], {"a": 1}]),
     "uuid": Kind(pa.uuid(), [None], [None], [b"0" * 16, 1]),
     "every": Kind(pa.month_day_nano_interval(), [None], [None], [pa.MonthDayNano([1, 2, 3]), dt.timedelta(1)]),
@@ -337,8 +353,8 @@ def values_of(rng: random.Random, schema: EventSchema, mode: str) -> dict[str, A
     return row
 
 
-def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[str, Any]) -> tuple[int, ...] | None:
-    """Time and letters as a recognizer has them of a list with this one row; None where that is an error."""
+def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[str, Any], *, fits: bool) -> tuple[int, ...] | None:
+    """Time and letters as a recognizer has them of a list with this one row; None where that is an error. fits: so Python says, and makes its table."""
     try:
         table = without_views(table_of([row]))
         columns = [_cast(table[name], pa.field(name, kind)) for name, kind in schema.attributes.items()]
@@ -346,13 +362,18 @@ def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[st
         clock = 0 if schema.time_column is None else int(times_of(events, schema.time_column)[0])
     except (CepheidError, KeyError):
         return None
+    if fits:
+        made = RowTables(events.schema).table([tuple(row.values())])
+        assert made.schema == events.schema
+        # NaN is not equal to NaN.
+        assert all(one == other or str(one) == str(other) for one, other in zip(made.columns, events.columns, strict=True)), row
     return (clock, *(int(program.reader().read(events)[0]) for program in programs))
 
 
 def check(letters: RowLetters, schema: EventSchema, programs: tuple[Predicates, ...], row: dict[str, Any]) -> bool | None:
     """Assert that one row has the letters that Arrow gives, and say whether Python gave them; None where it is an error."""
     found = letters.read(row)
-    wanted = by_arrow(schema, programs, row)
+    wanted = by_arrow(schema, programs, row, fits=found is not None)
     if found is None:
         return None if wanted is None else False
     if found != wanted:
@@ -431,7 +452,7 @@ THROUGH_ARROW = {
     "ki": "a recognizer casts no integers to dictionaries",
     "n50": "a recognizer takes no list of decimals for more than 38 digits",
     "null": "only NULL goes with it",
-    "list": "nothing but IS NULL can be asked",
+    "ls2": "nothing but IS NULL can be asked",
     "map": "nothing but IS NULL can be asked",
     "uuid": "nothing but IS NULL can be asked",
     "every": "nothing but IS NULL can be asked",
@@ -480,6 +501,37 @@ def test_times_of_every_type(name: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------------------ the edges
+
+EDGES: dict[pa.DataType, list[Any]] = {
+    INT: [0, 1, -1, 2, -2, 7, 2**63 - 1, -(2**63), 2**62, 2**63 - 2, None],
+    DOUBLE: [0.0, -0.0, 1.0, -1.0, 0.1, 1e308, -1e308, 1.7976931348623157e308, 5e-324, math.inf, -math.inf, math.nan, None],
+    TEXT: [*TEXTS, "ÀÉ", "àé", "I\u0130", None],
+}
+
+
+@pytest.mark.parametrize("kind", EDGES, ids=str)
+def test_operators_at_the_edges(kind: pa.DataType) -> None:
+    """Each operator on all pairs of values: whether its result is NULL, and how it compares with both."""
+    schema = EventSchema({"a": kind, "b": kind})
+    a, b = (Field("", (name,), kind, kind) for name in "ab")
+    results: list[Expression] = [Apply("coalesce", (a, b), kind)]
+    if kind == TEXT:
+        results += [Apply(name, (a,), TEXT) for name in ("lower", "upper")]
+    else:
+        results += [Apply(sign, (a, b), kind) for sign in ["+", "-", "*", "%"] + ["/"] * (kind == DOUBLE)]
+        results += [Apply(name, (a,), kind) for name in ("negate", "abs", "floor", "ceil")]
+    for result in results:
+        tests = [
+            Apply("is_null", (result,), BOOL),
+            *(Apply(sign, (result, other), BOOL) for sign in ("=", "!=", "<", ">") for other in (a, b)),
+        ]
+        program = program_of(list(tests), schema)
+        letters = RowLetters.of(program)
+        assert letters is not None
+        rows = [{"a": left, "b": right} for left in EDGES[kind] for right in EDGES[kind]]
+        table = pa.table({name: pa.array([row[name] for row in rows], kind) for name in "ab"})
+        assert [letters.letter(row) for row in rows] == program.letters(table).tolist(), result
+
 
 TWO = EventSchema({"a": INT, "b": TEXT})
 ABOVE = Apply(">", (Field("", ("a",), INT, INT), Literal(1, INT)), BOOL)

@@ -71,7 +71,7 @@ class RowLetters:
 
 
 BUILTINS = MappingProxyType(
-    {kind.__name__: kind for kind in (ArithmeticError, KeyError, abs, bool, bytes, dict, float, int, len, str, tuple, type)}
+    {kind.__name__: kind for kind in (ArithmeticError, KeyError, abs, bool, bytes, dict, float, int, len, list, str, tuple, type)}
 )
 """All that the source may call besides its constants."""
 

@@ -68,11 +68,15 @@ class Names:
 
 @dataclass
 class Attribute:
-    """One attribute, or a field inside it: its type, the variable that has its value, and the variables to read it into, by canonical type."""
+    """One attribute, or a field inside it: its type, the variable that has its value, and the variables to read it into, by canonical type.
+
+    fields: of a struct, by name. item: what a list has, of which nothing is read.
+    """
 
     kind: pa.DataType
     variable: str
     fields: dict[str, Attribute] = field(default_factory=dict)
+    item: Attribute | None = None
     wanted: dict[pa.DataType, str] = field(default_factory=dict)
 
     @property
@@ -115,7 +119,9 @@ class Attributes:
         at = Place(kind, value, self.names, nested)
         if not _castable(None, kind):
             return ["return None"]
-        ways = self._struct(attribute) if attribute.fields else _ways(at)
+        ways = (
+            self._struct(attribute) if attribute.fields else _ways(at) if attribute.item is None else self._list(attribute, attribute.item)
+        )
         lines = [f"{target} = None" for part in attribute.parts for target in part.wanted.values() if target != part.variable]
         if attribute.fields:
             lines += [f"{part.variable} = None" for part in attribute.parts if part is not attribute]
@@ -139,8 +145,16 @@ class Attributes:
             body += self._lines(part, nested=True)
         return [(f"type({attribute.variable}) is dict", body)]
 
+    def _list(self, attribute: Attribute, item: Attribute) -> list[Way]:
+        if not all(_castable(values, attribute.kind) for values in ([], [None], [sample(item.kind)])):
+            return []
+        loop = [f"for {item.variable} in {attribute.variable}:", *indented(self._lines(item, nested=True))]
+        return [(f"type({attribute.variable}) is list", loop)]
+
 
 def _attribute(kind: pa.DataType, variable: str) -> Attribute:
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and kind.value_field.nullable:
+        return Attribute(kind, variable, item=_attribute(kind.value_type, f"{variable}_item"))
     fields = {}
     names = [kind.field(number).name for number in range(kind.num_fields)] if pa.types.is_struct(kind) else []
     if len(set(names)) == len(names) and all(kind.field(number).nullable for number in range(len(names))):
@@ -271,8 +285,8 @@ CHECKS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Place], list[Way]]]
     (_is_binary, _binary),
     (pa.types.is_decimal, _decimal),
 )
-"""Types whose values need not go through Arrow. Those of lists, maps and unions, intervals, extension types and dictionaries of anything but
-text do: nothing but IS NULL can be asked about them, and Arrow's casts between them depend on all values together."""
+"""Types whose values need not go through Arrow, besides structs and lists of them. Maps, lists of one size, intervals, unions, extension types and
+dictionaries of anything but text do: nothing but IS NULL can be asked about most of them, and Arrow's casts between them have rules of their own."""
 
 
 def sample(kind: pa.DataType) -> object:
@@ -281,6 +295,8 @@ def sample(kind: pa.DataType) -> object:
         return {kind.field(number).name: sample(kind.field(number).type) for number in range(kind.num_fields)}
     if pa.types.is_fixed_size_binary(kind):
         return bytes(kind.byte_width)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [sample(kind.value_type)]
     if is_text(kind):
         return ""
     if pa.types.is_timestamp(kind):
