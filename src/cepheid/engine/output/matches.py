@@ -506,36 +506,36 @@ def _text(value: Any) -> str:
 
 def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0) -> Matches:
     """The matches of several results of one query as one; events that no match shows are left behind."""
-    compact = [_compact(part) for part in parts if len(part)]
-    if not compact:
+    parts = [compact(part) for part in parts if len(part)]
+    if not parts:
         return Matches.none(layout, null_keys=null_keys)
-    shift = _shifts([len(part.rows) for part in compact])
-    event_shift = _shifts([part.events.num_rows for part in compact])
-    key_shift = _shifts([0 if part.keys is None else part.keys.num_rows for part in compact])
-    pairs = list(zip(compact, shift, strict=True))
+    shift = _shifts([len(part.rows) for part in parts])
+    event_shift = _shifts([part.events.num_rows for part in parts])
+    key_shift = _shifts([0 if part.keys is None else part.keys.num_rows for part in parts])
+    pairs = list(zip(parts, shift, strict=True))
     partitions: Array | None = None
     keys: pa.Table | None = None
     if layout.keys:
         partitions = np.concatenate(
-            [part.partitions + step for part, step in zip(compact, key_shift, strict=True) if part.partitions is not None]
+            [part.partitions + step for part, step in zip(parts, key_shift, strict=True) if part.partitions is not None]
         )
-        keys = pa.concat_tables([part.keys for part in compact if part.keys is not None])
-    measures = [part.measures for part in compact if part.measures is not None]
+        keys = pa.concat_tables([part.keys for part in parts if part.keys is not None])
+    measures = [part.measures for part in parts if part.measures is not None]
     marks = Ragged(
         np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + step for part, step in pairs)]),
-        np.concatenate([part.positions for part in compact]),
-        np.concatenate([part.labels for part in compact]),
-        np.concatenate([part.rows + step for part, step in zip(compact, event_shift, strict=True)]),
+        np.concatenate([part.positions for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.rows + step for part, step in zip(parts, event_shift, strict=True)]),
     )
     return Matches(
         layout,
         marks,
-        pa.concat_tables([part.events for part in compact]),
+        pa.concat_tables([part.events for part in parts]),
         partitions,
         keys,
         pa.concat_tables(measures) if measures else None,
         null_keys,
-        counts=exact.joined([part.counts for part in compact if part.counts is not None]) if layout.count else None,
+        counts=exact.joined([part.counts for part in parts if part.counts is not None]) if layout.count else None,
     )
 
 
@@ -543,7 +543,7 @@ def _shifts(sizes: Sequence[int]) -> list[int]:
     return [0, *np.cumsum(sizes).tolist()][:-1]
 
 
-def _compact(part: Matches) -> Matches:
+def compact(part: Matches) -> Matches:
     """The same matches with only the events that they mark and the keys that they have."""
     used, rows = np.unique(part.rows, return_inverse=True)
     partitions, keys = part.partitions, part.keys
