@@ -67,7 +67,7 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
         tree = tree.select()
     if not isinstance(tree, syntax.Query):
         raise InputError(
-            f"a query cannot be a {type(source).__name__}", help="pass its text, a pathlib.Path to a file, or what the builder gives"
+            f"a query cannot be a {type(source).__name__}", help="pass its text, a pathlib.Path to a file, or a pattern from the builder"
         )
     # Printing and parsing again gives every node its place in a text that errors can show.
     text = to_text(tree)
@@ -430,7 +430,7 @@ def _checked_args(args: object) -> dict[str, object]:
     try:
         found: dict[Any, object] = dict(args)  # type: ignore[call-overload]  # what is none raises
     except (TypeError, ValueError):
-        raise InputError(f"args={args!r} is no mapping of names to values", help="write args={'limit': 40}") from None
+        raise InputError(f"args={args!r} is not a mapping of names to values", help="write args={'limit': 40}") from None
     for name in found:
         if not isinstance(name, str):
             raise InputError(f"args has the name {name!r}, which is not text", help="write args={'limit': 40}")
@@ -448,14 +448,14 @@ def _columns(argument: str, given: object) -> tuple[str, ...]:
     """One name of a column, or several; raises InputError for anything else."""
     names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{argument}={given!r} is not the name of a column, nor several", help="give a str, or a list of str")
+        raise InputError(f"{argument}={given!r} is not the name of a column, or a list of names", help="give a str, or a list of str")
     return names
 
 
 def _check_sample(sample: object) -> None:
     if sample is not None and not (isinstance(sample, int) and not isinstance(sample, bool) and 1 <= sample <= MAX_COUNT):
         raise InputError(
-            f"sample={sample!r} is not a number of matches", help="give a number from 1 on, of at most 64 bits, or leave it out"
+            f"sample={sample!r} is not a number of matches", help="give a number, 1 or more, of at most 64 bits, or leave it out"
         )
 
 

@@ -368,12 +368,12 @@ def test_a_listener_never_breaks_a_stream(caplog):
     listener = Listener(to=fails)
     listener.onQueryProgress(event(progress(4)))
     listener.onQueryProgress(event(None))
-    assert caplog.messages == ["the progress of a micro-batch cannot be told"] * 2
+    assert caplog.messages == ["the progress of a micro-batch cannot be reported"] * 2
     assert len(listener.recent) == 1
 
 
 def test_what_a_listener_takes():
-    with pytest.raises(InputError, match=r"to='file' is no way to tell"):
+    with pytest.raises(InputError, match=r"to='file' is not a way to report"):
         Listener(to="file")
     with pytest.raises(InputError, match="keep=0 is not a number of micro-batches"):
         Listener(keep=0)

@@ -27,7 +27,9 @@ def findings(query: cepheid.Query, schema: EventSchema | None) -> tuple[list[str
     notes = []
     if unknown:
         names = quoted(":" + name for name in unknown)
-        notes.append(f"note: parameters without a value: {names}; what they decide is not checked\nhelp: give them by --param NAME=VALUE")
+        notes.append(
+            f"note: parameters without a value: {names}; what depends on them is not checked\nhelp: give them with --param NAME=VALUE"
+        )
     try:
         if unknown:
             compile_plan(plan)

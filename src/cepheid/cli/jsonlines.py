@@ -58,7 +58,7 @@ def check_levels(path: Path) -> None:
                 if open_brackets > MAX_LEVELS + 1:
                     raise LimitError(
                         f"{path}, line {number}: a value nests deeper than {MAX_LEVELS} levels (MAX_LEVELS)",
-                        help="give it flat, or as text",
+                        help="flatten it, or give it as text",
                     )
 
 

@@ -159,7 +159,7 @@ def until_of(given: str | None, schema: EventSchema) -> object:
 
 
 def _dropped(events: int) -> list[str]:
-    return [f"{events:,} events have no key and take no part (--null-keys group makes them one)"] if events else []
+    return [f"{events:,} events have no key and are left out (--null-keys group makes them a partition)"] if events else []
 
 
 def _waiting(matches: int) -> list[str]:

@@ -90,7 +90,7 @@ class PatternBuilder:
             without: a pattern of which no match lies between (`p ; NOT n ; q`); not together with a gap.
         """
         if gap is not None and without is not None:
-            raise BindError("a gap and a negation cannot stand at the same `;`", help="put the gap or the negation at another place")
+            raise BindError("a gap and a negation cannot be at the same `;`", help="put the gap or the negation at another place")
         negated = None if without is None else _pattern(without)
         return self._linked(syntax.Link(";", _interval(gap), negated), other)
 
@@ -291,7 +291,7 @@ def literal(value: ValueLike) -> ExpressionBuilder:
 def call(function: str, *arguments: ValueLike) -> ExpressionBuilder:
     """`function(arguments)`: a function or a measure; `call("count", "*")` is `count(*)`."""
     if not is_plain(function) or function.lower() == "not":
-        raise BindError(f"`{function}` cannot be the name of a function", help="a function has a plain word as its name")
+        raise BindError(f"`{function}` cannot be the name of a function", help="the name of a function is a plain word")
     if len(arguments) == 1 and isinstance(arguments[0], str) and arguments[0] == "*":
         return ExpressionBuilder(syntax.Call(function, (), star=True))
     return ExpressionBuilder(syntax.Call(function, tuple(map(_value, arguments))))
@@ -313,7 +313,9 @@ class ExpressionBuilder:
         return to_text(self.node)
 
     def __bool__(self) -> bool:
-        raise TypeError("a condition of a query is neither true nor false: use & for AND, | for OR, ~ for NOT, and no chained comparison")
+        raise TypeError(
+            "a condition of a query has no truth value in Python: use & for AND, | for OR, ~ for NOT, and do not chain comparisons"
+        )
 
     def __eq__(self, other: object) -> ExpressionBuilder:  # type: ignore[override]
         return self._compared("=", other)
@@ -391,7 +393,7 @@ class ExpressionBuilder:
             return ExpressionBuilder(syntax.In(self.node, _parameter(options, "a list"), negated))
         values = tuple(map(_value, options))
         if not values:
-            raise BindError("IN needs at least one option", help="an empty list holds no value: use literal(False)")
+            raise BindError("IN needs at least one value", help="an empty list holds no value: use literal(False)")
         return ExpressionBuilder(syntax.In(self.node, values, negated))
 
     def between(self, low: ValueLike, high: ValueLike, *, negated: bool = False) -> ExpressionBuilder:
@@ -488,7 +490,7 @@ def _count(number: CountLike, *, repeated: bool = False) -> int | syntax.Paramet
     if number < 0 and repeated:
         raise BindError("a pattern cannot be repeated a negative number of times", help="use minimum=1 or more")
     if number < 0:
-        raise BindError(f"{number} is no number of events or matches", help="give a whole number from 1 on")
+        raise BindError(f"{number} is not a number of events or matches", help="give a whole number, 1 or more")
     return number
 
 

@@ -104,7 +104,7 @@ def check_characters(text: str) -> None:
     found = FORBIDDEN.search(text)
     if found is not None:
         raise QuerySyntaxError(
-            f"a query cannot hold the character U+{ord(found[0]):04X}",
+            f"a query cannot contain the character U+{ord(found[0]):04X}",
             help="remove it; inside a text value, give the text as a parameter, `:name`",
             span=Span(*found.span()),
         )

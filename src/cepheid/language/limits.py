@@ -43,7 +43,7 @@ def text_limit(length: int) -> LimitError:
     """The error for a text of `length` characters."""
     return LimitError(
         f"the query text has {length:,} characters; the limit is {MAX_TEXT:,} (MAX_TEXT)",
-        help="values belong into parameters (`:name`), and long lists into the data",
+        help="put values into parameters (`:name`), and long lists into the data",
     )
 
 

@@ -86,7 +86,7 @@ def read_query(path: str | os.PathLike[str]) -> str:
     if len(content) > LONGEST_FILE:
         raise LimitError(
             f"{path} has more than {LONGEST_FILE:,} bytes; a query text has at most {limits.MAX_TEXT:,} characters (MAX_TEXT)",
-            help="is it the file of the query? Values belong into parameters (`:name`), and long lists into the data",
+            help="is it the file of the query? Put values into parameters (`:name`), and long lists into the data",
         )
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")

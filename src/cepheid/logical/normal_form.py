@@ -91,9 +91,12 @@ def _unions(parts: dict[Pending, list[Pattern]]) -> Family:
     if len(parts) > MAX_LP_BRANCHES:
         place = next(condition for pending in parts for condition in pending)
         raise LimitError(
-            f"conditions on events outside their FILTER ask for more than {MAX_LP_BRANCHES} combinations (MAX_LP_BRANCHES)",
+            f"conditions on events outside their FILTER need more than {MAX_LP_BRANCHES} combinations (MAX_LP_BRANCHES)",
             span=place.span,
-            help=("put the conditions beside the variables they are about", "cepheid.logical.normal_form.MAX_LP_BRANCHES is the limit"),
+            help=(
+                "put the conditions next to the variables that they are about",
+                "cepheid.logical.normal_form.MAX_LP_BRANCHES is the limit",
+            ),
         )
     family = {pending: union(patterns, like=patterns[0]) for pending, patterns in parts.items()}
     for pattern in family.values():

@@ -353,7 +353,7 @@ def irrelevant(now: Situation) -> str | None:
         return None
     return (
         f"{now.total('events'):,} events came {now.where}, and none is relevant: each has another type than the query asks for, or does not"
-        f" pass its FILTER, or has a NULL in what its equalities compare. Names of types are compared letter by letter, upper and lower case apart."
+        f" pass its FILTER, or has a NULL in what its equalities compare. Names of types are case-sensitive."
         f"{now.asked}"
     )
 
@@ -456,9 +456,11 @@ class Listener(StreamingQueryListener):
 
     def __init__(self, *, to: str | Callable[[Figures], object] = "print", keep: int = RECENT) -> None:
         if not callable(to) and to not in WAYS:
-            raise InputError(f"to={to!r} is no way to tell", help=f"one of {', '.join(map(repr, WAYS))}, or a function that takes a dict")
+            raise InputError(
+                f"to={to!r} is not a way to report", help=f"one of {', '.join(map(repr, WAYS))}, or a function that takes a dict"
+            )
         if keep < 1:
-            raise InputError(f"keep={keep} is not a number of micro-batches", help="give a number from 1 on")
+            raise InputError(f"keep={keep} is not a number of micro-batches", help="give a number, 1 or more")
         self._tell = to if callable(to) else WAYS[to]
         self._recent: deque[Figures] = deque(maxlen=keep)
 
@@ -478,7 +480,7 @@ class Listener(StreamingQueryListener):
                 self._recent.append(batch)
                 self._tell(batch)
         except Exception:
-            LOGGER.exception("the progress of a micro-batch cannot be told")
+            LOGGER.exception("the progress of a micro-batch cannot be reported")
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing is told: whoever waits for the query has its error."""

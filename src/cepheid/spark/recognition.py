@@ -84,7 +84,7 @@ def on(
     if shown is not None and not shown:
         raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
     if buckets is not None and not _is_number_of_tasks(buckets):
-        raise InputError(f"buckets={buckets!r} is not a number of tasks", help="give an integer from 1 on, or leave it out")
+        raise InputError(f"buckets={buckets!r} is not a number of tasks", help="give an integer, 1 or more, or leave it out")
     tie_breakers = given[:-1] if any_order else given
     options = Options(
         type=type,
@@ -125,7 +125,7 @@ def _is_number_of_tasks(value: object) -> bool:
 def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Query, ...], tuple[str, ...] | None]:
     """Queries and their names, None for a single one; raises InputError for none."""
     if isinstance(query, str):
-        raise InputError("a text is no query yet", help='make it one: cepheid.query("..").on(..)')
+        raise InputError("a text is not a query", help='make it one: cepheid.query("..").on(..)')
     if isinstance(query, Mapping):
         queries, names = tuple(query.values()), tuple(query)
     elif isinstance(query, Sequence):
@@ -136,7 +136,7 @@ def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Q
         raise InputError("there is no query", help="give at least one")
     for each in queries:
         if isinstance(each, str):
-            raise InputError(f"a text is no query yet: {each!r}", help="make it one: cepheid.query(..)")
+            raise InputError(f"a text is not a query: {each!r}", help="make it one: cepheid.query(..)")
     return queries, names
 
 
@@ -164,19 +164,22 @@ class Recognition:
         """Raise InputError for options of streams alone."""
         if self.options.late:
             raise InputError(
-                "late=True gives what came too late in a stream, and this DataFrame is none", help="leave late= out: it reads all events"
+                "late=True gives the late events of a stream, and this DataFrame is not a stream",
+                help="leave late= out: it reads all events",
             )
         if self.options.since is not None:
-            raise InputError("since= says where a stream goes on, and this DataFrame is none", help="until= says where a DataFrame ends")
+            raise InputError(
+                "since= says where a stream continues, and this DataFrame is not a stream", help="until= says where a DataFrame ends"
+            )
         if self.options.max_bytes is not None:
             raise InputError(
-                "max_bytes= is for the matches of a stream's micro-batch, and this DataFrame is none",
+                "max_bytes= is for the matches of a stream's micro-batch, and this DataFrame is not a stream",
                 help="leave max_bytes= out: a batch gives its matches as they are made, however many",
             )
         if self.options.max_ahead is not None:
             raise InputError(
-                "max_ahead= goes by the clock when an event comes in on a stream, and this DataFrame is none",
-                help="leave such events out by a time that does not change from run to run: df.where(..)",
+                "max_ahead= compares events with the clock when they come in on a stream, and this DataFrame is not a stream",
+                help="leave such events out with a time that does not change from run to run: df.where(..)",
             )
 
     def _stream(self, frame: DataFrame) -> StreamPlan:

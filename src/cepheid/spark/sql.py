@@ -121,5 +121,5 @@ def _spark_type(column: pa.Field) -> spark_types.DataType:
     try:
         return spark_type(column.type)
     except StopIteration:
-        fact = f"`{column.name}` is {column.type}, which no column of Spark holds"
+        fact = f"`{column.name}` is {column.type}, which no column of Spark can hold"
         raise SchemaError(fact, help="say what the table has: times in us, plain strings; or give the table's name") from None

@@ -164,7 +164,7 @@ class StreamPlan:
             name = field.name if self.first.case_sensitive else field.name.lower()
             if name == DECIDED or (name == LATE and self.options.late):
                 raise SchemaError(
-                    f"the output would have two columns named `{name}`: a stream gives one of that name",
+                    f"the output would have two columns named `{name}`: a stream adds one of that name",
                     help=f"give another name in the query: `AS {field.name}_`",
                 )
         place = [field.name for field in fields].index("end_time") + 1
@@ -338,15 +338,15 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
     """Raise InputError for `until` on a stream, and for `since` where what is decided after a time depends on all events before it."""
     options = plans[0].options
     if options.until is not None:
-        raise InputError("until= says where a DataFrame ends, and this one is streaming", help="since= says where a stream goes on")
+        raise InputError("until= says where a DataFrame ends, and this one is streaming", help="since= says where a stream continues")
     if options.undecided:
         raise InputError(
-            "undecided=True lists what a DataFrame's end leaves open, and this one is streaming", help="a stream decides it later"
+            "undecided=True lists what the end of a DataFrame does not decide, and this one is streaming", help="a stream decides it later"
         )
     for plan in plans if options.since is not None else ():
         compiled = plan.compiled
         reason = (
-            "has no WITHIN a time"
+            "has no time in WITHIN"
             if compiled.horizon is None
             else "has CONSUME BY"
             if compiled.consume is not Consumption.NONE

@@ -117,7 +117,7 @@ class Options:
         if options.get("failondataloss", "true").lower() != "true":
             raise NotSupportedError(
                 "failOnDataLoss=false would skip deleted messages silently, which this source never does",
-                help="start a new checkpoint with startingOffsets=earliest, and the gap is your decision",
+                help="to accept the gap, start a new checkpoint with startingOffsets=earliest",
             )
         limit = options.get("maxoffsetspertrigger")
         if limit is not None:
@@ -132,7 +132,7 @@ _KNOWN = {
 
 def _number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"maxOffsetsPerTrigger={text} is not a number of messages", help="give a number from 1 on, or leave it out")
+        raise InputError(f"maxOffsetsPerTrigger={text} is not a number of messages", help="give a number, 1 or more, or leave it out")
     return int(text)
 
 
@@ -176,7 +176,7 @@ def lengths(start: Ends, end: Ends) -> Ends:
         raise _lost(gone[0], f"the checkpoint has read it to offset {start[gone[0]]}, and it is no longer there")
     for place, last in end.items():
         if last < start.get(place, 0):
-            raise _lost(place, f"the checkpoint has read it to offset {start[place]}, and it ends at {last}: it was made anew")
+            raise _lost(place, f"the checkpoint has read it to offset {start[place]}, and it ends at {last}: it was created again")
     return {place: last - start.get(place, 0) for place, last in end.items()}
 
 
@@ -327,7 +327,7 @@ def _places(ends: Ends) -> str:
 
 def _no_answer(config: Mapping[str, str], error: Exception) -> SetupError:
     return SetupError(
-        f"Kafka at {config['bootstrap.servers']} does not answer as it should: {error}",
+        f"Kafka at {config['bootstrap.servers']} does not answer correctly: {error}",
         help="check kafka.bootstrap.servers and the other kafka.* options, which are librdkafka's, not those of the Java client",
     )
 

@@ -104,9 +104,9 @@ def _check(speed: float | None, rows_per_batch: int | None, partitions: int) -> 
     if rows_per_batch is not None:
         check_pages("rows_per_batch=")
         if rows_per_batch < 1:
-            raise InputError(f"rows_per_batch={rows_per_batch} is not a number of rows", help="give a number from 1 on, or leave it out")
+            raise InputError(f"rows_per_batch={rows_per_batch} is not a number of rows", help="give a number, 1 or more, or leave it out")
     if partitions < 1:
-        raise InputError(f"partitions={partitions} is not a number of tasks", help="give a number from 1 on")
+        raise InputError(f"partitions={partitions} is not a number of tasks", help="give a number, 1 or more")
 
 
 def microseconds(option: str, value: dt.timedelta | str | None) -> int | None:
@@ -383,7 +383,7 @@ class ReplayReader(PagedReader):
     def _row(self, offset: Offset) -> int:
         if offset["replay"] != self.prepared.fingerprint:
             raise InputError(
-                "the checkpoint is of a replay of other data: the table, or time=, disorder=, seed= or close= was another",
+                "the checkpoint is of a replay of other data: the table, or time=, disorder=, seed= or close= has changed",
                 help="start with a new checkpoint, or pass what was passed before (with the pyarrow that was used before, which wrote the rows)",
             )
         return int(offset["row"])
