@@ -1,4 +1,4 @@
-"""The commands. Each says here what it takes, and leaves the work to the other modules."""
+"""The commands. Each declares its arguments here, and leaves the work to the other modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check` finds in a query that parses: errors of binding, warnings, and what no engine does."""
+"""What `check` finds in a query that parses: errors of binding, warnings, and parts that no engine supports."""
 
 from __future__ import annotations
 

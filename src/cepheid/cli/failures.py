@@ -1,6 +1,6 @@
-"""How a command ends: exit statuses, and what stands on the standard error.
+"""How a command ends: exit statuses, and the text on the standard error.
 
-A user's mistake is a message without a traceback; what is nobody's mistake but ours asks for a report.
+A user's mistake gives a message without a traceback; a bug of ours asks for a report.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Files of events as Arrow: CSV, JSON lines and Parquet, each with errors that say the place in the file.
+"""Files of events as Arrow: CSV, JSON lines and Parquet, each with errors that name the place in the file.
 
-Comes in: arguments such as `flights.csv` or `flights=2013/january.parquet`. Goes out: one stream of events or {name: events}, as
-`cepheid.Query.run` takes them. Times in CSV and JSON are inferred: a column whose texts are all ISO 8601 with an offset is a timestamp in UTC,
-all without one a timestamp without zone, in microseconds, as Spark has them. Nothing is skipped: a line that cannot be read is an error.
+Comes in: arguments such as `flights.csv` or `flights=2013/january.parquet`. Goes out: one stream of events or {name: events}, as `cepheid.Query.run`
+takes them. Times in CSV and JSON are inferred: if all texts of a column are ISO 8601 with an offset, it is a timestamp in UTC; if all are without an
+offset, a timestamp without zone; both in microseconds, as in Spark. Nothing is skipped: a line that cannot be read is an error.
 """
 
 from __future__ import annotations

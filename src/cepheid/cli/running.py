@@ -1,7 +1,7 @@
-"""Evaluation of a query over files, on the engine asked for.
+"""Evaluation of a query over files, on the chosen engine.
 
-The embedded engine and the reference take what was read; Spark gets the same Arrow data in a session of its own on this machine, so that
-types mean the same. All give the same columns.
+The embedded engine and the reference use the data as read. Spark gets the same Arrow data in its own session on this machine, so types mean the same.
+All give the same columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From grammar rules to nodes: one method per rule of grammar.lark, called by the parser as it reduces.
 
-Every method takes the children of its rule, all symbols included, and returns a node, or a `Piece` for what is no node
-of its own. Nothing here knows the parser library: a symbol is a string with a type and a place (`Symbol`).
+Every method takes the children of its rule, including all symbols, and returns a node, or a `Piece` for a part that is
+not a node. Nothing here knows the parser library: a symbol is a string with a type and a place (`Symbol`).
 """
 
 # ruff: noqa: D102 - what a method stands for is written in grammar.lark, under the same name

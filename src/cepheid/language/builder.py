@@ -1,9 +1,10 @@
-"""Fluent Python to syntax tree: the tree that the parser gives for the same pattern in text.
+"""Fluent Python to syntax tree: the same tree as the parser makes from the text of the pattern.
 
     event("T").as_("x").followed_by(event("H").as_("y"), gap="<= 5s").where(attr("x", "temp") > param("limit"))
 
 A `PatternBuilder` and an `ExpressionBuilder` are immutable: each method returns a new one. Wherever a pattern is
-expected, its text or a tree may stand (`followed_by("H AS y")`), and so with conditions (`where("x.temp > 40")`).
+expected, you can pass its text or a tree (`followed_by("H AS y")`), and the same for conditions (`where("x.temp >
+40")`).
 
 | text                       | builder                                                           |
 |----------------------------|-------------------------------------------------------------------|
@@ -25,7 +26,7 @@ expected, its text or a tree may stand (`followed_by("H AS y")`), and so with co
 | `STRICT(p)` ...            | `p.strict()`, `p.nxt()`, `p.last()`, `p.max()`                    |
 | `SELECT .. WHERE p ..`     | `p.select(..)`                                                    |
 
-Where a value, a duration, a count or the list of IN stands, `param("name")` may stand for it: `p.within(param("w"))`,
+In place of a value, a duration, a count or the list of IN, you can pass `param("name")`: `p.within(param("w"))`,
 `p.repeat(minimum=param("n"))`, `attr("x", "k").is_in(param("ks"))`.
 """
 
@@ -99,7 +100,7 @@ class PatternBuilder:
         return self._linked(syntax.Link(":", _interval(gap)), other)
 
     def then(self, other: PatternLike) -> PatternBuilder:
-        """`p THEN other`: the next one under the query's time model."""
+        """`p THEN other`: the next one in the sense of the query's time model."""
         return self._linked(syntax.Link("THEN"), other)
 
     def _linked(self, link: syntax.Link, other: PatternLike) -> PatternBuilder:
@@ -142,7 +143,7 @@ class PatternBuilder:
         return PatternBuilder(syntax.Optional(self.node))
 
     def where(self, condition: ConditionLike) -> PatternBuilder:
-        """`p FILTER condition`; the condition as text or built from `attr` and the like."""
+        """`p FILTER condition`; the condition is a text, or built from `attr` and similar functions."""
         return PatternBuilder(syntax.Filter(self.node, _condition(condition)))
 
     def within(self, duration: IntervalLike | None = None, *, events: CountLike | None = None) -> PatternBuilder:
@@ -265,7 +266,7 @@ def index_of(variable: str) -> ExpressionBuilder:
 
 
 def word(name: str) -> ExpressionBuilder:
-    """A name alone: an attribute inside `local`, a variable in targets and measures."""
+    """A single name: an attribute inside `local`, a variable in targets and measures."""
     return ExpressionBuilder(syntax.Word(check_name(name)))
 
 
@@ -275,7 +276,7 @@ def local(variable: str, condition: ConditionLike) -> ExpressionBuilder:
 
 
 def param(name: str) -> ExpressionBuilder:
-    """`:name`, a value given beside the query: also a duration, a count, or the list of `is_in`."""
+    """`:name`, a value that is passed separately from the query: also a duration, a count, or the list of `is_in`."""
     return ExpressionBuilder(syntax.Parameter(check_name(name)))
 
 
@@ -301,7 +302,7 @@ def call(function: str, *arguments: ValueLike) -> ExpressionBuilder:
 class ExpressionBuilder:
     """A condition or a value under construction; `node` is its tree, `str()` its text.
 
-    Comparisons and arithmetic build trees, `&`, `|` and `~` are AND, OR and NOT. Python binds `&` tighter than `>`:
+    Comparisons and arithmetic build trees; `&`, `|` and `~` are AND, OR and NOT. Python binds `&` tighter than `>`:
     write `(attr("x", "a") > 1) & (attr("x", "b") < 2)`.
     """
 
@@ -388,7 +389,7 @@ class ExpressionBuilder:
         return ExpressionBuilder(syntax.IsNull(self.node, negated))
 
     def is_in(self, options: Iterable[ValueLike] | ExpressionBuilder, *, negated: bool = False) -> ExpressionBuilder:
-        """`e IN (options)`, or `e NOT IN (options)`; at least one option, or a `param` of the whole list."""
+        """`e IN (options)`, or `e NOT IN (options)`; at least one option, or a `param` for the whole list."""
         if isinstance(options, ExpressionBuilder | syntax.Expression):
             return ExpressionBuilder(syntax.In(self.node, _parameter(options, "a list"), negated))
         values = tuple(map(_value, options))

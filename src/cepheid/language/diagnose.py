@@ -1,7 +1,7 @@
-"""From a failed parse to a message: what was expected in words, what was found instead, and a way out.
+"""From a failed parse to a message: what was expected in words, what was found instead, and what to do.
 
-The parser says which terminals it could have taken. `PHRASES` turns them into words, hints.py adds what the writer may
-have meant. Both are tables.
+The parser says which terminals it could have taken. `PHRASES` turns them into words, and hints.py adds what the user
+may have meant. Both are tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the writer may have meant: one table of traps, tried in order.
+"""What the user may have meant: one table of traps, tried in order.
 
-A hint has up to four conditions: what stands before the failure, what stands there, which terminals the parser could
-have taken, and which it could not. They describe the language's own traps (what binds loosest, where NOT may stand),
+A hint has up to four conditions: the text before the failure, the text at the failure, which terminals the parser could
+have taken, and which it could not. They describe the language's own traps (what binds loosest, where NOT may be),
 spellings of CORE and SQL that mean something else here, and signs of other languages.
 """
 

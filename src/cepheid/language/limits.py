@@ -1,7 +1,7 @@
-"""The limits on a query text and its tree, and the checks that hold them.
+"""The limits on a query text and its tree, and the checks that enforce them.
 
-They keep every text, however hostile, from taking seconds or memory, and they let all later code recurse over a tree
-without a thought: no tree that parses is deeper than `MAX_NESTING` (parentheses that leave no node count as well).
+With them no text, however hostile, takes seconds or much memory, and all later code can safely recurse over a tree: no
+tree that parses is deeper than `MAX_NESTING` (parentheses that leave no node count too).
 """
 
 from __future__ import annotations

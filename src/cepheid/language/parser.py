@@ -1,7 +1,7 @@
 """Text to syntax tree.
 
-The grammar (grammar.lark) is compiled once, when the first text is parsed; a tree is built while the text is read, in
-one pass and without recursion. What goes wrong becomes a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
+The grammar (grammar.lark) is compiled once, when the first text is parsed. A tree is built while the text is read, in
+one pass and without recursion. Mistakes become a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Syntax tree to text, so that parsing the text gives the same tree.
 
-Parentheses stand only where the tree needs them, names are in backticks only where the grammar does, and every
-construct has one spelling. What the parser cannot produce (a `Number` with a sign, a control character in a name) has
-no text that gives it back.
+Parentheses are only where the tree needs them, names are in backticks only where the grammar needs them, and every
+construct has one spelling. A tree that the parser cannot produce (a `Number` with a sign, a control character in a
+name) has no text that parses to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Syntax tree and schema to logical plan: every name, type and unit resolved, or an error that says what is wrong where.
 
-In comes a `syntax.Query` and an `EventSchema`; out goes a `QueryPlan`, or a BindError. Patterns are bound by `patterns`, conditions by
-`expressions`, the targets of SELECT by `measures`; `lints` adds the warnings. Nothing is rewritten here: `?` and braces stay as written.
+The input is a `syntax.Query` and an `EventSchema`, the output a `QueryPlan` or a BindError. `patterns` binds patterns, `expressions` conditions, and
+`measures` the targets of SELECT; `lints` adds the warnings. Nothing is rewritten here: `?` and braces stay as written.
 """
 
 from __future__ import annotations

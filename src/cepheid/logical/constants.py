@@ -1,7 +1,7 @@
 """Constants of a query as typed literals: numbers, dates, timestamps, durations and the values of parameters.
 
-Comes in: the text of a literal, or a Python value. Goes out: a `plan.Literal` of a canonical type. Times and durations get the coarsest unit
-that holds them exactly, so that they never force a column into a finer one. Raises `Mismatch` for what is no value.
+Comes in: the text of a literal, or a Python value. Goes out: a `plan.Literal` of a canonical type. Times and durations get the coarsest unit that
+holds them exactly, so they never force a column into a finer one. Raises `Mismatch` for anything that is not a value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A readable one-line text of a pattern or an expression of the logical plan, for `explain()` and for tests.
 
-The text follows the query language where the language has the construct. Local conditions stand in brackets behind their event type, as
-`T[temp > 40]`; times are in steps of the time column, or in units when the length of a step is given.
+The text follows the query language where the language has the construct. Local conditions are in brackets after their event type, as in `T[temp >
+40]`; times are in steps of the time column, or in units when the length of a step is given.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conditions and values: from the syntax tree to typed expressions with every cast written out.
 
-Comes in: an expression as parsed, and the scope it stands in. Goes out: a `plan.Expression`; operators on constants are computed. The meaning
-of values is in language.md (Values); which types fit together is decided in `types` and `functions`.
+Comes in: an expression as parsed, and its scope. Goes out: a `plan.Expression`; operators on constants are computed. The meaning of values is in
+language.md (Values); `types` and `functions` decide which types fit together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warnings: queries that have a meaning, but likely not the one that was meant.
+"""Warnings: queries that have a meaning, but probably not the intended one.
 
 Comes in: a bound pattern. Goes out: texts in the context, each with its place. Comparisons with NULL and constant conditions are reported where
 they are bound (`expressions`, `patterns`); everything else is one function here.

@@ -1,6 +1,6 @@
 """The targets of SELECT: variables, measures, `*` and COUNT(*).
 
-Comes in: the targets as parsed and the bound pattern. Goes out: what each match shows, in output order, with the type of every measure.
+Comes in: the targets as parsed and the bound pattern. Goes out: what is shown of each match, in output order, with the type of every measure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Parameters where no expression stands: durations, counts and the lists behind IN.
+"""Parameters in places without an expression: durations, counts and the lists after IN.
 
-Comes in: a part of the syntax tree that may be a parameter, and the values given. Goes out: the constant that stands there, with the place of the
-parameter, so that all that follows is bound as if it had been written. A parameter without a value is a BindError, or open: then
-what its value decides is not checked (see `Context.partial`).
+Comes in: a part of the syntax tree that may be a parameter, and the given values. Goes out: the constant for this part, with the place of the
+parameter, so binding continues as if the constant had been written. A parameter without a value is a BindError, or open: then nothing that depends on
+its value is checked (see `Context.partial`).
 """
 
 from __future__ import annotations

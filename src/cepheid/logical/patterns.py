@@ -1,7 +1,8 @@
 """Patterns: from the syntax tree to operators of the plan, in two passes.
 
-The first (`structure`) checks what stands where, turns durations into steps, and leaves conditions as they were written. The second
-(`bind_conditions`) binds these, now that it is known for every FILTER what the pattern under it and the patterns around it define and bind.
+The first (`structure`) checks that each construct is in a valid place, turns durations into steps, and leaves conditions as they were written. The
+second (`bind_conditions`) binds the conditions: by then it is known, for every FILTER, what the pattern under it and the patterns around it define
+and bind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which events a name in a condition speaks of, and of what type its attributes are.
+"""Which events a name in a condition is about, and which types its attributes have.
 
 Comes in: the pattern under a FILTER and the patterns around it. Goes out: for a variable the pattern that supplies it (semantics, section 2:
 the filtered pattern, else the nearest enclosing pattern that binds it, else the query is rejected), for an attribute its types.

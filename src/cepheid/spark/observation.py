@@ -1,7 +1,7 @@
-"""What a stream does, in numbers and in words: `Listener` for every micro-batch, `why` for when nothing comes out.
+"""What a stream does, in numbers and in words: `Listener` for every micro-batch, `why` if nothing comes out.
 
 Comes in: the progress that Spark reports of a streaming query, with the counts that `stream` and `watermark` observe under the names "cepheid",
-"cepheid.dropped" and "cepheid.left_out". Goes out: `figures`, flat and with one meaning each; a readable line of them; and the cause why there are
+"cepheid.dropped" and "cepheid.left_out". Goes out: `figures`, flat and with one meaning each; a readable line of them; and the reason why there are
 no matches (`reason`). All three are functions of plain dicts; `Listener` and `why` only fetch these from Spark, classic or Connect.
 """
 
@@ -418,12 +418,12 @@ def reason(batches: Iterable[Figures], *, active: bool = True, busy: bool = Fals
 
 
 def why(query: StreamingQuery, asked: Query | Recognition | None = None) -> str:
-    """Why nothing comes out of a streaming query, as text: from the progress of its last micro-batches, by Spark's own account.
+    """Why nothing comes out of a streaming query, as text: from the progress of its last micro-batches, as Spark reports it.
 
-    query: what `writeStream.start` gave; it may run or have stopped. asked: the query, or what `on` gave, whose event types are then named. Tells the
-    first that holds of: the query failed; matches do come; all events were left out for their time; an event of the future has made others late; all
-    events are late; events wait for the watermark; no events come; all are dropped
-    for a NULL; none is relevant; no match is complete. Asks Spark for the progress it keeps (spark.sql.streaming.numRecentProgressUpdates).
+    query: the result of `writeStream.start`; it may run or have stopped. asked: the Cepheid query, or the result of `on`; the text then names its
+    event types. Gives the first of these that is true: the query failed; matches do come; all events were left out for their time; an event of the
+    future has made others late; all events are late; events wait for the watermark; no events come; all are dropped for a NULL; none is relevant; no
+    match is complete. Asks Spark for the progress it keeps (spark.sql.streaming.numRecentProgressUpdates).
     """
     error = query.exception()
     if error is not None:
@@ -447,11 +447,11 @@ def asked_for(asked: Query | Recognition | None) -> str:
 
 
 class Listener(StreamingQueryListener):
-    """Tells what each micro-batch of each stream with a `q.on` did: `spark.streams.addListener(cepheid.spark.Listener())`.
+    """Reports each micro-batch of each stream with a `q.on`: `spark.streams.addListener(cepheid.spark.Listener())`.
 
     to: "print" a line, send it to the "logger" `cepheid.spark` (level INFO), or a function that is called with the figures (a dict, see `figures`).
-    keep: how many micro-batches `recent` has. One listener serves all queries of a session, also through Spark Connect; queries of others are
-    passed over. Whatever goes wrong in it is logged, and never touches the stream. Raises InputError for other values.
+    keep: how many micro-batches `recent` has. One listener serves all queries of a session, also through Spark Connect; it ignores queries without a
+    `q.on`. Its own errors are logged, and never affect the stream. Raises InputError for other values.
     """
 
     def __init__(self, *, to: str | Callable[[Figures], object] = "print", keep: int = RECENT) -> None:

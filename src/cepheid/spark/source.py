@@ -104,11 +104,11 @@ def _plainly_named(frame: DataFrame, schema: EventSchema) -> Source:
 def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataFrame) -> DataFrame:  # noqa: A002 - public word
     """Several streams as one DataFrame that `q.on` takes: `merge(weather=df1, flights=df2, time="ts")`.
 
-    An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column
-    (`type`, or another name with type=). Attributes that a stream lacks are NULL. Ties of time go by FROM, without FROM by the order given
-    here, then by `order`. The result has the columns of all streams, the type column, and `$stream` with the stream's name.
-    Raises SchemaError where the time column is missing or a column has types that do not go together, InputError for streaming DataFrames of
-    which only some have a watermark.
+    The type of an event is the name of its stream if the query uses that name as a type or the stream has no type column; otherwise it is in the type
+    column (`type`, or another name with type=). Attributes that a stream lacks are NULL. Equal times are ordered by FROM, without FROM by the order
+    given here, then by `order`. The result has the columns of all streams, the type column, and `$stream` with the stream's name. Raises SchemaError
+    if the time column is missing or a column has types that do not fit together, InputError if only some of several streaming DataFrames have a
+    watermark.
     """
     if not streams:
         raise InputError("there are no streams to merge", help="pass each with its name: merge(flights=df1, weather=df2)")

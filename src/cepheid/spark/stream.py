@@ -218,10 +218,10 @@ class StreamPlan:
 
 
 def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The matches and the late events of what `on(.., late=True)` gave, as two DataFrames.
+    """The matches and the late events in the output of `on(.., late=True)`, as two DataFrames.
 
-    Meant for the batches of `foreachBatch`, where both come from one micro-batch; `persist` it before, or each of the two is computed by itself.
-    Raises SchemaError for a frame without late events.
+    Meant for the batches of `foreachBatch`, where both come from one micro-batch. `persist` the batch first, or it is computed twice. Raises
+    SchemaError for a DataFrame without late events.
     """
     if LATE not in frame.columns:
         raise SchemaError("this DataFrame has no late events", help="ask for them: q.on(.., late=True)")

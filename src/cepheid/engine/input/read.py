@@ -1,7 +1,7 @@
-"""What users hand over becomes Arrow: tables, frames, lists of dicts, streams to merge; event times are read and checked.
+"""Input from users becomes Arrow: tables, DataFrames, lists of dicts, streams to merge; event times are read and checked.
 
-Comes in: anything with events. Goes out: a `pyarrow.Table` (or a `RecordBatchReader`, left unread), its `EventSchema`, and event times as
-int64. Every unusable input has an error of its own here; nothing is dropped or reordered unless the caller asked.
+Comes in: anything with events. Goes out: a `pyarrow.Table` (or a `RecordBatchReader`, not yet read), its `EventSchema`, and event times as int64.
+Every unusable input has its own error here; nothing is dropped or reordered unless the caller asks for it.
 """
 
 from __future__ import annotations
