@@ -4,10 +4,11 @@
     event("T").as_("x").followed_by("H AS y").select() --> the same syntax.Query
 
 The input is the text of a query (language.md is the reference of the language, grammar.lark its grammar on one page) or
-a chain of builder calls. The output is a frozen tree whose nodes know their place in the text. `parse(to_text(tree)) ==
-tree` for every tree that can be written. This package knows no event types, attributes and their types. The next layer,
-`cepheid.logical`, decides whether names exist, which variable a condition is about, and whether a query can run. A text
-that is not a query raises `QuerySyntaxError`, a text above a limit (limits.py) `LimitError`.
+a chain of builder calls. The output is a frozen tree whose nodes know their place in the text.
+`parse(to_text(tree)) == tree` for every tree that can be written. This package knows no event types, attributes and
+their types. The next layer, `cepheid.logical`, decides whether names exist, which variable a condition is about, and
+whether a query can run. A text that is not a query raises `QuerySyntaxError`, a text above a limit (limits.py)
+`LimitError`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     event("T").as_("x").followed_by(event("H").as_("y"), gap="<= 5s").where(attr("x", "temp") > param("limit"))
 
 A `PatternBuilder` and an `ExpressionBuilder` are immutable: each method returns a new one. Wherever a pattern is
-expected, you can pass its text or a tree (`followed_by("H AS y")`), and the same for conditions (`where("x.temp >
-40")`).
+expected, you can pass its text or a tree (`followed_by("H AS y")`), and the same for conditions
+(`where("x.temp > 40")`).
 
 | text                       | builder                                                           |
 |----------------------------|-------------------------------------------------------------------|

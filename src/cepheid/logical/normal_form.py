@@ -1,9 +1,10 @@
 """The rule `normal_form`: local conditions on a variable from outside their FILTER move to the pattern that binds it.
 
-Source: foundations-cel, Theorem 2 and appendix B.2, step 1 ("pop predicates up"). An example is `(T AS x) ; ((T FILTER x.temp >= 40) OR (H FILTER
-x.temp < 40))`. The paper splits the binder into a case where the predicate holds and one where it does not, with its complement. Conditions only
-occur positively, so neither complements nor all 2^n cases are needed. For each set S of conditions that some path through the pattern really needs,
-take the paths that need nothing outside S, and FILTER them by S. Paths that need something else are left out.
+Source: foundations-cel, Theorem 2 and appendix B.2, step 1 ("pop predicates up"). An example is
+`(T AS x) ; ((T FILTER x.temp >= 40) OR (H FILTER x.temp < 40))`. The paper splits the binder into a case where the predicate holds and one where it
+does not, with its complement. Conditions only occur positively, so neither complements nor all 2^n cases are needed. For each set S of conditions
+that some path through the pattern really needs, take the paths that need nothing outside S, and FILTER them by S. Paths that need something else are
+left out.
 
 So a pattern becomes a `Family`: for each S the pattern of these paths, with nothing free inside. A binder discharges: it turns the conditions of S on
 its variables into a FILTER. All scopes come from the original pattern, never from the rewritten one.

@@ -245,8 +245,8 @@ def given(now: Situation) -> str | None:
         return None
     batch = now.batches[-1]
     text = (
-        f"matches are coming out: {batch['matches']:,} in micro-batch {batch['batch']}, the last. Where none arrive, look at what stands after"
-        " q.on: a where() that leaves none, or a stateful operator (a window, dropDuplicatesWithinWatermark) that itself waits for the watermark."
+        f"matches are coming out: {batch['matches']:,} in micro-batch {batch['batch']}, the last. If none arrive, look at what comes after"
+        " q.on: a where() that removes all, or a stateful operator (a window, dropDuplicatesWithinWatermark) that itself waits for the watermark."
     )
     return f"{text} {_waiting(now)}" if now.last("waiting") else text
 
@@ -261,7 +261,7 @@ def all_late(now: Situation) -> str | None:
     watermark, greatest = now.last("watermark"), max(tail.times("greatest"), default=None)
     text = (
         f"all relevant events {tail.where} are too late: {late:,} came, each at or before the watermark {_shown(watermark)}{tail.late}."
-        " A larger lateness= would have taken them; late=True gives them back."
+        " A larger lateness= would have included them; late=True gives them back."
     )
     if watermark is not None and greatest is not None and greatest < watermark:
         text += (
@@ -295,13 +295,14 @@ def _waiting(now: Situation) -> str:
     place = "not there yet" if watermark is None else f"at {moment(watermark)}"
     text = (
         f"{now.last('waiting'):,} or more events wait for the watermark, which is {place}."
-        " An event counts when the watermark has passed it, and only later events move it: it is the greatest time so far minus the lateness"
-        " (of several sources the slowest one's)."
+        " An event counts when the watermark has passed it, and only later events move the watermark: it is the greatest time so far minus the"
+        " lateness (of several sources, the least of them)."
     )
     if now.active:
         return text
     return (
-        f"{text} The query has stopped, and what waits is kept in its checkpoint: the next run goes on with it, when it reads later events."
+        f"{text} The query has stopped, and its checkpoint keeps the events that wait: the next run continues with them when it reads later"
+        " events."
     )
 
 
@@ -318,7 +319,7 @@ def held(now: Situation) -> str | None:
     lagging = [batch["lag"] for batch in now.since if batch["lag"] is not None]
     if len(lagging) > 1 and len({batch["watermark"] for batch in now.since if batch["lag"] is not None}) == 1:
         return (
-            f"{text} It stood still {now.where}, though events came, up to {span(max(lagging))} after it. If one of several sources (merge) is idle,"
+            f"{text} It did not move {now.where}, though events came, up to {span(max(lagging))} after it. If one of several sources (merge) is idle,"
             " nothing is decided."
         )
     return text if others <= 0 else f"{incomplete(now)} {text} While events come, the last ones always wait."
@@ -330,7 +331,7 @@ def no_events(now: Situation) -> str | None:
         return None
     if any(batch["moved"] for batch in now.since):
         return (
-            f"no events came {now.where}, though the source moved on: its new files or messages are empty, or Spark left out all of their rows while"
+            f"no events came {now.where}, though the source advanced: its new files or messages are empty, or Spark left out all of their rows while"
             f" reading, because no row can be relevant.{now.asked}"
         )
     return f"no events came {now.where}: the source has nothing new. Look at its path or topic, and at where it starts to read."
@@ -414,7 +415,7 @@ def reason(batches: Iterable[Figures], *, active: bool = True, busy: bool = Fals
     last = max((batch["batch"] for batch in now.batches if batch["matches"]), default=None)
     if last is None or not now.since:
         return told
-    return f"{told} The last matches came in micro-batch {last}: if these did not arrive either, look at what stands after q.on."
+    return f"{told} The last matches came in micro-batch {last}: if these did not arrive either, look at what comes after q.on."
 
 
 def why(query: StreamingQuery, asked: Query | Recognition | None = None) -> str:
