@@ -83,7 +83,7 @@ def columns_of(argument: str, given: object) -> tuple[str, ...]:
     """One name of a column, or several; raises InputError for anything else."""
     names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{argument}={given!r} is not the name of a column, nor several", help="give a str, or a list of str")
+        raise InputError(f"{argument}={given!r} is not the name of a column, or a list of names", help="give a str, or a list of str")
     return names
 
 
@@ -91,7 +91,7 @@ def check_sample(sample: object) -> None:
     """Raise InputError for what is not a number of matches."""
     if sample is not None and not (isinstance(sample, int) and not isinstance(sample, bool) and 1 <= sample <= MAX_COUNT):
         raise InputError(
-            f"sample={sample!r} is not a number of matches", help="give a number from 1 on, of at most 64 bits, or leave it out"
+            f"sample={sample!r} is not a number of matches", help="give a number, 1 or more, of at most 64 bits, or leave it out"
         )
 
 

@@ -12,7 +12,7 @@
     |-- InUseError                      (RuntimeError)   a second thread uses what one thread at a time may use
     `-- SetupError               (RuntimeError)   a missing Java, extra or compiler
 
-A message is a fact, the place in the query text where there is one (the line with a caret), and ``help:`` lines that say the way out.
+A message has a fact, the place in the query text if there is one (the line with a caret), and ``help:`` lines that say what to do.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Span:
 class CepheidError(Exception):
     """The root of every error that Cepheid raises on purpose.
 
-    `fact` is one sentence without a final full stop; `help` says what to do; `text` and `span` are the place, where there is one.
+    `fact` is one sentence without a final full stop; `help` says what to do; `text` and `span` are the place, if there is one.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class QuerySyntaxError(QueryError, SyntaxError):
 
     @property
     def msg(self) -> str:  # type: ignore[override]  # an attribute there
-        """The message: what the module traceback prints of a SyntaxError, and what Spark shows of one that is raised in its analysis."""
+        """The message: the part of a SyntaxError that the module traceback prints, and that Spark shows when its analysis raises one."""
         return str(self)
 
 
@@ -107,11 +107,11 @@ class BindError(QueryError, ValueError):
 
 
 class NotSupportedError(QueryError, NotImplementedError):
-    """The query has a meaning, but the evaluation asked for does not reach it."""
+    """The query has a meaning, but the chosen evaluation does not support it."""
 
 
 class LimitError(CepheidError, ValueError):
-    """A named limit is exceeded: the message says what was given, the limit and how to stay below or raise it."""
+    """A named limit is exceeded: the message states the given value, the limit and how to stay below it or raise it."""
 
 
 class SchemaError(CepheidError, ValueError):
@@ -123,11 +123,11 @@ class InputError(CepheidError, ValueError):
 
 
 class SnapshotError(CepheidError, ValueError):
-    """Snapshot bytes of another query or format version, or damaged; a recognizer that is copied, or was interrupted in the middle of a call."""
+    """Snapshot bytes are damaged, or of another query or format version; or a recognizer is copied, or was interrupted in the middle of a call."""
 
 
 class InUseError(CepheidError, RuntimeError):
-    """What one thread at a time may use is being used; nothing has changed."""
+    """Another thread is using an object that only one thread at a time may use; nothing has changed."""
 
 
 class SetupError(CepheidError, RuntimeError):
@@ -137,7 +137,7 @@ class SetupError(CepheidError, RuntimeError):
 def excerpt(text: str, span: Span) -> list[str]:
     """The line of `text` where `span` starts, with carets under it.
 
-    Control characters and tabs are shown as spaces, long lines are cut around the place.
+    Control characters and tabs are shown as spaces. Long lines are cut around the place.
     """
     before = text[: span.start]
     number = before.count("\n") + 1
@@ -161,7 +161,7 @@ LINE_WIDTH = 160
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name of `known` that is most like `name`, or None if nothing is near."""
+    """The name in `known` that is most similar to `name`, or None if none is similar."""
     found = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 

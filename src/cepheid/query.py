@@ -1,7 +1,7 @@
-"""`Query`: what users hold. Text, file, tree or builder comes in; matches, recognizers, explanations and drawings go out.
+"""`Query`: the main object of users. Text, file, tree or builder comes in; matches, recognizers, explanations and drawings go out.
 
-A query is parsed at once, so that its text's errors come early; it is bound and compiled for each schema it meets, and remembers that. It is
-immutable, and knows nothing of the events it was run on: any number of threads may share it.
+A query is parsed at once, so errors in its text come early. It is bound and compiled for each schema, and keeps the results. It is immutable and
+keeps nothing of the events it was run on: any number of threads may share it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ REMEMBERED = 16
 def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object] | None = None) -> Query:
     """A query from its text, from a file (`Path`), from a syntax tree or from a builder.
 
-    args: the values of the parameters `:name`: a value, a duration (a timedelta, a text such as "5s", or a number where times are numbers), a
-    count, or the list behind IN, as the query needs it. Raises QuerySyntaxError for what is not a query, LimitError past the limits of the language,
-    BindError for args that name no parameter of it, InputError for a source or args of another kind.
+    args: the values of the parameters `:name`: a value, a duration (a timedelta, a text such as "5s", or a number where times are numbers), a count,
+    or the list after IN, as the query needs it. Raises QuerySyntaxError if the text is not a query, LimitError above the limits of the language,
+    BindError for args that name no parameter of the query, InputError for a source or args of another kind.
     """
     if isinstance(source, Path):
         source = read_query(source)
@@ -60,7 +60,7 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
         tree = tree.select()
     if not isinstance(tree, syntax.Query):
         raise InputError(
-            f"a query cannot be a {type(source).__name__}", help="pass its text, a pathlib.Path to a file, or what the builder gives"
+            f"a query cannot be a {type(source).__name__}", help="pass its text, a pathlib.Path to a file, or a pattern from the builder"
         )
     # Printing and parsing again gives every node its place in a text that errors can show.
     text = to_text(tree)
@@ -68,7 +68,7 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
 
 
 class Query:
-    """A query of the language: immutable, compiled for each schema it is run on; any number of threads may use it at a time."""
+    """A query of the language: immutable, compiled for each schema it is run on; any number of threads may use it at the same time."""
 
     def __init__(self, tree: syntax.Query, text: str, args: Mapping[str, object]) -> None:
         self._tree = tree
@@ -94,7 +94,7 @@ class Query:
         return self._args
 
     def with_args(self, /, **args: object) -> Query:
-        """The same query with these parameters set (the others keep their values). Raises BindError for names that it does not have."""
+        """The same query with these parameters set (the others keep their values). Raises BindError for names that the query does not have."""
         return Query(self._tree, self._text, {**self._args, **args})
 
     def __repr__(self) -> str:
@@ -113,10 +113,10 @@ class Query:
     # -------------------------------------------------------------------------------------------------------------- compiling
 
     def schema(self, schema: Any, *, type: str | None = None, time: str | None = None) -> EventSchema:  # noqa: A002
-        """The schema of events as the query reads it: where the type and the time stand.
+        """The schema of events as the query reads it: which columns have the type and the time.
 
-        schema: of Arrow, a table or DataFrame that has it, or a Spark DataFrame or its schema. Raises SchemaError, and InputError for what has
-        no schema.
+        schema: an Arrow schema, a table or DataFrame that has one, or a Spark DataFrame or its schema. Raises SchemaError, and InputError for
+        anything without a schema.
         """
         if isinstance(schema, EventSchema):
             return schema
@@ -183,17 +183,17 @@ class Query:
     ) -> Matches:
         """The matches of the query over `events`.
 
-        events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a
-        list of dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM, then of `order`).
-        type, time: the columns of event type and time (default: `type` and `ts`, where present). until: a time (as the time column has
-        them): later events are not read, and up to it they count as complete; by default that is their greatest time, and with "end" nothing
-        will follow. Completeness matters for NOT FOLLOWED BY alone: what it leaves open then is in `Matches.undecided`.
-        engine: None, or one of `ENGINES`. sort: put events in the order of their times, stably, instead of an error. null_keys: "drop" events
-        with a NULL in their PARTITION BY key (counted in `Matches.null_keys`), or "group" them. order: columns that decide between events of
-        equal time, before the row order. sample: for looking at data: of each trigger at most so many matches, spread evenly over all of them
-        (where LIMIT takes those that are found first). progress: called with (rows done, rows; 0 rows where the input does not say). max_bytes: how
-        many bytes the matches may take (18 per event of a match, 24 per match; about three times that while they are put together), by default a
-        quarter of the memory that the process may use; `batches` gives any number of matches in bounded memory.
+        events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a list of
+        dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM, then of `order`). type, time: the
+        columns of event type and time (default: `type` and `ts`, where present). until: a time in the form of the time column: later events are not
+        read, and the events count as complete up to it (default: their greatest time; "end": no events follow). This matters only for NOT FOLLOWED
+        BY: the matches that it cannot decide then are in `Matches.undecided`. engine: None, or one of `ENGINES`. sort: sort events that are not in
+        the order of their times, stably, instead of an error. null_keys: "drop" events with a NULL in their PARTITION BY key (counted in
+        `Matches.null_keys`), or "group" them. order: columns that decide between events of equal time, before the row order. sample: to look at data:
+        at most this many matches of each trigger, spread evenly over all of them (LIMIT takes those that are found first). progress: a function
+        called with (rows done, rows; 0 rows if the input does not know). max_bytes: how many bytes the matches may take (18 per event of a match, 24
+        per match; about three times as many while the result is built), by default a quarter of the memory that the process may use; `batches` gives
+        any number of matches in bounded memory.
 
         Raises BindError, NotSupportedError, LimitError (the query; more matches than max_bytes allows), SchemaError, InputError (the events),
         SetupError (an engine that is not installed). Linear in events and matches.
@@ -228,9 +228,9 @@ class Query:
         sample: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Batches:
-        """The matches of `run`, in batches that are made as they are read: any number of matches, in bounded memory.
+        """The matches of `run`, in batches that are made when they are read: any number of matches, in bounded memory.
 
-        Arguments and errors as for `run`, without a limit on the result; what is wrong with the events of a reader is raised when it is met.
+        Arguments and errors as for `run`, without a limit on the result. Errors in the events of a reader are raised when they are read.
         """
         asked = asked_of(
             self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
@@ -271,11 +271,11 @@ class Query:
         snapshot: bytes | None = None,
         max_bytes: int | None = None,
     ) -> Recognizer:
-        """An incremental recognizer for events of this schema: `push` batches, get the matches that end in them.
+        """An incremental recognizer for events of this schema: `push` batches, and get the matches that end in them.
 
-        lateness: how late an event may come (a text such as "10s", a timedelta, or steps of the time column); None: events must come in
-        order. order: with a lateness, columns that decide between events of equal time, before the order of arrival. null_keys, engine: as for
-        `run`. snapshot: bytes of `Recognizer.snapshot` to go on from. max_bytes: as for `run`, for the matches of each call. Raises as `run`, and
+        lateness: how late an event may come (a text such as "10s", a timedelta, or steps of the time column); None: events must come in order. order:
+        with a lateness, columns that decide between events of equal time, before the order of arrival. null_keys, engine: as for `run`. snapshot:
+        bytes of `Recognizer.snapshot` to continue from. max_bytes: as for `run`, for the matches of each call. Raises the errors of `run`, and
         SnapshotError for bytes of another query.
         """
         check_engine(engine, ENGINES[:-1])
@@ -309,7 +309,7 @@ class Query:
     ) -> Recognition:
         """A function from a Spark DataFrame of events to one of matches, for `DataFrame.transform`.
 
-        The options, the output and the errors are those of `cepheid.spark.on`; needs the extra `spark`.
+        The options, the output and the errors are those of `cepheid.spark.on`. Needs the extra `spark`.
         """
         from cepheid.spark.recognition import on
 
@@ -345,7 +345,7 @@ class Query:
     ) -> Explanation:
         """What the query means and what it will cost: every stage from text to program, the evaluation and its guarantees, lints.
 
-        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: of the events; without it only what needs no schema.
+        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: the schema of the events; without it, only what needs no schema.
         """
         from cepheid.engine.plan.explain import explain
 
@@ -359,7 +359,7 @@ class Query:
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Any:
-        """The automaton as a drawing: "svg", "mermaid" or "dot"; what must not follow its matches stands beside it in words."""
+        """The automaton as a drawing: "svg", "mermaid" or "dot"; a note beside it says what must not follow its matches."""
         from cepheid.engine.plan.explain import absences_text
         from cepheid.engine.plan.likely_schema import likely_schema
         from cepheid.viz.graph import draw
@@ -377,7 +377,7 @@ def _checked_args(args: object) -> dict[str, object]:
     try:
         found: dict[Any, object] = dict(args)  # type: ignore[call-overload]  # what is none raises
     except (TypeError, ValueError):
-        raise InputError(f"args={args!r} is no mapping of names to values", help="write args={'limit': 40}") from None
+        raise InputError(f"args={args!r} is not a mapping of names to values", help="write args={'limit': 40}") from None
     for name in found:
         if not isinstance(name, str):
             raise InputError(f"args has the name {name!r}, which is not text", help="write args={'limit': 40}")

@@ -124,8 +124,8 @@ def test_check_needs_no_values() -> None:
     result = call("check", "--strict", "-e", text)
     assert (result.exit_code, result.stdout) == (0, "the query: ok\n")
     assert result.stderr == (
-        "note: parameters without a value: `:n`, `:ks`, `:low`, `:w`, `:most`; what they decide is not checked\n"
-        "help: give them by --param NAME=VALUE\n"
+        "note: parameters without a value: `:n`, `:ks`, `:low`, `:w`, `:most`; what depends on them is not checked\n"
+        "help: give them with --param NAME=VALUE\n"
     )
     assert call("check", "-e", text, "-p", "n=2", "-p", "ks=1", "-p", "low=0", "-p", "w=5s", "-p", "most=1").stderr == ""
     wrong = call("check", "-e", text, "-p", "n=0")

@@ -292,7 +292,7 @@ def test_events_without_a_key_are_counted() -> None:
 
 
 WRONG_FILES = [
-    ("t.csv", b"", "error: t.csv is empty: it does not even say which attributes events have\n"),
+    ("t.csv", b"", "error: t.csv is empty: it does not name the attributes of the events\n"),
     ("t.jsonl", b"\n \n", "error: t.jsonl has no events\nhelp: JSON lines have one object on each line: {..}\n"),
     ("t.csv", b"type,ts\nA,1\nB\n", "error: t.csv, row 3: 1 value where the header has 2\nhelp: the header is row 1; a value with a separator or a line end in it stands in double quotes\n"),
     ("t.csv", b"type,ts\nA,1\nB,\xff\n", "error: t.csv, line 3: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
@@ -305,13 +305,13 @@ WRONG_FILES = [
     ("t.csv", b"type,type,ts\nA,A,2\n", "error: the input has more than one column named `type`\nhelp: rename all but one\n"),
     ("t.csv", b"type,ts,ts\nA,1,2\n", "error: the input has more than one column named `ts`\nhelp: rename all but one\n"),
     ("t.csv", b"type, ts\nA, 1\n", "error: t.csv has no attribute `ts`, but ` ts`\nhelp: rename it, or read it with --time ' ts'\n"),
-    ("t.csv", b"type,ts\nA,2020-02-29T00:00:00Z\nA,2020-02-30T00:00:00Z\n", "error: t.csv, row 3: `ts` is '2020-02-30T00:00:00Z', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
-    ("t.csv", b"type,ts\nA,2020-02-29\nA,2020-02-30\n", "error: t.csv, row 3: `ts` is '2020-02-30', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
-    ("t.csv", b"type,ts\nA,2020-01-01T00:00:00.123456789Z\nA,\nA,9999-12-31T00:00:00Z\n", "error: t.csv, row 4: `ts` is '9999-12-31T00:00:00Z', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
+    ("t.csv", b"type,ts\nA,2020-02-29T00:00:00Z\nA,2020-02-30T00:00:00Z\n", "error: t.csv, row 3: `ts` is '2020-02-30T00:00:00Z', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261\n"),
+    ("t.csv", b"type,ts\nA,2020-02-29\nA,2020-02-30\n", "error: t.csv, row 3: `ts` is '2020-02-30', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261\n"),
+    ("t.csv", b"type,ts\nA,2020-01-01T00:00:00.123456789Z\nA,\nA,9999-12-31T00:00:00Z\n", "error: t.csv, row 4: `ts` is '9999-12-31T00:00:00Z', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261\n"),
     ("t.csv", b"type,ts\nA,2020-02-29\nA,2020-03-01 10:00Z\n", "error: t.csv, row 3: `ts` is '2020-03-01 10:00Z', a time with an offset, and '2020-02-29' before it a day\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
-    ("t.jsonl", b'{"ts": "2020-02-30 00:00:00"}\n', "error: t.jsonl, row 1: `ts` is '2020-02-30 00:00:00', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261\n"),
-    ("t.jsonl", b'{"ts": 1}\n{"ts": 1, "v": ' + b"[" * 2000 + b"]" * 2000 + b"}\n", "error: t.jsonl, line 2: a value nests deeper than 60 levels (MAX_LEVELS)\nhelp: give it flat, or as text\n"),
-    ("t.jsonl", b'{"ts": 1, "v": ' + b"[\n" * 100 + b"]\n" * 100 + b"}\n", "error: t.jsonl, line 61: a value nests deeper than 60 levels (MAX_LEVELS)\nhelp: give it flat, or as text\n"),
+    ("t.jsonl", b'{"ts": "2020-02-30 00:00:00"}\n', "error: t.jsonl, row 1: `ts` is '2020-02-30 00:00:00', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\nhelp: its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261\n"),
+    ("t.jsonl", b'{"ts": 1}\n{"ts": 1, "v": ' + b"[" * 2000 + b"]" * 2000 + b"}\n", "error: t.jsonl, line 2: a value nests deeper than 60 levels (MAX_LEVELS)\nhelp: flatten it, or give it as text\n"),
+    ("t.jsonl", b'{"ts": 1, "v": ' + b"[\n" * 100 + b"]\n" * 100 + b"}\n", "error: t.jsonl, line 61: a value nests deeper than 60 levels (MAX_LEVELS)\nhelp: flatten it, or give it as text\n"),
     ("t.jsonl", b'{"type": "A", "ts": 1}\n\n{"type":\n', "error: t.jsonl, line 3, column 1: not a JSON object: Expecting value\nhelp: JSON lines have one object on each line: {..}\n"),
     ("t.jsonl", b'{"type": "A", "ts": 1}\n[1]\n', "error: t.jsonl, line 2 is an array, not an object\nhelp: JSON lines have one object on each line: {..}\n"),
     ("t.jsonl", b'{"type": "A", "ts": 1}\n{"type": null}\n{"type": 5}\n', "error: t.jsonl, line 3: `type` is a number, and text on line 1\nhelp: give each attribute one type\n"),
@@ -457,10 +457,10 @@ def test_parameters_wherever_a_constant_stands() -> None:
     assert len(rows("-e", query, "readings.csv", "-p", "w=49 seconds", "-p", "n=1")) == 0
     named = "SELECT * WHERE ANY AS a FILTER a[type IN :kinds AND value IN :values]"
     assert len(rows("-e", named, "readings.csv", "-p", "kinds=Temperature,Humidity", "-p", "values=(45, 20)")) == 2
-    assert "`:w` is 'soon', which is no duration" in mistake("run", "-e", query, "readings.csv", "-p", "w=soon", "-p", "n=1")
+    assert "`:w` is 'soon', which is not a duration" in mistake("run", "-e", query, "readings.csv", "-p", "w=soon", "-p", "n=1")
     assert "is an empty list" in mistake("run", "-e", named, "readings.csv", "-p", "kinds=", "-p", "values=1")
     assert "--param kinds=1,2,3" in mistake("run", "-e", named, "readings.csv", "-p", "kinds=a", "-p", "kinds=b")
-    assert "no whole number of microseconds" in mistake("run", "-e", query, "readings.csv", "-p", "w=0.5us", "-p", "n=1")
+    assert "not a whole number of microseconds" in mistake("run", "-e", query, "readings.csv", "-p", "w=0.5us", "-p", "n=1")
 
 
 def test_parameters_that_are_none() -> None:
@@ -469,8 +469,8 @@ def test_parameters_that_are_none() -> None:
     )
     assert "month must be in" in mistake("run", "-e", FIRE, "readings.csv", "-p", "v=TIMESTAMP '2026-13-01 00:00'")
     assert mistake("run", "-e", FIRE, "readings.csv", "-p", "v=1e999") == (
-        "error: --param v=1e999 has no value: the number `1e999` is larger than a double holds; the limit is about 1.8e308\n"
-        "help: write a text in single quotes, if it is one\n"
+        "error: --param v=1e999 has no value: the number `1e999` is larger than a double can hold; the limit is about 1.8e308\n"
+        "help: if it is a text, write it in single quotes\n"
     )
     assert mistake("run", "-e", FIRE, "readings.csv", "-p", "v=99999999999w") == (
         "error: --param v=99999999999w is longer than a duration can be\nhelp: the longest is 999999999d\n"

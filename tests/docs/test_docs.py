@@ -24,6 +24,8 @@ ON_SPARK = {"spark.md", "sources.md", "streaming.md"}
 FILES = sorted(path for path in DOCS.glob("*.md") if path.name not in ON_SPARK)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+PROSE = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))]
+WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,28 @@ def test_shell_blocks(path: Path, tmp_path: Path) -> None:
 def test_links_lead_to_files(path: Path) -> None:
     for target in LINK.findall(path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target
+
+
+def prose(text: str) -> list[tuple[int, str]]:
+    """The numbered lines that wrap: not code (fenced, or indented below an empty line), tables, headings and images."""
+    result, fenced, indented, before = [], False, False, ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            indented = line.startswith("    ") and (indented or not before)
+            if not indented and not line.startswith(("|", "#", "![")):
+                result.append((number, line))
+        before = line.strip()
+    return result
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: path.name)
+def test_prose_wraps(path: Path) -> None:
+    """A line without a space, such as a bare link, cannot be broken."""
+    lines = prose(path.read_text(encoding="utf-8"))
+    assert lines
+    assert [f"{path.name}:{number}" for number, line in lines if len(line) > WIDTH and " " in line.strip(" ->")] == []
 
 
 def test_the_map_names_files_that_are_there() -> None:

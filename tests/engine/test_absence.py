@@ -349,7 +349,7 @@ def test_what_cannot_be_evaluated_names_its_place(negated: str, error: type[ceph
 
 def test_inside_a_pattern_it_stays_an_error() -> None:
     for text in ("(A NOT FOLLOWED BY B FOR 5) ; C", "(A NOT FOLLOWED BY B FOR 5)+", "NXT(A NOT FOLLOWED BY B FOR 5)"):
-        with pytest.raises(BindError, match="can only stand outermost"):
+        with pytest.raises(BindError, match="can only be outermost"):
             cepheid.query(f"SELECT * WHERE {text}").run(table("A0"))
 
 

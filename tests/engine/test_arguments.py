@@ -70,7 +70,7 @@ def test_a_datetime64_that_the_column_cannot_hold(until):
 def test_a_datetime64_has_no_zone():
     with pytest.raises(InputError) as error:
         QUERY.run(timed(pa.timestamp("us", "UTC")), until=np.datetime64("2020-01-01"))
-    assert error.value.help == ("one of them has a time zone, the other none: give it a tzinfo, or take it away",)
+    assert error.value.help == ("one of them has a time zone, the other none: give it a tzinfo, or remove it",)
     for kind in (pa.date32(), pa.int64()):
         with pytest.raises(InputError, match="is not a time of the column"):
             QUERY.run(TABLE.set_column(1, "ts", TABLE["ts"].cast(pa.int32()).cast(kind)), until=np.datetime64("2020-01-01"))
@@ -104,7 +104,7 @@ def test_names_of_columns(argument, name):
 def test_order(order):
     with pytest.raises(InputError) as error:
         QUERY.run(TABLE, order=order)
-    assert error.value.fact == f"order={order!r} is not the name of a column, nor several"
+    assert error.value.fact == f"order={order!r} is not the name of a column, or a list of names"
 
 
 def test_order_of_any_iterable():

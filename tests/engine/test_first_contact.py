@@ -77,5 +77,5 @@ def test_the_only_stream_is_a_type_or_its_type_column_is():
     assert len(cepheid.query("SELECT * FROM Trade WHERE Trade").run(events, type="type")) == 1
     assert len(cepheid.query("SELECT * FROM Trade WHERE Trade ; Halt").run(events)) == 1
     for stream in (events, {"Trade": events}):
-        with pytest.raises(cepheid.BindError, match="`Trade` stands twice in FROM"):
+        with pytest.raises(cepheid.BindError, match="`Trade` is twice in FROM"):
             cepheid.query("SELECT * FROM Trade, Trade WHERE Trade").run(stream)

@@ -281,7 +281,7 @@ BAD = {
     "no-time": ({}, "A ; B", cepheid.SchemaError, "the input has no time column `ts`"),
     "order": ({"order": "kk"}, "A ; B", cepheid.SchemaError, "the input has no column `kk`, which order= names"),
     "columns": ({"columns": ["typ"]}, "A ; B", cepheid.SchemaError, "the input has no column `typ`, which columns= names"),
-    "key-case": ({}, "A AS k ; B PARTITION BY K", cepheid.SchemaError, "two columns named `K` and `k`, which are one to Spark"),
+    "key-case": ({}, "A AS k ; B PARTITION BY K", cepheid.SchemaError, "two columns named `K` and `k`, which are the same to Spark"),
     "key-list": ({}, "A ; B PARTITION BY many", cepheid.CepheidError, "many"),
     "attribute": ({}, "A AS x ; B FILTER x[y = 1]", cepheid.BindError, "`y`"),
     "derived": ({"positions": True}, "A AS x ; B AS y FILTER x.K = y.K", cepheid.NotSupportedError, "write PARTITION BY K"),
@@ -291,7 +291,12 @@ BAD = {
         cepheid.NotSupportedError,
         "write PARTITION BY type, K",
     ),
-    "late": ({"late": True}, "A ; B", cepheid.InputError, "late=True gives what came too late in a stream, and this DataFrame is none"),
+    "late": (
+        {"late": True},
+        "A ; B",
+        cepheid.InputError,
+        "late=True gives the late events of a stream, and this DataFrame is not a stream",
+    ),
     "gap": ({}, "A ;[<= 3] B", cepheid.NotSupportedError, "reference"),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
@@ -326,7 +331,7 @@ def test_options_are_checked_when_on_is_called(options):
 
 @pytest.mark.parametrize("query", ["SELECT * WHERE A", ["SELECT * WHERE A"], {"q": "SELECT * WHERE A"}, []])
 def test_a_text_is_no_query(query):
-    with pytest.raises(cepheid.InputError, match=r"a text is no query yet|there is no query"):
+    with pytest.raises(cepheid.InputError, match=r"a text is not a query|there is no query"):
         on(query)
 
 
@@ -362,7 +367,7 @@ def test_columns_without_values(spark):
 
 def test_a_type_that_arrow_cannot_show_and_twice_one_name(spark):
     query = cepheid.query("SELECT * WHERE A ; B")
-    with pytest.raises(cepheid.SchemaError, match="`m` is interval month, which Spark cannot hand to Python"):
+    with pytest.raises(cepheid.SchemaError, match="`m` is interval month, which Spark cannot pass to Python"):
         spark.sql("SELECT 1 AS ts, 'A' AS type, INTERVAL '1' MONTH AS m").transform(query.on())
     with pytest.raises(cepheid.SchemaError, match="more than one column named `ts`"):
         spark.sql("SELECT 1 AS ts, 'A' AS type, 2 AS ts").transform(query.on())

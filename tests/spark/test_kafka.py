@@ -309,7 +309,7 @@ def test_no_broker_and_wrong_words(monkeypatch, servers):
     for config in ({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, {"bootstrap.servers": servers, "sasl.jaas.config": "x"}):
         with pytest.raises(SetupError) as caught:
             KafkaReader(Options(config, ("t",))).newest()
-        assert "does not answer as it should" in str(caught.value)
+        assert "does not answer correctly" in str(caught.value)
 
 
 # -------------------------------------------------------------------------------------------------------------- on Spark

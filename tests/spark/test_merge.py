@@ -120,7 +120,7 @@ def test_integers_that_are_no_doubles_are_an_error(spark):
     query = cepheid.query("SELECT * FROM a, b WHERE a ; b")
     with pytest.raises(cepheid.SchemaError, match="9007199254740993"):
         query.run(streams)
-    with pytest.raises(Exception, match="a stream to merge has the integer 9007199254740993, which is no double"):
+    with pytest.raises(Exception, match="a stream to merge has the integer 9007199254740993, which double cannot hold"):
         merge(**frames(spark, **streams)).transform(query.on(columns=["v"])).collect()
 
 
@@ -141,7 +141,9 @@ def test_columns_that_are_one_to_spark_or_taken(spark):
     plain = pa.table({"ts": [1], "v": [1]})
     for name, other in (("V", pa.int64()), ("TS", pa.int64()), ("Type", pa.string())):
         table = pa.table({"ts": [2], name: pa.nulls(1, other)})
-        with pytest.raises(cepheid.SchemaError, match=f"and `{name}`, which are one to Spark|`{name}` and `type`, which are one to Spark"):
+        with pytest.raises(
+            cepheid.SchemaError, match=f"and `{name}`, which are the same to Spark|`{name}` and `type`, which are the same to Spark"
+        ):
             merge(**frames(spark, a=plain, b=table))
     with pytest.raises(cepheid.SchemaError, match=r"the stream `b` has a column `\$rank`"):
         merge(**frames(spark, a=plain, b=pa.table({"ts": [2], "$rank": [1]})))

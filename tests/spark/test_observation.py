@@ -234,7 +234,7 @@ def test_events_wait():
     assert "4 or more events wait for the watermark, which is at 2026-01-01 12:00:03" in told(first, second)
     assert "an idle source holds the watermark" in told(first, second)
     stopped = told(first, second, active=False)
-    assert "the next run goes on with it" in stopped
+    assert "the next run continues with them" in stopped
     assert "idle" not in stopped
 
 
@@ -242,15 +242,15 @@ def test_one_of_several_sources_is_idle():
     batches = [progress(n, read=5, watermark=1, times=(10 * n, 10 * n + 9), events=5, waiting=5 * n) for n in (1, 2, 3)]
     text = told(*batches)
     assert (
-        "It stood still in the micro-batches 1 to 3, though events came, up to 38 s after it. If one of several sources (merge) is" in text
+        "It did not move in the micro-batches 1 to 3, though events came, up to 38 s after it. If one of several sources (merge) is" in text
     )
     moving = [progress(n, read=5, watermark=n, times=(10 * n, 10 * n + 9), events=5, waiting=5 * n) for n in (1, 2, 3)]
-    assert "stood still" not in told(*moving)
+    assert "did not move" not in told(*moving)
 
 
 def test_no_events():
     assert "no events came in the micro-batches 4 to 5: the source has nothing new" in told(progress(4), progress(5))
-    assert "though the source moved on" in told(progress(4, moved=True))
+    assert "though the source advanced" in told(progress(4, moved=True))
 
 
 def test_all_dropped_for_a_null():
@@ -277,7 +277,7 @@ def test_only_what_came_after_the_last_matches_counts():
     before = progress(0, read=9, watermark=1, times=(1, 2), events=9, matches=5)
     text = told(before, progress(1, read=4, watermark=1, times=(3, 4)))
     assert "4 events came in micro-batch 1, and none is relevant" in text
-    assert text.endswith("The last matches came in micro-batch 0: if these did not arrive either, look at what stands after q.on.")
+    assert text.endswith("The last matches came in micro-batch 0: if these did not arrive either, look at what comes after q.on.")
 
 
 def test_some_are_late():
@@ -368,12 +368,12 @@ def test_a_listener_never_breaks_a_stream(caplog):
     listener = Listener(to=fails)
     listener.onQueryProgress(event(progress(4)))
     listener.onQueryProgress(event(None))
-    assert caplog.messages == ["the progress of a micro-batch cannot be told"] * 2
+    assert caplog.messages == ["the progress of a micro-batch cannot be reported"] * 2
     assert len(listener.recent) == 1
 
 
 def test_what_a_listener_takes():
-    with pytest.raises(InputError, match=r"to='file' is no way to tell"):
+    with pytest.raises(InputError, match=r"to='file' is not a way to report"):
         Listener(to="file")
     with pytest.raises(InputError, match="keep=0 is not a number of micro-batches"):
         Listener(keep=0)
@@ -418,8 +418,8 @@ def test_a_stream_that_is_listened_to(spark, capsys):
     assert len(capsys.readouterr().out.splitlines()) == len(recent)
     text = why(query, PAIRS)
     assert "1 or more events wait for the watermark, which is at 2026-01-01 12:01:25." in text
-    assert "the next run goes on with it" in text
-    assert text.endswith("The last matches came in micro-batch 2: if these did not arrive either, look at what stands after q.on.")
+    assert "the next run continues with them" in text
+    assert text.endswith("The last matches came in micro-batch 2: if these did not arrive either, look at what comes after q.on.")
 
 
 @pytest.mark.connect

@@ -208,10 +208,10 @@ def test_the_number_of_slices_follows_the_tasks():
 
 
 REFUSED = {
-    "SELECT * WHERE A ; B": "without WITHIN a time a match may begin anywhere",
-    "SELECT * WHERE A ; B WITHIN 5 EVENTS": "without WITHIN a time a match may begin anywhere",
+    "SELECT * WHERE A ; B": "without a time in WITHIN a match may begin anywhere",
+    "SELECT * WHERE A ; B WITHIN 5 EVENTS": "without a time in WITHIN a match may begin anywhere",
     "SELECT * WHERE A ; B WITHIN 5 WITHIN 5 EVENTS": "the window counts every event",
-    "SELECT * WHERE A ; B WITHIN 5 CONSUME BY ANY": "CONSUME BY needs to know of every match before",
+    "SELECT * WHERE A ; B WITHIN 5 CONSUME BY ANY": "CONSUME BY depends on every earlier match",
     "SELECT * WHERE NXT(A ; B) ; C WITHIN 5": "a nested strategy compares matches of the whole stream",
     "SELECT NXT * WHERE A+ ; B WITHIN 5 LIMIT 2": "which matches LIMIT or ANY take may depend on where a slice begins",
     "SELECT NXT * WHERE A+ ; B WITHIN 5": None,
@@ -374,7 +374,7 @@ def test_nothing_runs_before_the_result_is_asked_for(spark):
     frame = frame_of(spark, events).withColumn("ts", F.when(F.col("ts") < 40, F.col("ts")).otherwise(F.raise_error("read").cast("long")))
     recognize = query.on()
     matches = frame.transform(recognize)
-    assert "by a pass of its own over the events that are not left out, when the result is asked for" in recognize.explain(frame)
+    assert "by a separate pass over the events that are not left out, when the result is computed" in recognize.explain(frame)
     with pytest.raises(Exception, match="read"):
         matches.count()
 
@@ -382,8 +382,8 @@ def test_nothing_runs_before_the_result_is_asked_for(spark):
 def test_explain_says_why_one_task_reads_all(spark):
     frame = frame_of(spark, events_at(pa.array([1], pa.timestamp("us"))))
     for text, why in (
-        ("SELECT * WHERE A ; B", "without WITHIN a time a match may begin anywhere"),
-        ("SELECT * WHERE A ; B WITHIN 5 seconds CONSUME BY PARTITION", "CONSUME BY needs to know of every match before"),
+        ("SELECT * WHERE A ; B", "without a time in WITHIN a match may begin anywhere"),
+        ("SELECT * WHERE A ; B WITHIN 5 seconds CONSUME BY PARTITION", "CONSUME BY depends on every earlier match"),
     ):
         assert f"one task reads all events: the query has no PARTITION BY, and {why}" in cepheid.query(text).on().explain(frame)
 

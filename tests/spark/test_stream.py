@@ -459,7 +459,7 @@ def test_a_table_hands_over_to_a_stream(feed, seed, query):
 
 def test_hand_over_where_it_cannot_be(feed):
     for clause, reason in (
-        ("PARTITION BY k", "has no WITHIN a time"),
+        ("PARTITION BY k", "has no time in WITHIN"),
         ("PARTITION BY k WITHIN 9 seconds CONSUME BY PARTITION", "has CONSUME BY"),
     ):
         query = cepheid.query(f"SELECT * WHERE A AS x ; B AS y {clause}")
@@ -469,7 +469,7 @@ def test_hand_over_where_it_cannot_be(feed):
         feed.stream().transform(PAIRS.on(lateness="6 seconds", until=BASE))
     with pytest.raises(InputError, match="undecided=True lists"):
         feed.stream().transform(PAIRS.on(lateness="6 seconds", undecided=True))
-    with pytest.raises(InputError, match="since= says where a stream goes on"):
+    with pytest.raises(InputError, match="since= says where a stream continues"):
         feed.spark.createDataFrame(table_of([(1, 1, "A", 1)])).transform(PAIRS.on(since=BASE))
 
 

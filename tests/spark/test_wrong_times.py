@@ -148,7 +148,9 @@ def test_slices_of_time_without_times_outside_the_bounds(spark):
 
 
 def test_a_table_has_no_clock(spark):
-    with pytest.raises(InputError, match=r"max_ahead= goes by the clock when an event comes in on a stream, and this DataFrame is none"):
+    with pytest.raises(
+        InputError, match=r"max_ahead= compares events with the clock when they come in on a stream, and this DataFrame is not a stream"
+    ):
         spark.createDataFrame(table_at([(1, START, "A", 1)])).transform(PAIRS.on(max_ahead="1 day"))
 
 

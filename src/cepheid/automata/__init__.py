@@ -1,4 +1,4 @@
-"""Machines: a rewritten plan becomes a complex event automaton, and that the flat program of the kernel.
+"""Automata: a rewritten plan becomes a complex event automaton, and this becomes the flat program of the kernel.
 
 Comes in: a `QueryPlan` in LP-normal form (`logical.rewrite`). `construct` has one construction per operator, `transform` works on whole
 automata (trim, hide, determinize), `program` is what the engine runs. Not done here: windows, partitions and limits (the engine's bounds).

@@ -1,16 +1,16 @@
 """The alphabet of an automaton: what the bits of a letter mean, and what each depends on.
 
-A letter is all that an automaton sees of an event. Its bits have scopes, and who sets them follows from that:
+A letter is all that an automaton sees of an event. Each of its bits has a scope, which decides where the bit is set:
 
 * EVENT, a `Predicate`: the event alone says it, and so does its type or a local condition. Set from the columns, on Spark before the shuffle.
 * PARTITION, a `Tracker`: what the events before it in the partition say, whatever a match makes of them. Set where events are read by partition.
 * SUPPORT, a `Flag`: the event's place among those that are read together, the events of one window or of one support. Set where they are read.
 * RUN, a `Guard`: the event and what this partial match has stored in `Register`s. No letter has it: the evaluation asks, for each partial match.
 
-An automaton speaks of masks: predicates come first, one bit each, however many there are; trackers, flags and guards, the last, say which bits they
-have. A letter is a mask without the guards in one machine word: an event has one type at most, so the types are one number in it, 0 for another type;
-then a bit for each condition, and the trackers and flags. What reads letters alone cannot tell what a guard says: it calls `Alphabet.refuse_guards`,
-and nothing else refuses them.
+An automaton uses masks: predicates come first, one bit each, however many there are; then trackers, flags and guards, which say which bits they have.
+A letter is a mask without the guards in one machine word: an event has one type at most, so the types are one number in it, 0 for another type; then
+a bit for each condition, and the trackers and flags. Code that reads only letters cannot evaluate a guard: it calls `Alphabet.refuse_guards`, and
+nothing else refuses guards.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The complex event automaton: states and marking transitions over letters.
 
-Name in paper: CEA (foundations-cel, section 6). A predicate of a transition is a conjunction of bits of the event's letter; a transition
-marks its event with a set of variables or does not mark it, so one run gives one complex event with its mapping. Clock conditions,
-register guards and writes of the timed and correlated fragments belong in `alphabet` and on `Transition`: the three models are one type.
+Name in paper: CEA (foundations-cel, section 6). A predicate of a transition is a conjunction of bits of the event's letter; a transition marks its
+event with a set of variables, or does not mark it. So one run gives one complex event with its mapping. Clock conditions, register guards and writes
+of the timed and correlated fragments belong in `alphabet` and on `Transition`: the three models are one type.
 
 Invariants of every automaton that `construct` builds, and that the kernel relies on:
 

@@ -1,9 +1,9 @@
 """One construction per operator: a pattern in LP-normal form becomes a complex event automaton.
 
-Source: foundations-cel, Theorem 3 and appendix B.3 (type, FILTER, OR, `;`, `+`); timed-cel, section 4 (AS on any pattern, AND, `:`,
-PROJECT). Each construction is linear in its operands (counts: in as many copies), but AND, which is a product, and NXT, LAST and MAX, which are
-in `strategies`. There are no empty moves: what ends in `p` and goes on with `q` copies the transitions into the finals of `p`, and what passes
-an optional item by copies the transitions that begin the items behind it: no more states, and k^2 / 2 more transitions for k of them in a row.
+Source: foundations-cel, Theorem 3 and appendix B.3 (type, FILTER, OR, `;`, `+`); timed-cel, section 4 (AS on any pattern, AND, `:`, PROJECT). Each
+construction is linear in its operands (for counts: in their copies), except AND, which is a product, and NXT, LAST and MAX, which are in
+`strategies`. There are no empty moves. To continue from `p` with `q`, the transitions into the final states of `p` are copied. To skip an optional
+item, the transitions that begin the items after it are copied: this adds no states, and k^2 / 2 transitions for k optional items in a row.
 """
 
 from __future__ import annotations

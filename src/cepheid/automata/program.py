@@ -1,6 +1,6 @@
-"""The automaton as the engine runs it: macro states on demand, marks as numbers, a fingerprint.
+"""The automaton in the form that the engine runs: macro states on demand, marks as numbers, a fingerprint.
 
-Comes in: a rewritten `QueryPlan` without its outermost windows. Goes out: a `Program`, immutable; run state is the engine's.
+Comes in: a rewritten `QueryPlan` without its outermost windows. Goes out: a `Program`, immutable; the engine keeps the state of a run.
 """
 
 from __future__ import annotations

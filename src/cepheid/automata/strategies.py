@@ -1,22 +1,22 @@
 """Selection strategies as automata: NXT, LAST and MAX of an automaton, as an automaton again (foundations-cel, Theorem 4).
 
-Comes in: an automaton. Goes out: one whose matches are those that the strategy keeps of it. A strategy compares the supports (the visibly
-marked positions) of all matches that end together. So beside the run of a candidate C goes a RELATION: two sets of states,
+Comes in: an automaton. Goes out: an automaton with only the matches that the strategy keeps. A strategy compares the supports (the visibly marked
+positions) of all matches that end together. So the run of a candidate C is combined with a RELATION: two sets of states,
 
 * `even`: what rivals reach that do not beat C as far as they have got (their supports so far are equal; LAST: or C has the last difference);
 * `ahead`: what rivals reach that beat C if both go on alike: NXT: the first difference is an event that the rival has (that settles it);
   LAST: the last difference so far is; MAX: the rival has all that C has, and more.
 
-A rival that is beaten for good is forgotten. `RULES` says how an event moves the sets; C is kept iff no final state is ahead at its end. A rival
-may begin before C or after it. After: the initial state waits among the rivals. Before: until C begins it has marked nothing, and the relation
-depends on the stream alone. It is then followed by a TRACKER from the first event on (`automaton.Tracker`), whose state before each event is part
-of the event's letter; the first move of C reads it there. So still nothing but marks leaves the initial state, and every other construction
-takes the result for any automaton.
+A rival that can no longer win is forgotten. `RULES` says how an event moves the sets; C is kept if and only if no final state is ahead at its end. A
+rival may begin before C or after it. After: the initial state waits among the rivals. Before: until C begins, it has marked nothing, and the relation
+depends on the stream alone. Then a TRACKER follows the relation from the first event on (`automaton.Tracker`). Its state before each event is part of
+the event's letter, and the first move of C reads it there. So still only marking transitions leave the initial state, and every other construction
+can treat the result like any automaton.
 
-Relations are kept small. A rival is forgotten that another one outdoes (who can complete whatever it can, with the same support, and is no less
-ahead), or that is harmless to this candidate: whenever it comes to beat C, so does a companion, a rival that any candidate in this state has,
-such as the one who has done as C until now. A candidate that a rival ahead can follow is lost. At most exponential in the automaton
-(Theorem 4), mostly as small as one would write it; the limits have names.
+Relations are kept small. A rival is forgotten in two cases. Either another rival is at least as good: it can complete whatever the first one can,
+with the same support, and is no less ahead. Or the rival is harmless to this candidate: whenever it beats C, so does a companion, a rival that every
+candidate in this state has, such as the one that has marked the same as C until now. A candidate that a rival ahead can follow is lost. The result is
+at most exponential in the automaton (Theorem 4), and mostly as small as a hand-written one; the limits have names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Supports and their labellings, as automata: what a strategy chooses among, and what its choice then means.
+"""Supports and their labellings, as automata: a strategy chooses among supports, and labellings turn its choice into matches.
 
-A support is the set of positions that a match marks. NXT, LAST and MAX choose supports before SELECT's projection; all matches on a chosen
-support are given, projected. `SupportProgram` is a program for that: an automaton with all its marks, and the labels that are shown.
-`labelling` derives the program that reads the events of one support, nothing else, and marks every one of them.
+A support is the set of positions that a match marks. NXT, LAST and MAX choose supports before SELECT's projection; all matches on a chosen support
+are given, after the projection. `SupportProgram` is a program for this: an automaton with all its marks, and the labels that are shown. `labelling`
+derives the program that reads only the events of one support, and marks every one of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One move of an automaton: what it asks of a letter, and how it marks its event."""
+"""One move of an automaton: what it requires of a letter, and how it marks its event."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The waiting automaton: what NXT, LAST and MAX read of an automaton whose partial matches wait for as long as it takes.
+"""The waiting automaton: what NXT, LAST and MAX read of an automaton whose partial matches can wait for any time.
 
-Comes in: an automaton whose only unmarked transitions are waiting loops, with one on every state between the first and the last mark (`;`, `+`,
-OR, AND and nesting make no others). Goes out: its marking moves without their marks, for strategies compare supports, not labels; states that
-then do the same are one. Not done here: anything with `:`, gaps, negation or hidden events, where a partial match can come to an end by waiting.
+Comes in: an automaton whose only unmarked transitions are waiting loops, with one on every state between the first and the last mark (`;`, `+`, OR,
+AND and nesting make no others). Goes out: its marking moves without their marks, because strategies compare supports, not labels; states that then do
+the same are merged. Not done here: anything with `:`, gaps, negation or hidden events, where a partial match can end because it waits.
 
-So a partial match rests in a waiting state, never leaves it, and an event that is not marked changes nothing for it.
+So a partial match stays in a waiting state, and an event that is not marked changes nothing for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands. Each says here what it takes, and leaves the work to the other modules."""
+"""The commands. Each declares its arguments here, and leaves the work to the other modules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EventsArgument = Annotated[
 ]
 SchemaArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[EVENTS...]", help="Files of events, of which only the attributes and their types are looked at."),
+    typer.Argument(metavar="[EVENTS...]", help="Files of events. Only their attributes and types are used."),
 ]
 Expression = Annotated[bool, typer.Option("--expression", "-e", help="QUERY is the text of the query.")]
 Parameters = Annotated[
@@ -47,9 +47,7 @@ Type = Annotated[
 Time = Annotated[
     str | None, typer.Option("--time", metavar="NAME", help="The attribute with the event time. [default: ts, if there is one]")
 ]
-Separator = Annotated[
-    str | None, typer.Option("--separator", metavar="CHAR", help="Between the values of CSV; TAB for a tab. [default: ,]")
-]
+Separator = Annotated[str | None, typer.Option("--separator", metavar="CHAR", help="Separator of CSV values; TAB for a tab. [default: ,]")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
 
 
@@ -81,7 +79,7 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - the signature of a callback
 
 @app.callback()
 def options(
-    *, version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False
+    *, version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False
 ) -> None:
     """Hold the options of all commands."""
 
@@ -101,21 +99,21 @@ def run(
     order: Annotated[
         list[str] | None, typer.Option("--order", metavar="NAME", help="Attributes that decide between events of equal time. Repeatable.")
     ] = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Put the events in the order of their times first.")] = False,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")] = False,
     null_keys: Annotated[NullKeys, typer.Option("--null-keys", help="What happens to events with NULL in PARTITION BY.")] = NullKeys.DROP,
     until: Annotated[
         str | None,
         typer.Option(
             "--until",
             metavar="TIME",
-            help="Read events up to this time, and decide what it decides; end: nothing will follow. [default: the last]",
+            help="Read events up to this time, and decide absences by it; end: no events follow. [default: the last]",
         ),
     ] = None,
     engine: Annotated[
         Engine, typer.Option("--engine", help="Where to evaluate. The reference is the definition itself, and slow.")
     ] = Engine.LOCAL,
     separator: Separator = None,
-    limit_rows: Annotated[int, typer.Option("--limit-rows", min=0, help="Matches that are printed; 0: all.")] = 20,
+    limit_rows: Annotated[int, typer.Option("--limit-rows", min=0, help="How many matches to print; 0: all.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print all matches as JSON lines instead of a table.")] = False,
     progress: Annotated[bool | None, typer.Option("--progress/--no-progress", help="Show progress. [default: on a terminal]")] = None,
     overwrite: Overwrite = False,
@@ -192,7 +190,7 @@ def check(
     try:
         warnings, notes = findings(parsed, schema)
     except cepheid.BindError as error:
-        guessed = "" if events else "\nhelp: types were guessed from the query: name the file of events to check it with theirs"
+        guessed = "" if events else "\nhelp: types were guessed from the query: name the file of events to check it with their types"
         complain(message(error) + guessed)
         raise typer.Exit(Status.MISTAKE) from None
     if warnings or notes:
@@ -210,7 +208,7 @@ def draw(
     query: QueryArgument,
     events: SchemaArgument = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="OUT", help=f"The file to write; its ending says how: {', '.join(ENDINGS)}.")
+        str | None, typer.Option("--output", "-o", metavar="OUT", help=f"The file to write; its ending is one of {', '.join(ENDINGS)}.")
     ] = None,
     format: Annotated[str | None, typer.Option("--format", help="svg, mermaid or dot. [default: from OUT, else svg]")] = None,  # noqa: A002
     deterministic: Annotated[bool, typer.Option("--deterministic", help="Draw the determinized automaton.")] = False,

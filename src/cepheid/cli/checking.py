@@ -1,4 +1,4 @@
-"""What `check` finds in a query that parses: errors of binding, warnings, and what no engine does."""
+"""What `check` finds in a query that parses: errors of binding, warnings, and parts that no engine supports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def findings(query: cepheid.Query, schema: EventSchema | None) -> tuple[list[str
     notes = []
     if unknown:
         names = quoted(":" + name for name in unknown)
-        notes.append(f"note: parameters without a value: {names}; what they decide is not checked\nhelp: give them by --param NAME=VALUE")
+        notes.append(
+            f"note: parameters without a value: {names}; what depends on them is not checked\nhelp: give them with --param NAME=VALUE"
+        )
     try:
         if unknown:
             compile_plan(plan)

@@ -1,6 +1,6 @@
-"""`cepheid doctor`: what an installation has, what it lacks, what is broken in it.
+"""`cepheid doctor`: what is installed, what is missing, and what is broken.
 
-Each line is found by looking, not by asking a list: packages are imported, the kernel runs a query, Java is started.
+Each line comes from a real trial, not from a list: packages are imported, the kernel runs a query, Java is started.
 """
 
 from __future__ import annotations

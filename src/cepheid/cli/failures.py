@@ -1,6 +1,6 @@
-"""How a command ends: exit statuses, and what stands on the standard error.
+"""How a command ends: exit statuses, and the text on the standard error.
 
-A user's mistake is a message without a traceback; what is nobody's mistake but ours asks for a report.
+A user's mistake gives a message without a traceback; a bug of ours asks for a report.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPTIONS = (
     ('engine="reference"', "--engine reference"),
     ("order=", "--order NAME"),
     ("args=", "--param NAME=VALUE"),
-    ("schema=", "name the file of events behind the query"),
+    ("schema=", "name the file of events after the query"),
     ("q.batches(..)", "-o OUT.parquet or OUT.jsonl, or --json"),
 )
 """What a help line of the Python interface is called here."""
@@ -61,7 +61,7 @@ def guarded() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Status.CLOSED)
     except MemoryError:
-        complain("error: out of memory\nhelp: read Parquet, which is recognized piece by piece, or use --engine spark")
+        complain("error: out of memory\nhelp: read Parquet, which is read piece by piece, or use --engine spark")
         sys.exit(Status.MISTAKE)
     except Exception as error:
         if is_control(error):
@@ -93,7 +93,7 @@ def internal(error: Exception) -> str:
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return (
         f"internal error: {type(error).__name__}: {error}{place}\n"
-        "help: this is a mistake in Cepheid; please report it with the query, a few events and what `cepheid doctor` prints\n"
+        "help: this is a bug in Cepheid; please report it with the query, a few events and what `cepheid doctor` prints\n"
         f"help: {TRACEBACK}=1 shows the traceback"
     )
 

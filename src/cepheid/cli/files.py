@@ -1,8 +1,8 @@
-"""Files of events as Arrow: CSV, JSON lines and Parquet, each with errors that say the place in the file.
+"""Files of events as Arrow: CSV, JSON lines and Parquet, each with errors that name the place in the file.
 
-Comes in: arguments such as `flights.csv` or `flights=2013/january.parquet`. Goes out: one stream of events or {name: events}, as
-`cepheid.Query.run` takes them. Times in CSV and JSON are inferred: a column whose texts are all ISO 8601 with an offset is a timestamp in UTC,
-all without one a timestamp without zone, in microseconds, as Spark has them. Nothing is skipped: a line that cannot be read is an error.
+Comes in: arguments such as `flights.csv` or `flights=2013/january.parquet`. Goes out: one stream of events or {name: events}, as `cepheid.Query.run`
+takes them. Times in CSV and JSON are inferred: if all texts of a column are ISO 8601 with an offset, it is a timestamp in UTC; if all are without an
+offset, a timestamp without zone; both in microseconds, as in Spark. Nothing is skipped: a line that cannot be read is an error.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def read(path: Path, *, separator: str | None = None, lazily: bool = False) -> p
         )
     try:
         if path.stat().st_size == 0:
-            raise InputError(f"{path} is empty: it does not even say which attributes events have")
+            raise InputError(f"{path} is empty: it does not name the attributes of the events")
         return reader(path, separator, lazily)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
@@ -180,7 +180,7 @@ def csv_error(path: Path, reason: str, delimiter: str) -> InputError:
         )
     value = re.search(r"CSV conversion error to ([\w\[\], =]+): invalid value '(.*?)'", reason, re.DOTALL)
     if value:
-        return InputError(f"{path}: '{value.group(2)}' is no {value.group(1)}, as the rest of its column is")
+        return InputError(f"{path}: '{value.group(2)}' is not {value.group(1)}, as the rest of its column is")
     if "Empty CSV" in reason:
         return InputError(f"{path} has no header", help="the first row names the attributes")
     return InputError(f"{path} cannot be read as CSV: {reason}")
@@ -230,7 +230,7 @@ def _batches(path: Path, file: Any, schema: pa.Schema) -> Iterator[pa.RecordBatc
 def damaged(path: Path, error: Exception) -> InputError:
     """A Parquet file that cannot be read."""
     reason = str(error).partition("\n")[0].rstrip(".")
-    return InputError(f"{path} cannot be read as Parquet: {reason}", help="was it written to its end?")
+    return InputError(f"{path} cannot be read as Parquet: {reason}", help="was it written completely?")
 
 
 READERS: dict[str, Callable[[Path, str | None, bool], pa.Table | pa.RecordBatchReader]] = {
@@ -289,7 +289,7 @@ def check_times(stream: Stream, name: str) -> None:
     reason = f"{kind}, and '{first[0]}' before it {before}" if mixed else "no time"
     help_ = ["a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none"]
     if kind is not None and not mixed:
-        help_.append("its day is in the calendar; if some second has more than 6 digits, all times lie between the years 1678 and 2261")
+        help_.append("its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261")
     # In a file of events the header is row 1 of a CSV; in JSON lines there is none.
     row = wrong + (1 if stream.path.suffix.lower() in JSON_ENDINGS else 2)
     raise InputError(f"{stream.path}, row {row}: `{name}` is '{value[:40]}', {reason}", help=help_)

@@ -1,8 +1,8 @@
 """Ctrl-C ends a command, whatever the command does at that moment.
 
-Python raises KeyboardInterrupt once, at the place where the main thread is, and code that is not ours loses it there: the modules that Cython
-makes register classes under a bare `except` while they are imported (pyarrow imports pandas when it first meets a list), and what a finalizer
-raises is ignored. The command would then compute on, for hours if it has many matches. So it is raised again until it is being handled.
+Python raises KeyboardInterrupt once, at the current place of the main thread, and other people's code can lose it there: modules made by Cython
+register classes under a bare `except` while they are imported (pyarrow imports pandas when it first reads a list), and errors in a finalizer are
+ignored. The command would then continue, for hours if it has many matches. So the interrupt is raised again until it is handled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSON lines as Arrow: one object per line, types inferred over the whole file.
 
-Arrow reads the file; only where it cannot, the lines are looked at one by one for the first that is wrong. Arrow would read a text such as
-`2026-01-01T10:00:00+01:00` as a time without its offset, so columns that it takes for times are read once more as texts.
+Arrow reads the file. Only if it cannot, we check the lines one by one for the first wrong one. Arrow would read a text such as
+`2026-01-01T10:00:00+01:00` as a time without its offset, so columns that it reads as times are read again as texts.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def check_levels(path: Path) -> None:
                 if open_brackets > MAX_LEVELS + 1:
                     raise LimitError(
                         f"{path}, line {number}: a value nests deeper than {MAX_LEVELS} levels (MAX_LEVELS)",
-                        help="give it flat, or as text",
+                        help="flatten it, or give it as text",
                     )
 
 

@@ -34,7 +34,7 @@ def load(source: str, *, expression: bool, parameters: Iterable[str]) -> cepheid
     for given in parameters:
         name, value = parameter(given, listed=listed)
         if name in args:
-            commas = f"a list has commas: --param {name}=1,2,3" if name in listed else "give each parameter one value"
+            commas = f"write a list with commas: --param {name}=1,2,3" if name in listed else "give each parameter one value"
             raise InputError(f"--param {name} is given twice", help=commas)
         args[name] = value
     return cepheid.query(text, args=args)
@@ -106,7 +106,7 @@ def _value(given: str, text: str) -> object:
         raise InputError(f"--param {given} is longer than a duration can be", help=f"the longest is {dt.timedelta.max.days}d") from None
     except ValueError as error:
         reason = error.fact if isinstance(error, CepheidError) else error
-        raise InputError(f"--param {given} has no value: {reason}", help="write a text in single quotes, if it is one") from None
+        raise InputError(f"--param {given} has no value: {reason}", help="if it is a text, write it in single quotes") from None
     return text if value is Ellipsis else value
 
 
@@ -126,6 +126,6 @@ def python_value(node: syntax.Expression) -> object:
         case syntax.DurationValue(duration=syntax.Duration(value=value, unit=unit)) if unit is not None:
             microseconds = value * unit.value / 1_000
             if microseconds % 1:
-                raise ValueError(f"{to_text(node)} is no whole number of microseconds")
+                raise ValueError(f"{to_text(node)} is not a whole number of microseconds")
             return dt.timedelta(microseconds=int(microseconds))
     return Ellipsis

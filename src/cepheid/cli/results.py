@@ -1,7 +1,7 @@
 """Matches as a table on a terminal, as JSON lines or as Parquet.
 
-Comes in: a `Found` or a `Flow`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every
-engine). A file appears under its name only when it is complete.
+Comes in: a `Found` or a `Flow`, matches as Arrow tables with the events themselves (the columns of `Matches.to_arrow(events=True)`, on every engine).
+A file gets its name only when it is complete.
 """
 
 from __future__ import annotations

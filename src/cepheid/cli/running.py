@@ -1,7 +1,7 @@
-"""Evaluation of a query over files, on the engine asked for.
+"""Evaluation of a query over files, on the chosen engine.
 
-The embedded engine and the reference take what was read; Spark gets the same Arrow data in a session of its own on this machine, so that
-types mean the same. All give the same columns.
+The embedded engine and the reference use the data as read. Spark gets the same Arrow data in its own session on this machine, so types mean the same.
+All give the same columns.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def until_of(given: str | None, schema: EventSchema) -> object:
 
 
 def _dropped(events: int) -> list[str]:
-    return [f"{events:,} events have no key and take no part (--null-keys group makes them one)"] if events else []
+    return [f"{events:,} events have no key and are left out (--null-keys group makes them a partition)"] if events else []
 
 
 def _waiting(matches: int) -> list[str]:

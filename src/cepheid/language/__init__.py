@@ -3,11 +3,12 @@
     text --parse--> syntax.Query --to_text--> text
     event("T").as_("x").followed_by("H AS y").select() --> the same syntax.Query
 
-In comes the text of a query (language.md is the reference of the language, grammar.lark its grammar on one page) or a
-chain of builder calls; out goes a frozen tree whose nodes know their place in the text. `parse(to_text(tree)) == tree`
-for every tree that can be written. Nothing is known here about event types, attributes and their types: whether names
-exist, which variable a condition speaks of, and whether a query is one that can be run is decided in the next hop,
-`cepheid.logical`. A text that is no query raises `QuerySyntaxError`, one beyond a limit (limits.py) `LimitError`.
+The input is the text of a query (language.md is the reference of the language, grammar.lark its grammar on one page) or
+a chain of builder calls. The output is a frozen tree whose nodes know their place in the text.
+`parse(to_text(tree)) == tree` for every tree that can be written. This package knows no event types, attributes and
+their types. The next layer, `cepheid.logical`, decides whether names exist, which variable a condition is about, and
+whether a query can run. A text that is not a query raises `QuerySyntaxError`, a text above a limit (limits.py)
+`LimitError`.
 """
 
 from __future__ import annotations

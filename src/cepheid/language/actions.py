@@ -1,7 +1,7 @@
 """From grammar rules to nodes: one method per rule of grammar.lark, called by the parser as it reduces.
 
-Every method takes the children of its rule, all symbols included, and returns a node, or a `Piece` for what is no node
-of its own. Nothing here knows the parser library: a symbol is a string with a type and a place (`Symbol`).
+Every method takes the children of its rule, including all symbols, and returns a node, or a `Piece` for a part that is
+not a node. Nothing here knows the parser library: a symbol is a string with a type and a place (`Symbol`).
 """
 
 # ruff: noqa: D102 - what a method stands for is written in grammar.lark, under the same name
@@ -185,7 +185,7 @@ class QueryActions:
         if value > MAX_COUNT:
             raise LimitError(
                 f"the count {written} is too large; the limit is {MAX_COUNT} (MAX_COUNT)",
-                help="leave the count out if there is to be no limit",
+                help="leave the count out for no limit",
                 span=span_of(written),
             )
         return Piece(value, span_of(written))
@@ -246,7 +246,7 @@ def read_duration(written: Any) -> syntax.Duration:
     if "e" in number.lower():
         raise QuerySyntaxError(
             f"the duration `{written}` has an exponent",
-            help="durations are exact: write the number out, or take another unit",
+            help="durations are exact: write all digits, or use another unit",
             span=span_of(written),
         )
     return syntax.Duration(Decimal(number), unit, span=span_of(written))
@@ -271,8 +271,8 @@ def check_digits(written: Any) -> None:
         )
     if written.type == "NUMBER" and math.isinf(float(written)):
         raise LimitError(
-            f"the number `{written}` is larger than a double holds; the limit is about 1.8e308",
-            help="leave the comparison out: no value is beyond that",
+            f"the number `{written}` is larger than a double can hold; the limit is about 1.8e308",
+            help="leave the comparison out: no value is larger",
             span=span_of(written),
         )
 

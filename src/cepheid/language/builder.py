@@ -1,9 +1,10 @@
-"""Fluent Python to syntax tree: the tree that the parser gives for the same pattern in text.
+"""Fluent Python to syntax tree: the same tree as the parser makes from the text of the pattern.
 
     event("T").as_("x").followed_by(event("H").as_("y"), gap="<= 5s").where(attr("x", "temp") > param("limit"))
 
 A `PatternBuilder` and an `ExpressionBuilder` are immutable: each method returns a new one. Wherever a pattern is
-expected, its text or a tree may stand (`followed_by("H AS y")`), and so with conditions (`where("x.temp > 40")`).
+expected, you can pass its text or a tree (`followed_by("H AS y")`), and the same for conditions
+(`where("x.temp > 40")`).
 
 | text                       | builder                                                           |
 |----------------------------|-------------------------------------------------------------------|
@@ -25,7 +26,7 @@ expected, its text or a tree may stand (`followed_by("H AS y")`), and so with co
 | `STRICT(p)` ...            | `p.strict()`, `p.nxt()`, `p.last()`, `p.max()`                    |
 | `SELECT .. WHERE p ..`     | `p.select(..)`                                                    |
 
-Where a value, a duration, a count or the list of IN stands, `param("name")` may stand for it: `p.within(param("w"))`,
+In place of a value, a duration, a count or the list of IN, you can pass `param("name")`: `p.within(param("w"))`,
 `p.repeat(minimum=param("n"))`, `attr("x", "k").is_in(param("ks"))`.
 """
 
@@ -90,7 +91,7 @@ class PatternBuilder:
             without: a pattern of which no match lies between (`p ; NOT n ; q`); not together with a gap.
         """
         if gap is not None and without is not None:
-            raise BindError("a gap and a negation cannot stand at the same `;`", help="put the gap or the negation at another place")
+            raise BindError("a gap and a negation cannot be at the same `;`", help="put the gap or the negation at another place")
         negated = None if without is None else _pattern(without)
         return self._linked(syntax.Link(";", _interval(gap), negated), other)
 
@@ -99,7 +100,7 @@ class PatternBuilder:
         return self._linked(syntax.Link(":", _interval(gap)), other)
 
     def then(self, other: PatternLike) -> PatternBuilder:
-        """`p THEN other`: the next one under the query's time model."""
+        """`p THEN other`: the next one in the sense of the query's time model."""
         return self._linked(syntax.Link("THEN"), other)
 
     def _linked(self, link: syntax.Link, other: PatternLike) -> PatternBuilder:
@@ -142,7 +143,7 @@ class PatternBuilder:
         return PatternBuilder(syntax.Optional(self.node))
 
     def where(self, condition: ConditionLike) -> PatternBuilder:
-        """`p FILTER condition`; the condition as text or built from `attr` and the like."""
+        """`p FILTER condition`; the condition is a text, or built from `attr` and similar functions."""
         return PatternBuilder(syntax.Filter(self.node, _condition(condition)))
 
     def within(self, duration: IntervalLike | None = None, *, events: CountLike | None = None) -> PatternBuilder:
@@ -265,7 +266,7 @@ def index_of(variable: str) -> ExpressionBuilder:
 
 
 def word(name: str) -> ExpressionBuilder:
-    """A name alone: an attribute inside `local`, a variable in targets and measures."""
+    """A single name: an attribute inside `local`, a variable in targets and measures."""
     return ExpressionBuilder(syntax.Word(check_name(name)))
 
 
@@ -275,7 +276,7 @@ def local(variable: str, condition: ConditionLike) -> ExpressionBuilder:
 
 
 def param(name: str) -> ExpressionBuilder:
-    """`:name`, a value given beside the query: also a duration, a count, or the list of `is_in`."""
+    """`:name`, a value that is passed separately from the query: also a duration, a count, or the list of `is_in`."""
     return ExpressionBuilder(syntax.Parameter(check_name(name)))
 
 
@@ -291,7 +292,7 @@ def literal(value: ValueLike) -> ExpressionBuilder:
 def call(function: str, *arguments: ValueLike) -> ExpressionBuilder:
     """`function(arguments)`: a function or a measure; `call("count", "*")` is `count(*)`."""
     if not is_plain(function) or function.lower() == "not":
-        raise BindError(f"`{function}` cannot be the name of a function", help="a function has a plain word as its name")
+        raise BindError(f"`{function}` cannot be the name of a function", help="the name of a function is a plain word")
     if len(arguments) == 1 and isinstance(arguments[0], str) and arguments[0] == "*":
         return ExpressionBuilder(syntax.Call(function, (), star=True))
     return ExpressionBuilder(syntax.Call(function, tuple(map(_value, arguments))))
@@ -301,7 +302,7 @@ def call(function: str, *arguments: ValueLike) -> ExpressionBuilder:
 class ExpressionBuilder:
     """A condition or a value under construction; `node` is its tree, `str()` its text.
 
-    Comparisons and arithmetic build trees, `&`, `|` and `~` are AND, OR and NOT. Python binds `&` tighter than `>`:
+    Comparisons and arithmetic build trees; `&`, `|` and `~` are AND, OR and NOT. Python binds `&` tighter than `>`:
     write `(attr("x", "a") > 1) & (attr("x", "b") < 2)`.
     """
 
@@ -313,7 +314,9 @@ class ExpressionBuilder:
         return to_text(self.node)
 
     def __bool__(self) -> bool:
-        raise TypeError("a condition of a query is neither true nor false: use & for AND, | for OR, ~ for NOT, and no chained comparison")
+        raise TypeError(
+            "a condition of a query has no truth value in Python: use & for AND, | for OR, ~ for NOT, and do not chain comparisons"
+        )
 
     def __eq__(self, other: object) -> ExpressionBuilder:  # type: ignore[override]
         return self._compared("=", other)
@@ -386,12 +389,12 @@ class ExpressionBuilder:
         return ExpressionBuilder(syntax.IsNull(self.node, negated))
 
     def is_in(self, options: Iterable[ValueLike] | ExpressionBuilder, *, negated: bool = False) -> ExpressionBuilder:
-        """`e IN (options)`, or `e NOT IN (options)`; at least one option, or a `param` of the whole list."""
+        """`e IN (options)`, or `e NOT IN (options)`; at least one option, or a `param` for the whole list."""
         if isinstance(options, ExpressionBuilder | syntax.Expression):
             return ExpressionBuilder(syntax.In(self.node, _parameter(options, "a list"), negated))
         values = tuple(map(_value, options))
         if not values:
-            raise BindError("IN needs at least one option", help="an empty list holds no value: use literal(False)")
+            raise BindError("IN needs at least one value", help="an empty list holds no value: use literal(False)")
         return ExpressionBuilder(syntax.In(self.node, values, negated))
 
     def between(self, low: ValueLike, high: ValueLike, *, negated: bool = False) -> ExpressionBuilder:
@@ -488,7 +491,7 @@ def _count(number: CountLike, *, repeated: bool = False) -> int | syntax.Paramet
     if number < 0 and repeated:
         raise BindError("a pattern cannot be repeated a negative number of times", help="use minimum=1 or more")
     if number < 0:
-        raise BindError(f"{number} is no number of events or matches", help="give a whole number from 1 on")
+        raise BindError(f"{number} is not a number of events or matches", help="give a whole number, 1 or more")
     return number
 
 

@@ -1,7 +1,7 @@
-"""From a failed parse to a message: what was expected in words, what was found instead, and a way out.
+"""From a failed parse to a message: what was expected in words, what was found instead, and what to do.
 
-The parser says which terminals it could have taken. `PHRASES` turns them into words, hints.py adds what the writer may
-have meant. Both are tables.
+The parser says which terminals it could have taken. `PHRASES` turns them into words, and hints.py adds what the user
+may have meant. Both are tables.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def check_characters(text: str) -> None:
     found = FORBIDDEN.search(text)
     if found is not None:
         raise QuerySyntaxError(
-            f"a query cannot hold the character U+{ord(found[0]):04X}",
+            f"a query cannot contain the character U+{ord(found[0]):04X}",
             help="remove it; inside a text value, give the text as a parameter, `:name`",
             span=Span(*found.span()),
         )

@@ -1,8 +1,8 @@
 """A Pygments lexer for the language, found by Pygments as `ceql` (an entry point of the package).
 
-Pygments is an optional dependency: only who imports this module needs it. What is a keyword depends on the grammar's
-context; a lexer of words has only the words around, so a name behind `.` or AS is a name, and elsewhere a word that is
-a keyword is shown as one.
+Pygments is an optional dependency: only importing this module needs it. In the grammar, it depends on the context
+whether a word is a keyword. A lexer sees only the words around it: after `.` or AS a word is a name, elsewhere a word
+that can be a keyword is shown as one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the writer may have meant: one table of traps, tried in order.
+"""What the user may have meant: one table of traps, tried in order.
 
-A hint has up to four conditions: what stands before the failure, what stands there, which terminals the parser could
-have taken, and which it could not. They describe the language's own traps (what binds loosest, where NOT may stand),
+A hint has up to four conditions: the text before the failure, the text at the failure, which terminals the parser could
+have taken, and which it could not. They describe the language's own traps (what binds loosest, where NOT may be),
 spellings of CORE and SQL that mean something else here, and signs of other languages.
 """
 
@@ -60,19 +60,19 @@ _CLAUSE = "FILTER, WITHIN, UNLESS and NOT FOLLOWED BY bind loosest"
 _IN_PATTERN = "SEMICOLON THEN"
 _NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), or p NOT FOLLOWED BY n FOR 10m (no n afterwards)"
 
-_NO_JOIN = "nothing joins texts: take the parts one by one, or join them in a column of the input"
+_NO_JOIN = "no operator joins texts: compare the parts one by one, or join them in a column of the input"
 
 _SELECT_ONLY = r"\b(?:ANY|ALL|RESTRICTED)"
 
 HINTS: tuple[Hint, ...] = (
     # signs of other languages
     _hint(
-        "texts stand in straight single quotes ('..'), names in backticks (`..`)",
+        "write texts in straight single quotes ('..'), names in backticks (`..`)",
         at='["\u201c\u201d\u2018\u2019\u201e\u201a\u00ab\u00bb\u00b4]',
     ),
-    _hint("a list stands in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
+    _hint("write a list in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
     _hint("a parameter is written `:name`, without a space", at=r":\s", accepts="PARAMETER"),
-    _hint("$time and $index stand behind a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),
+    _hint("write $time and $index after a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),
     _hint("a parameter is written `:name`", at=r"[?$%@{#]", accepts="PARAMETER"),
     _hint("a quote inside a text is written twice: 'it''s'", at=r"(?<=')\w"),
     _hint(_NO_JOIN, at=r"\|\|", accepts="SLASH", refuses="OR"),
@@ -84,20 +84,20 @@ HINTS: tuple[Hint, ...] = (
     _hint("write the zero before the point: 0.5", at=r"\.[0-9]"),
     # what CORE writes otherwise
     _hint(
-        "CORE writes the stream before the type; here the type stands alone (`S>A` is `A`), and streams stand behind FROM",
+        "CORE writes the stream before the type; here write the type alone (`S>A` is `A`), and the streams after FROM",
         at=rf">\s*{_NAME}",
         before=_NAME,
         accepts=_IN_PATTERN,
     ),
     _hint("a range is written BETWEEN low AND high", at=r"RANGE\b", before=r"\bIN"),
-    _hint("a parameter brings its unit with it: WITHIN :w, and w is '5s' or a timedelta", at=_UNIT, before=_PARAMETER),
+    _hint("the value of a parameter includes the unit: WITHIN :w, where w is '5s' or a timedelta", at=_UNIT, before=_PARAMETER),
     _hint("a duration has one unit: 90 minutes, not 1 hours 30 minutes", at=rf"(?:AND\s+)?[0-9.]+\s*{_UNIT}", before=rf"[0-9]\s*{_UNIT}"),
     _hint(
         "a window is a duration or a number of EVENTS; CORE's windows over another attribute do not exist here",
         at=r"\[",
         before=r"WITHIN\s+[0-9.]+",
     ),
-    _hint("every attribute has brackets of its own, or none: PARTITION BY [a], [b]", at=",", before=rf"\[\s*{_NAME}", accepts="RSQB"),
+    _hint("each attribute has its own brackets, or none: PARTITION BY [a], [b]", at=",", before=rf"\[\s*{_NAME}", accepts="RSQB"),
     # the language's own traps
     _hint("a query does not end with `;`, which means `followed by`", at=r";\s*\Z", accepts="$END"),
     _hint(
@@ -106,7 +106,7 @@ HINTS: tuple[Hint, ...] = (
         accepts="$END",
         refuses="NOT_FOLLOWED_BY",
     ),
-    _hint("FROM stands without a stream: name one, or leave FROM out", before=r"\bFROM\s+WHERE", accepts="COMMA WHERE"),
+    _hint("FROM has no stream: name one, or leave FROM out", before=r"\bFROM\s+WHERE", accepts="COMMA WHERE"),
     _hint("a target is missing before FROM", before=r",\s*FROM", accepts="COMMA FROM"),
     _hint(
         f"{_CLAUSE}: put the part before it into parentheses, (A FILTER ..) ; B",
@@ -118,33 +118,31 @@ HINTS: tuple[Hint, ...] = (
     _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL|FOLLOW", accepts=_IN_PATTERN),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="PROJECT"),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
-    _hint(f"NOT stands between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
+    _hint(f"NOT goes between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
     _hint("comparisons do not chain: write a < b AND b < c", at=r"[<>=!]", accepts="AND", refuses="COMPARE SEMICOLON"),
     _hint(
-        "a gap or window with one bound says which: [<= 5s], [>= 5s] or [= 5s]",
+        "a gap or window with one bound needs a comparison: [<= 5s], [>= 5s] or [= 5s]",
         at=r"\]",
         before=rf"\[\s*(?:[0-9.]+\s*(?:{_UNIT})?|{_PARAMETER})",
     ),
     _hint("IS tests only for NULL; a boolean attribute is a condition by itself: x.active, NOT x.active", before=r"\bIS(?:\s+NOT)?"),
-    _hint("conditions stand behind FILTER: T AS x FILTER x[temp > 40]", at=r"\[|\.|[<>=!]", before=_NAME, accepts=_IN_PATTERN),
+    _hint("conditions come after FILTER: T AS x FILTER x[temp > 40]", at=r"\[|\.|[<>=!]", before=_NAME, accepts=_IN_PATTERN),
     # strategies
+    _hint("ALL, ANY and RESTRICTED only come after SELECT; STRICT, NXT, LAST and MAX also around a pattern", at=r"\(", before=_SELECT_ONLY),
     _hint(
-        "ALL, ANY and RESTRICTED stand behind SELECT alone; STRICT, NXT, LAST and MAX also around a pattern", at=r"\(", before=_SELECT_ONLY
-    ),
-    _hint(
-        "a strategy has parentheses in a pattern, NXT(A ; B), and stands behind SELECT for the whole query",
+        "a strategy has parentheses in a pattern, NXT(A ; B), and comes after SELECT for the whole query",
         at=_NAME,
         before=r"(?:WHERE|[;:(]|OR|AND)\s*(?:STRICT|NXT|NEXT|LAST|MAX)",
         accepts=_IN_PATTERN,
     ),
     _hint(
-        "a query has one strategy; others stand around parts of the pattern, as in NXT(A ; B)",
+        "a query has one strategy; others go around parts of the pattern, as in NXT(A ; B)",
         before=rf"\bSELECT\s+{_STRATEGY}\s+{_STRATEGY}(?:\s+\S+\s+(?:FROM|WHERE))?",
     ),
-    _hint("the strategy stands before the targets, SELECT NXT *", at=_STRATEGY, before=r"\bSELECT\s+\S+"),
-    _hint("targets stand behind the strategy: SELECT NXT * WHERE ..", before=rf"\bSELECT\s+{_STRATEGY}\s+WHERE"),
+    _hint("the strategy comes before the targets: SELECT NXT *", at=_STRATEGY, before=r"\bSELECT\s+\S+"),
+    _hint("targets come after the strategy: SELECT NXT * WHERE ..", before=rf"\bSELECT\s+{_STRATEGY}\s+WHERE"),
     _hint(
-        "LIMIT stands at the end, LIMIT 5: at most five matches of each event that completes some",
+        "LIMIT comes at the end: LIMIT 5 gives at most five matches of each event that completes some",
         before=r"\bSELECT\s+(?:TOP|LIMIT)",
     ),
     _hint(
@@ -152,24 +150,24 @@ HINTS: tuple[Hint, ...] = (
         before=r"\bSELECT\s+DISTINCT(?:\s+\S+\s+(?:FROM|WHERE))?",
     ),
     _hint(
-        "what a match uses up is said by CONSUME BY: with CONSUME BY PARTITION the next one of its key starts after its last event",
+        "CONSUME BY says what a match uses up: with CONSUME BY PARTITION the next match of its key starts after its last event",
         at=r"AFTER\b|SKIP\b",
         accepts="LIMIT",
     ),
-    _hint("the key stands before it, PARTITION BY k CONSUME BY PARTITION", at=r"BY\b", before=r"\bCONSUME\s+BY\s+PARTITION"),
+    _hint("the key comes before it: PARTITION BY k CONSUME BY PARTITION", at=r"BY\b", before=r"\bCONSUME\s+BY\s+PARTITION"),
     _hint(
-        "NONE: a match takes nothing from others (the default); PARTITION: the next one of its key starts after it; ANY: of the whole stream",
+        "NONE: matches may share events (the default); PARTITION: the next match of the key starts after this one; ANY: of the whole stream",
         before=r"\bCONSUME\s+BY",
     ),
     _hint("LIMIT takes a whole number, at least 1", before=r"\bLIMIT"),
     _hint(
-        "an event type has no arguments; functions stand in conditions, and patterns are joined by `;`",
+        "an event type has no arguments; functions go in conditions, and `;` joins patterns",
         at=r"\(",
         before=_NAME,
         accepts=_IN_PATTERN,
     ),
     _hint(
-        "an attribute of the key is one of every event: write it without a variable; a field of a struct needs a column of its own",
+        "every event has the attributes of the key: write them without a variable; a field of a struct needs a column of its own",
         at=r"\.",
         before=rf"\bBY\b(?:[^;]*,)?\s*{_NAME}",
         accepts="CONSUME",
@@ -178,7 +176,7 @@ HINTS: tuple[Hint, ...] = (
     # words of SQL
     _hint("matches come in the order of the event that completes them", at=r"ORDER\b", accepts="LIMIT"),
     _hint("one row per match: PARTITION BY gives matches per key", at=r"GROUP\b", accepts="LIMIT"),
-    _hint("conditions stand behind FILTER, before PARTITION BY", at=r"(?:HAVING|WHERE|AND)\b", accepts="LIMIT"),
+    _hint("conditions come after FILTER, before PARTITION BY", at=r"(?:HAVING|WHERE|AND)\b", accepts="LIMIT"),
     # units
     _hint("months and years have no fixed length: write days or weeks", at=r"(?:months?|years?)\b", before="[0-9]"),
     _hint("the smallest unit is us, a microsecond", at=r"(?:ns|nanoseconds?)\b", before="[0-9]"),

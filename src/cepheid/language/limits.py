@@ -1,7 +1,7 @@
-"""The limits on a query text and its tree, and the checks that hold them.
+"""The limits on a query text and its tree, and the checks that enforce them.
 
-They keep every text, however hostile, from taking seconds or memory, and they let all later code recurse over a tree
-without a thought: no tree that parses is deeper than `MAX_NESTING` (parentheses that leave no node count as well).
+With them no text, however hostile, takes seconds or much memory, and all later code can safely recurse over a tree: no
+tree that parses is deeper than `MAX_NESTING` (parentheses that leave no node count too).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def text_limit(length: int) -> LimitError:
     """The error for a text of `length` characters."""
     return LimitError(
         f"the query text has {length:,} characters; the limit is {MAX_TEXT:,} (MAX_TEXT)",
-        help="values belong into parameters (`:name`), and long lists into the data",
+        help="put values into parameters (`:name`), and long lists into the data",
     )
 
 

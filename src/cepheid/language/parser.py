@@ -1,7 +1,7 @@
 """Text to syntax tree.
 
-The grammar (grammar.lark) is compiled once, when the first text is parsed; a tree is built while the text is read, in
-one pass and without recursion. What goes wrong becomes a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
+The grammar (grammar.lark) is compiled once, when the first text is parsed. A tree is built while the text is read, in
+one pass and without recursion. Mistakes become a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def read_query(path: str | os.PathLike[str]) -> str:
     if len(content) > LONGEST_FILE:
         raise LimitError(
             f"{path} has more than {LONGEST_FILE:,} bytes; a query text has at most {limits.MAX_TEXT:,} characters (MAX_TEXT)",
-            help="is it the file of the query? Values belong into parameters (`:name`), and long lists into the data",
+            help="is it the file of the query? Put values into parameters (`:name`), and long lists into the data",
         )
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")

@@ -1,8 +1,8 @@
 """Syntax tree to text, so that parsing the text gives the same tree.
 
-Parentheses stand only where the tree needs them, names are in backticks only where the grammar does, and every
-construct has one spelling. What the parser cannot produce (a `Number` with a sign, a control character in a name) has
-no text that gives it back.
+Parentheses are only where the tree needs them, names are in backticks only where the grammar needs them, and every
+construct has one spelling. A tree that the parser cannot produce (a `Number` with a sign, a control character in a
+name) has no text that parses to it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _query(query: syntax.Query, indent: int | None, depth: int) -> str:
     targets = "*" if query.targets is None else ", ".join(_target(target) for target in query.targets)
     if strategy and targets.startswith("("):
         raise BindError(
-            f"a first target in parentheses has no text behind {query.strategy.value}: it would be read as a function's arguments",
+            f"a first target in parentheses cannot be written after {query.strategy.value}: it would be read as a function's arguments",
             help="put another target first, or write the measure so that it does not begin with a parenthesis",
         )
     lines.append(f"SELECT {strategy}{targets}")
@@ -376,7 +376,7 @@ class _Expressions:
             case syntax.Like(operand, pattern, negated):
                 return f"{self.write(operand, Level.SUM)} {_not(negated)}LIKE {_text(pattern)}"
             case _:
-                raise TypeError(f"{type(expression).__name__} is no expression of the language")
+                raise TypeError(f"{type(expression).__name__} is not an expression of the language")
 
 
 def _not(negated: bool) -> str:  # noqa: FBT001 - the value is the node's field

@@ -1,8 +1,8 @@
-"""The syntax tree: frozen dataclasses, each with its span, and with the places of its words that are no nodes.
+"""The syntax tree: frozen dataclasses, each with its span, and with the places of those of its words that are not nodes.
 
-One class per construct of the language; `;`, `:` and `THEN` chains are one n-ary `Sequence`, as are `OR`, `AND` and `ALL`. These are flat,
-however they are made: a sequence that stands directly in a sequence is the same sequence, so redundant parentheses leave no trace. Spans do
-not take part in equality, so ``parse(print(tree)) == tree``. Names are plain strings (backticks removed), keywords are enumerations.
+One class per construct of the language; `;`, `:` and `THEN` chains are one n-ary `Sequence`, as are `OR`, `AND` and `ALL`. These are always flat: a
+sequence directly in a sequence is the same sequence, so redundant parentheses leave no trace. Equality ignores spans, so ``parse(print(tree)) ==
+tree``. Names are plain strings (backticks removed), keywords are enumerations.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def nanoseconds(value: dt.timedelta) -> int:
 def _number(value: float | Decimal) -> syntax.Expression:
     if not (isinstance(value, int) or math.isfinite(value)):
         raise BindError(
-            f"the number {value} has no literal", help="NaN is NULL: use None; no number is beyond an infinity: leave the comparison out"
+            f"the number {value} has no literal", help="NaN is NULL: use None; no number is beyond infinity: leave the comparison out"
         )
     text = _integer_text(value) if isinstance(value, int) else _double_text(value) if isinstance(value, float) else _decimal_text(value)
     if sum(map(str.isdigit, text)) > MAX_DIGITS:

@@ -93,7 +93,7 @@ def check_text(text: str) -> str:
     """
     found = FORBIDDEN.search(text)
     if found is not None:
-        raise BindError(f"a query cannot hold the character U+{ord(found[0]):04X}", help="give the text as a parameter, `:name`")
+        raise BindError(f"a query cannot contain the character U+{ord(found[0]):04X}", help="give the text as a parameter, `:name`")
     return text
 
 

@@ -1,8 +1,8 @@
-"""What a query means, with every name, type and unit resolved, before any machine.
+"""What a query means, with every name, type and unit resolved, before any automaton.
 
-Comes in: a syntax tree and an event schema. Goes out: a `QueryPlan`, bound (`bind`), then rewritten (`rewrite`) to the form that automata are
-built from. `variables` has the papers' sets of variables, `describe` the readable text of a pattern, `equivalence` a bounded check that two
-queries have the same matches. Nothing here looks at data, but for that check.
+Comes in: a syntax tree and an event schema. Goes out: a `QueryPlan`, bound (`bind`), then rewritten (`rewrite`) to the form from which automata are
+built. `variables` has the papers' sets of variables, `describe` the readable text of a pattern, `equivalence` a bounded check that two queries have
+the same matches. Only this check looks at data.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The rule `absence`: NOT FOLLOWED BY moves out of the FILTER, WITHIN and UNLESS around it.
 
-All four judge each match by itself, so their order does not matter; outermost, the absences are apart from the pattern whose matches they veto.
+All four decide about each match alone, so their order does not matter. When the absences are outermost, they are separate from the pattern whose
+matches they veto.
 """
 
 from __future__ import annotations

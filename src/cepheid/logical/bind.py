@@ -1,7 +1,7 @@
 """Syntax tree and schema to logical plan: every name, type and unit resolved, or an error that says what is wrong where.
 
-In comes a `syntax.Query` and an `EventSchema`; out goes a `QueryPlan`, or a BindError. Patterns are bound by `patterns`, conditions by
-`expressions`, the targets of SELECT by `measures`; `lints` adds the warnings. Nothing is rewritten here: `?` and braces stay as written.
+The input is a `syntax.Query` and an `EventSchema`, the output a `QueryPlan` or a BindError. `patterns` binds patterns, `expressions` conditions, and
+`measures` the targets of SELECT; `lints` adds the warnings. Nothing is rewritten here: `?` and braces stay as written.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _check_options(context: Context, query: syntax.Query) -> None:
     for number, name in enumerate(query.streams):
         if name in query.streams[:number]:
             raise context.error(
-                f"`{name}` stands twice in FROM", query.place("streams", number), "leave one out: every pattern reads all streams"
+                f"`{name}` is twice in FROM", query.place("streams", number), "leave one out: every pattern reads all streams"
             )
     if query.model is not None and not _has_then(query):
         raise context.error(
@@ -143,7 +143,7 @@ def _limit(context: Context, query: syntax.Query) -> int | None:
     limit = None if query.limit is None else parameters.count(context, query.limit)
     if limit == 0:
         place = parameters.place(query.place("limit"), query.limit)
-        raise context.error("LIMIT 0 gives no match", place, "LIMIT 1 is the least", *parameters.said(context, query.limit))
+        raise context.error("LIMIT 0 gives no match", place, "the least is LIMIT 1", *parameters.said(context, query.limit))
     return limit
 
 
@@ -153,7 +153,7 @@ def _check_partition(context: Context, query: syntax.Query, pattern: Pattern) ->
     for number, name in enumerate(query.partition_by):
         place = query.place("partition_by", number)
         if name in query.partition_by[:number]:
-            raise context.error(f"`{name}` stands twice in PARTITION BY", place, "leave one out")
+            raise context.error(f"`{name}` is twice in PARTITION BY", place, "leave one out")
         missing = [kind for kind in used if name not in context.schema.attributes_of(kind)]
         if missing:
             owner = "the events have" if missing[0] is None or name not in context.schema.attributes else f"event type `{missing[0]}` has"

@@ -1,7 +1,7 @@
-"""Values as text that stays: what fingerprints are made of.
+"""Values as text that never changes, for fingerprints.
 
-Snapshots are read by other processes, with other versions of Python and of Arrow. So nothing here asks for a `hash` or a `repr` that could differ
-there: which characters Python's `repr` escapes depends on its version, and Arrow may name its classes as it likes.
+Other processes, with other versions of Python and of Arrow, read snapshots. So nothing here uses a `hash` or a `repr` that could differ there: which
+characters Python's `repr` escapes depends on its version, and Arrow may rename its classes.
 """
 
 from __future__ import annotations

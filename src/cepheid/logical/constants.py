@@ -1,7 +1,7 @@
 """Constants of a query as typed literals: numbers, dates, timestamps, durations and the values of parameters.
 
-Comes in: the text of a literal, or a Python value. Goes out: a `plan.Literal` of a canonical type. Times and durations get the coarsest unit
-that holds them exactly, so that they never force a column into a finer one. Raises `Mismatch` for what is no value.
+Comes in: the text of a literal, or a Python value. Goes out: a `plan.Literal` of a canonical type. Times and durations get the coarsest unit that
+holds them exactly, so they never force a column into a finer one. Raises `Mismatch` for anything that is not a value.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def duration(node: Duration, span: Span) -> Literal:
     assert node.unit is not None
     nanoseconds = Fraction(node.value) * node.unit.value
     if nanoseconds.denominator != 1:
-        raise Mismatch("a duration as a value is not finer than a nanosecond", "round it")
+        raise Mismatch("a duration value cannot be finer than a nanosecond", "round it")
     return _duration(int(nanoseconds), span)
 
 
@@ -124,7 +124,7 @@ def _duration(nanoseconds: int, span: Span) -> Literal:
     unit, length = _coarsest(nanoseconds)
     steps = nanoseconds // length
     if not INT64_MIN <= steps <= INT64_MAX:
-        raise Mismatch("the duration is longer than 64 bits can say")
+        raise Mismatch("the duration is longer than 64 bits can hold")
     return Literal(steps, pa.duration(unit), span=span)
 
 
@@ -152,7 +152,7 @@ def plain(value: Any) -> object:
             return value.as_py()
         except (ValueError, OverflowError):
             # Its own text would raise the same.
-            fact = f"a value of the type {value.type} is no value of Python's: it lies outside the years 1 to 9999"
+            fact = f"a value of the type {value.type} is not a value of Python: it is outside the years 1 to 9999"
             raise Mismatch(fact, "give it in microseconds") from None
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
 
@@ -167,7 +167,7 @@ def _numpy_time(value: np.timedelta64 | np.datetime64) -> object:
         coarse = {"W": "s", "D": "s", "h": "s", "m": "s"}
         return pa.scalar(value.astype(f"{type(value).__name__}[{coarse[unit]}]") if unit in coarse else value)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise Mismatch(f"{value!r} has the unit `{unit}`, which no time here has", "give it in microseconds") from None
+        raise Mismatch(f"{value!r} has the unit `{unit}`, which is not supported", "give it in microseconds") from None
 
 
 def kept(value: Any) -> object:

@@ -1,6 +1,6 @@
 """A readable one-line text of a pattern or an expression of the logical plan, for `explain()` and for tests.
 
-The text follows the query language where the language has the construct. Local conditions stand in brackets behind their event type, as
+The text follows the query language where the language has the construct. Local conditions are in brackets after their event type, as in
 `T[temp > 40]`; times are in steps of the time column, or in units when the length of a step is given.
 """
 
@@ -29,7 +29,7 @@ def describe(pattern: Pattern, *, unit: int | None = None) -> str:
 
 
 def describe_expression(expression: Expression) -> str:
-    """The text of an expression; casts are left out, for binding adds them."""
+    """The text of an expression, without casts, which binding adds."""
     return _expression(expression, inside=False)
 
 

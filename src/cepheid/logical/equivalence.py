@@ -1,9 +1,9 @@
 """Whether two queries have the same matches: exhaustively, on all small streams over a small alphabet of events.
 
-Bounded means: no difference was found on any stream of at most `max_events` events, with events from a finite alphabet. The alphabet has the
-event types of both queries and one more, and for each attribute that a condition speaks of the values around its constants: below, equal, above,
-NULL. Event times advance by 0 and by the steps around the bounds of windows and gaps. So a difference that needs more events, or another
-combination of values, is not found: None is evidence, a `Counterexample` is proof.
+The check is bounded: it looks for a difference on every stream of at most `max_events` events, with events from a finite alphabet. The alphabet has
+the event types of both queries and one more. For each attribute in a condition it has the values around the constants: below, equal, above, NULL.
+Event times advance by 0 and by the steps around the bounds of windows and gaps. So a difference that needs more events, or another combination of
+values, is not found: None is evidence, a `Counterexample` is proof.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def equivalent(
     max_events: int = 4,
     max_streams: int = MAX_STREAMS,
 ) -> Counterexample | None:
-    """None if two queries have the same matches on all small streams, else a shortest stream on which they differ.
+    """None if two queries have the same matches on all small streams, otherwise a shortest stream on which they differ.
 
-    p, q: plans, bound or rewritten, or query texts, which are bound with `schema` and `args`. max_events: the greatest length of a stream.
-    Compared are variables and positions (those of the whole stream, also under PARTITION BY), measures, and the candidates under LIMIT.
+    p, q: plans, bound or rewritten, or query texts, which are bound with `schema` and `args`. max_events: the greatest length of a stream. The
+    comparison covers variables and positions (those of the whole stream, also under PARTITION BY), measures, and the candidates under LIMIT.
 
-    The cost is (alphabet x time steps) ** max_events evaluations by the reference: raises LimitError past `max_streams`, and what the
-    reference raises (NotSupportedError for THEN, time models and RESTRICTED). See the module's docstring for what is not found.
+    The cost is (alphabet x time steps) ** max_events evaluations by the reference. Raises LimitError above `max_streams`, and the errors of the
+    reference (NotSupportedError for THEN, time models and RESTRICTED). The module's docstring says which differences are not found.
     """
     plans = [_bound(query, schema, args) for query in (p, q)]
     alphabet, steps = _alphabet(plans), _steps(plans)

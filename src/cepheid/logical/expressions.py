@@ -1,7 +1,7 @@
 """Conditions and values: from the syntax tree to typed expressions with every cast written out.
 
-Comes in: an expression as parsed, and the scope it stands in. Goes out: a `plan.Expression`; operators on constants are computed. The meaning
-of values is in language.md (Values); which types fit together is decided in `types` and `functions`.
+Comes in: an expression as parsed, and its scope. Goes out: a `plan.Expression`; operators on constants are computed. The meaning of values is in
+language.md (Values); `types` and `functions` decide which types fit together.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class ExpressionBinder:
             return Literal(None, NULL, span=node.span, parameter=node.name)
         value = parameters.value_of(self.context, node)
         if isinstance(value, list | tuple | range):
-            help_ = f"a list stands behind IN, without parentheses: x.a IN {parameters.text_of(node)}"
-            raise Mismatch(f"`:{node.name}` is {parameters.shown(value)}, and stands for one value", help_)
+            help_ = f"a list comes after IN, without parentheses: x.a IN {parameters.text_of(node)}"
+            raise Mismatch(f"`:{node.name}` is {parameters.shown(value)}, but one value is needed here", help_)
         return constants.parameter(node.name, value, node.span)
 
     # ---------------------------------------------------------------------------------------------------------------------- leaves
@@ -127,9 +127,9 @@ class ExpressionBinder:
 
     def _not_local(self, written: str, span: Span, local: Local) -> BindError:
         return self.error(
-            f"a condition in {local.variable}[..] speaks of the attributes of `{local.variable}` alone",
+            f"a condition in {local.variable}[..] can only use the attributes of `{local.variable}`",
             span,
-            f"write attributes without a variable, and what speaks of `{written}` outside the brackets",
+            f"write attributes without a variable, and conditions on `{written}` outside the brackets",
         )
 
     def field(
@@ -188,9 +188,9 @@ class ExpressionBinder:
         """A function of the closed table."""
         name = node.name.lower()
         if name == "prev":
-            raise self.error("prev(x) needs an attribute behind it", node.span, "write prev(x).price")
+            raise self.error("prev(x) needs an attribute after it", node.span, "write prev(x).price")
         if name in AGGREGATES:
-            raise self.error(f"`{node.name}` is a measure: it stands in SELECT only", node.span, f"write SELECT {node.name}(..) AS name")
+            raise self.error(f"`{node.name}` is a measure: it can only be in SELECT", node.span, f"write SELECT {node.name}(..) AS name")
         if name not in functions.FUNCTIONS:
             help_ = suggestion(name, functions.FUNCTIONS, what="functions are")
             raise self.error(f"unknown function `{node.name}`", node.place("name"), *help_)
@@ -291,7 +291,7 @@ class ExpressionBinder:
         for node in operands:
             if self.local is None and isinstance(node, syntax.Word) and not self._looks_like_attribute(node.name):
                 raise self.error(
-                    f"`{node.name}` is no condition: FILTER takes everything up to the end of the {operator}",
+                    f"`{node.name}` is not a condition: FILTER takes everything up to the end of the {operator}",
                     node.span,
                     f"put parentheses around the pattern: (p FILTER c) {operator} {node.name}",
                 )

@@ -1,4 +1,4 @@
-"""The closed table of functions: how many arguments each takes, of which types, and of which type its value is.
+"""The closed table of functions: how many arguments each takes, of which types, and the type of its value.
 
 Their meaning is one line each in `plan.OPERATORS`, under the same name.
 """

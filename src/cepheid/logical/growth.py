@@ -1,4 +1,4 @@
-"""How many matches one event can complete: what a pattern that keeps every match costs where nobody expects it.
+"""How many matches one event can complete: the unexpected cost of a pattern that keeps every match.
 
 The numbers are those of a stream that suits the pattern: the parts of a sequence come one after the other, n events fit each of them, and every
 condition holds. Other streams can have more. COUNT(*) over such a stream gives the same (a test compares them).

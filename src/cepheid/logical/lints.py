@@ -1,4 +1,4 @@
-"""Warnings: queries that have a meaning, but likely not the one that was meant.
+"""Warnings: queries that have a meaning, but probably not the intended one.
 
 Comes in: a bound pattern. Goes out: texts in the context, each with its place. Comparisons with NULL and constant conditions are reported where
 they are bound (`expressions`, `patterns`); everything else is one function here.
@@ -66,9 +66,9 @@ def repeated_variable(context: Context, pattern: Pattern) -> None:
         names = variables.named_outside_iterations(item)
         for name in sorted(names & seen):
             context.warn(
-                f"the variable `{name}` is used twice along a sequence: it is the set of both events",
+                f"the variable `{name}` is used twice in a sequence: it has the events of both places",
                 next(node.place for node in reversed(list(walk(item))) if isinstance(node, Named) and node.variable == name),
-                "a FILTER on it speaks of each of them; give them two names if that is not meant",
+                "a FILTER on it is about each of them; use two names if you do not mean this",
             )
         seen |= names
 
@@ -87,7 +87,7 @@ def around_strategy(context: Context, pattern: Pattern) -> None:
         what = "condition" if isinstance(pattern, Filter) else "window"
         name = found.strategy.value
         context.warn(
-            f"a {what} stands around {name}(..): {name} chooses first, also among the matches that the {what} then drops",
+            f"a {what} is around {name}(..): {name} chooses first, also among the matches that the {what} then drops",
             found.span,
             f"put the {what} inside {name}(..), or write SELECT {name}",
         )
@@ -140,7 +140,7 @@ def not_in_core(context: Context, pattern: Pattern) -> None:
                 context.warn(
                     "`; NOT (..) ;` forbids any match of the pattern between its neighbours; in CORE it means something else",
                     link.without.span,
-                    "nothing is to be done if that is what you mean",
+                    "if you mean this, change nothing",
                 )
 
 
@@ -156,8 +156,8 @@ def optional_end(context: Context, pattern: Pattern) -> None:
                 context.warn(
                     f"this group is a pattern of its own: without its {place} item, `:` next to it still allows no event between",
                     group.span,
-                    "an optional item leaves the looser of two links only in one sequence: write `;` for `:`, or put what stands on the group"
-                    " on its items, and leave its parentheses out",
+                    "an optional item leaves the looser of two links only in one sequence: write `;` for `:`, or move the operators of the"
+                    " group to its items, and remove its parentheses",
                 )
 
 
@@ -196,7 +196,7 @@ def empty_variable(context: Context, scoped: Scoped, seen: set[tuple[int, str]])
         context.warn(
             f"the condition holds for matches where `{name}` has no event",
             scoped.condition.span,
-            f"`{name}` stands in one branch of OR or in an optional item: put the FILTER there if other matches are not meant to pass",
+            f"`{name}` is in one branch of OR or in an optional item: put the FILTER there if other matches should not pass",
         )
 
 

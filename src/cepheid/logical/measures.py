@@ -1,6 +1,6 @@
 """The targets of SELECT: variables, measures, `*` and COUNT(*).
 
-Comes in: the targets as parsed and the bound pattern. Goes out: what each match shows, in output order, with the type of every measure.
+Comes in: the targets as parsed and the bound pattern. Goes out: what is shown of each match, in output order, with the type of every measure.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, 
     if call.name.lower() != "count":
         raise context.error(f"`{call.name}(*)` has no meaning", star.span, "only COUNT(*) counts matches")
     if len(targets) > 1:
-        raise context.error("COUNT(*) stands beside other targets", star.span, "it counts the matches of a trigger: write it alone")
+        raise context.error("COUNT(*) is beside other targets", star.span, "it counts the matches of a trigger: write it alone")
     if query.limit is not None:
         raise context.error("COUNT(*) with LIMIT: matches are counted, not enumerated", star.span, "leave LIMIT out")
     if query.strategy is Strategy.ANY:
@@ -108,7 +108,7 @@ def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Patte
         names.append(name)
     if names and found:
         first = next(target for target in targets if isinstance(target.expression, syntax.Word))
-        fact = f"the variable `{names[0]}` stands beside measures: these give one row per match, variables give one per projection"
+        fact = f"the variable `{names[0]}` is beside measures: measures give one row per match, variables give one per projection"
         raise context.error(fact, first.span, f"write measures alone, as in first({names[0]}.a), or variables alone")
     return Targets(tuple(names), tuple(found))
 
@@ -226,7 +226,7 @@ class MeasureBinder(ExpressionBinder):
 
     def _not_previous(self, node: syntax.Attribute | syntax.System) -> None:
         if node.previous:
-            raise self.error("prev(..) stands in conditions only", node.span, f"write first({node.variable}.a) or last({node.variable}.a)")
+            raise self.error("prev(..) can only be in conditions", node.span, f"write first({node.variable}.a) or last({node.variable}.a)")
 
     def _only(self, variable: str, span: Span, leaf: Expression) -> Expression:
         least, most = self.scope.filtered.counts[variable]
@@ -243,7 +243,7 @@ class MeasureBinder(ExpressionBinder):
 
     def word(self, node: syntax.Word) -> Expression:
         """A variable where a value is asked for."""
-        fact = f"`{node.name}` stands where a value is asked for"
+        fact = f"`{node.name}` is where a value is needed"
         raise self.error(fact, node.span, f"write an attribute of it, as in {node.name}.a, or count({node.name})")
 
     def call(self, node: syntax.Call) -> Expression:

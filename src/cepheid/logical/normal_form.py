@@ -1,13 +1,13 @@
 """The rule `normal_form`: local conditions on a variable from outside their FILTER move to the pattern that binds it.
 
 Source: foundations-cel, Theorem 2 and appendix B.2, step 1 ("pop predicates up"). An example is
-`(T AS x) ; ((T FILTER x.temp >= 40) OR (H FILTER x.temp < 40))`.
-The paper splits the binder into a case where the predicate holds and one where it does not, with its complement. Conditions only ever occur
-positively, so neither complements nor all 2^n cases are needed: for each set S of conditions that some way through the pattern really asks
-for, take the ways that ask for nothing outside S, and FILTER them by S. Ways that ask for something else are left out.
+`(T AS x) ; ((T FILTER x.temp >= 40) OR (H FILTER x.temp < 40))`. The paper splits the binder into a case where the predicate holds and one where it
+does not, with its complement. Conditions only occur positively, so neither complements nor all 2^n cases are needed. For each set S of conditions
+that some path through the pattern really needs, take the paths that need nothing outside S, and FILTER them by S. Paths that need something else are
+left out.
 
-So a pattern becomes a `Family`: for each S the pattern of these ways, with nothing free inside. A binder discharges: it turns the conditions of
-S on its variables into a FILTER. All scopes are read off the pattern as it was, never off what has become of it.
+So a pattern becomes a `Family`: for each S the pattern of these paths, with nothing free inside. A binder discharges: it turns the conditions of S on
+its variables into a FILTER. All scopes come from the original pattern, never from the rewritten one.
 """
 
 from __future__ import annotations
@@ -91,9 +91,12 @@ def _unions(parts: dict[Pending, list[Pattern]]) -> Family:
     if len(parts) > MAX_LP_BRANCHES:
         place = next(condition for pending in parts for condition in pending)
         raise LimitError(
-            f"conditions on events outside their FILTER ask for more than {MAX_LP_BRANCHES} combinations (MAX_LP_BRANCHES)",
+            f"conditions on events outside their FILTER need more than {MAX_LP_BRANCHES} combinations (MAX_LP_BRANCHES)",
             span=place.span,
-            help=("put the conditions beside the variables they are about", "cepheid.logical.normal_form.MAX_LP_BRANCHES is the limit"),
+            help=(
+                "put the conditions next to the variables that they are about",
+                "cepheid.logical.normal_form.MAX_LP_BRANCHES is the limit",
+            ),
         )
     family = {pending: union(patterns, like=patterns[0]) for pending, patterns in parts.items()}
     for pattern in family.values():

@@ -1,8 +1,8 @@
-"""Parameters where no expression stands: durations, counts and the lists behind IN.
+"""Parameters in places without an expression: durations, counts and the lists after IN.
 
-Comes in: a part of the syntax tree that may be a parameter, and the values given. Goes out: the constant that stands there, with the place of the
-parameter, so that all that follows is bound as if it had been written. A parameter without a value is a BindError, or open: then
-what its value decides is not checked (see `Context.partial`).
+Comes in: a part of the syntax tree that may be a parameter, and the given values. Goes out: the constant for this part, with the place of the
+parameter, so binding continues as if the constant had been written. A parameter without a value is a BindError, or open: then nothing that depends on
+its value is checked (see `Context.partial`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def duration(context: Context, written: syntax.Duration | syntax.Parameter) -> s
         raise _limit(context, error.fact, written.span, *error.help) from None
     if found is None:
         raise context.error(
-            f"{_named(written)} is {shown(given)}, which is no duration",
+            f"{_named(written)} is {shown(given)}, which is not a duration",
             written.span,
             "give a timedelta or a text such as '5s', or a number where the time column is numeric",
         )
@@ -119,15 +119,15 @@ def count(context: Context, written: int | syntax.Parameter) -> int | None:
         return None
     given = value_of(context, written)
     if not isinstance(given, int) or isinstance(given, bool):
-        raise context.error(f"{_named(written)} is {shown(given)}, which is no whole number", written.span, "give an int, from 1 on")
+        raise context.error(f"{_named(written)} is {shown(given)}, which is not a whole number", written.span, "give an int, 1 or more")
     if given < 0:
-        raise context.error(f"{_named(written)} is {shown(given)}, and a count is not negative", written.span, "give an int, from 1 on")
+        raise context.error(f"{_named(written)} is {shown(given)}, and a count cannot be negative", written.span, "give an int, 1 or more")
     if given > MAX_COUNT:
         raise _limit(
             context,
             f"{_named(written)} is {shown(given)}; the limit of a count is {MAX_COUNT} (MAX_COUNT)",
             written.span,
-            "leave the count out if there is to be no limit",
+            "leave the count out for no limit",
         )
     return given
 
@@ -137,15 +137,15 @@ def options(context: Context, node: syntax.Parameter) -> tuple[Literal, ...]:
     given = value_of(context, node)
     if not isinstance(given, list | tuple | range):
         raise context.error(
-            f"{_named(node)} is {shown(given)}, and stands for a list",
+            f"{_named(node)} is {shown(given)}, but a list is needed here",
             node.span,
             f"give a list: args={{'{node.name}': [..]}}, or write IN ({text_of(node)}) for one value",
         )
     if not given:
         raise context.error(
-            f"{_named(node)} is an empty list, and IN needs at least one option",
+            f"{_named(node)} is an empty list, and IN needs at least one value",
             node.span,
-            "leave the condition out; a list of NULL alone, [None], is one that nothing is in",
+            "leave the condition out, or give [None]: no value is in that list",
         )
     if len(given) > MAX_LIST:
         raise _limit(

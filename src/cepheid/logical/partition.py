@@ -1,9 +1,9 @@
 """Equalities and partitions: the rules `one_key` and `partition`.
 
-Source: semantics of queries, section 4. `y.id = x.id AND z.id = x.id` over all events of a match says that they have one key, not NULL. Then
-the engine may look at each key's events alone, which needs no correlation at all. It may do so only where no event of another key can matter;
-the tables below list where it can. In doubt nothing is rewritten. With PARTITION BY the same holds within each of its partitions; and what is an
-equality of its own attributes says no more than that they are not NULL, wherever it stands.
+Source: semantics of queries, section 4. `y.id = x.id AND z.id = x.id` over all events of a match says that they have one key, not NULL. Then the
+engine may read the events of each key alone, without any correlation. This is correct only where no event of another key can matter; the tables below
+list where one can. In doubt nothing is rewritten. With PARTITION BY the same holds within each partition. An equality of attributes of PARTITION BY
+only says that they are not NULL, wherever it is.
 """
 
 from __future__ import annotations

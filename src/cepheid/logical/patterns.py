@@ -1,7 +1,8 @@
 """Patterns: from the syntax tree to operators of the plan, in two passes.
 
-The first (`structure`) checks what stands where, turns durations into steps, and leaves conditions as they were written. The second
-(`bind_conditions`) binds these, now that it is known for every FILTER what the pattern under it and the patterns around it define and bind.
+The first (`structure`) checks that each construct is in a valid place, turns durations into steps, and leaves conditions as they were written. The
+second (`bind_conditions`) binds the conditions: by then it is known, for every FILTER, what the pattern under it and the patterns around it define
+and bind.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class StructureBinder:
         return plan.Named(self.inner(node.pattern), name, span=node.span, place=node.place("variable"))
 
     def _lone(self, node: syntax.Optional, help_: str) -> None:
-        raise self.context.error("`?` stands alone: it can only be an item of a sequence", node.span, help_)
+        raise self.context.error("`?` is alone: it can only be an item of a sequence", node.span, help_)
 
     def optional(self, node: syntax.Optional) -> Pattern:
         """`p?` that is no item of a sequence."""
@@ -124,7 +125,7 @@ class StructureBinder:
         beside = "a gap" if link.gap is not None else "NOT" if link.without is not None else "THEN" if link.operator == "THEN" else ""
         if optional is not None and beside:
             help_ = "write both alternatives with OR: (A ; C) OR (A ; B ; C)"
-            raise self.context.error(f"{beside} stands beside an optional item: it is not clear between which events", optional.span, help_)
+            raise self.context.error(f"{beside} is next to an optional item: it is not clear between which events", optional.span, help_)
         if link.operator == "THEN" and self.context.schema.time_column is None:
             raise self.context.error("THEN needs a time column, the events have none", link.span, "name it with time=, or write `;`")
         gap = None if link.gap is None else times.interval(self.context, link.gap, what="a gap")
@@ -136,11 +137,15 @@ class StructureBinder:
         low, high = self._counts(node)
         place, said = parameters.place(node.span, node.minimum, node.maximum), parameters.said(self.context, node.minimum, node.maximum)
         if high is not None and high < max(low, 1):
-            fact = "repeated 0 times: it would match without any event" if high == 0 else f"repeated from {low} to {high} times: never"
+            fact = (
+                "repeated 0 times: it would match without any event"
+                if high == 0
+                else f"repeated from {low} to {high} times: {low} is more than {high}"
+            )
             raise self.context.error(fact, place, "leave it out" if high == 0 else f"write {{{high},{low}}}", *said)
         if low < 1:
             raise self.context.error(
-                "repeated from 0 times: alone it would match without any event",
+                "repeated 0 times or more: alone it would match without any event",
                 place,
                 "it can be an item of a sequence, as in A ; B{0,2} ; C",
                 *said,
@@ -170,8 +175,8 @@ class StructureBinder:
     def select(self, node: syntax.Select) -> Pattern:
         """`NXT(p)`."""
         if node.strategy not in NESTED_STRATEGIES:
-            fact = f"the strategy {node.strategy.value} cannot stand inside a pattern"
-            raise self.context.error(fact, node.span, f"write it behind SELECT: SELECT {node.strategy.value} ..")
+            fact = f"the strategy {node.strategy.value} cannot be inside a pattern"
+            raise self.context.error(fact, node.span, f"write it after SELECT: SELECT {node.strategy.value} ..")
         return plan.Select(node.strategy, self.inner(node.pattern), span=node.span)
 
     def filter(self, node: syntax.Filter, below: Callable[[syntax.Pattern], Pattern]) -> Pattern:
@@ -191,7 +196,7 @@ class StructureBinder:
         if count is None:
             count = times.MAX_STEPS
         if count < 1:
-            help_ = "WITHIN 1 EVENTS is the least: one position"
+            help_ = "the least is WITHIN 1 EVENTS: one position"
             said = parameters.said(self.context, window.count)
             raise self.context.error("a window of 0 events holds no match", window.span, help_, *said)
         if count > times.MAX_STEPS:
@@ -210,7 +215,7 @@ class StructureBinder:
     def absence(self, node: syntax.Absence) -> Pattern:
         """`p NOT FOLLOWED BY n FOR d` below another operator."""
         raise self.context.error(
-            "NOT FOLLOWED BY .. FOR can only stand outermost",
+            "NOT FOLLOWED BY .. FOR can only be outermost",
             node.span,
             "only FILTER, WITHIN, UNLESS and another NOT FOLLOWED BY may come after it; inside a sequence write `A ; NOT n ; B`",
         )

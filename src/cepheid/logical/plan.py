@@ -1,8 +1,7 @@
 """The logical plan: what a query means, with every name, type and unit resolved.
 
-Comes from `bind`, is rewritten by `rewrite`, is read by the reference and by `automata.construct`. Patterns mirror the syntax tree, but
-times are exact integers in the unit of the time column, conditions are typed, and the top-level conjuncts of a FILTER are separate
-conditions.
+`bind` makes it, `rewrite` rewrites it, and the reference and `automata.construct` read it. Patterns mirror the syntax tree, but times are exact
+integers in the unit of the time column, conditions are typed, and the top-level conjuncts of a FILTER are separate conditions.
 
 Expressions have four leaves (`Field`, `Time`, `Index`, `Literal`) and one inner node (`Apply`), whose operator is a key of `OPERATORS`:
 one table that every printer (Arrow compute, Spark columns) and the reference implement, and that tests iterate over.

@@ -1,6 +1,7 @@
-"""What an event is asked alone, as expressions: its type, and the local conditions about it.
+"""The tests on a single event, as expressions: its type, and the local conditions on it.
 
-A type test is a comparison of the type column like any other, so that a condition which says the same is the same.
+A type test is a comparison of the type column like any other, so a condition with the same meaning is the same
+predicate.
 """
 
 from __future__ import annotations

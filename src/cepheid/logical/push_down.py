@@ -1,8 +1,8 @@
 """The rule `push_down`: local conditions move to the events that feed their variable.
 
-Source: foundations-cel, section 5.2 and appendix B.2, step 2 ("push predicates down"). There a variable holds one event; here it is the set of
-all its positions in the match, and a condition speaks of every one of them, which is what makes the step sound also through iterations, ALL,
-and variables that are used twice.
+Source: foundations-cel, section 5.2 and appendix B.2, step 2 ("push predicates down"). There a variable holds one event; here it is the set of all
+its positions in the match, and a condition is about every one of them. So the step is also sound through iterations, ALL, and variables that are used
+twice.
 
 The invariant of the descent: `push(p, c, targets)` has the matches of p in which c holds for every position in the visible variables `targets`.
 """

@@ -1,7 +1,7 @@
-"""From what the query says to a plan that construction reads: an ordered tuple of rules, each keeping the set of matches.
+"""From the bound query to a plan for the construction of automata: an ordered tuple of rules, each keeping the set of matches.
 
-Comes in: a bound `QueryPlan`. Goes out: one in LP-normal form (every local condition at the event that it is about), with
-its equalities as a partition where that is the same. What cannot be rewritten stays as it is: the next layer says what it does not support.
+Comes in: a bound `QueryPlan`. Goes out: a plan in LP-normal form (every local condition at the event that it is about), with its equalities as a
+partition where this means the same. A part that cannot be rewritten stays as it is: the next layer reports what it does not support.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RULES: tuple[tuple[str, Callable[[QueryPlan], QueryPlan]], ...] = (
 def rewrite(plan: QueryPlan) -> QueryPlan:
     """The plan after all `RULES`: the same matches, in the form that construction reads.
 
-    Exponential in the worst case (foundations-cel, Theorem 2), with named limits: raises LimitError past one.
+    Exponential in the worst case (foundations-cel, Theorem 2), with named limits: raises LimitError above one.
     """
     for _, changed in _applied(plan):
         plan = changed
@@ -54,7 +54,7 @@ def rewrite(plan: QueryPlan) -> QueryPlan:
 
 
 def rewrite_steps(plan: QueryPlan) -> list[tuple[str, QueryPlan]]:
-    """What each rule made of the plan, in order: (name of the rule, plan after it), only the rules that changed something."""
+    """The plan after each rule, in order: (name of the rule, plan after it), only for rules that changed something."""
     steps = []
     for name, changed in _applied(plan):
         if changed is not plan:

@@ -1,9 +1,9 @@
-"""Safe form: no AS variable twice along a sequence.
+"""Safe form: no AS variable twice in a sequence.
 
-Source: foundations-cel, Theorem 1. There a variable holds one event, so that `T AS x ; T AS x` has no matches and its disjunct is dropped. Here it
-is the set of both events, and nothing may be dropped: the definitions are renamed apart instead, conditions are copied to the new names,
-and the names are put back afterwards. So the form is linear in the pattern but for conditions, and comes with a renaming. It is not one of
-the rules that every query goes through: construction needs no safe patterns.
+Source: foundations-cel, Theorem 1. There a variable holds one event, so `T AS x ; T AS x` has no matches and its disjunct is dropped. Here x is the
+set of both events, and nothing may be dropped. Instead, the definitions get different names, conditions are copied to the new names, and the old
+names are restored afterwards. So the form is linear in the pattern except for conditions, and comes with a renaming. It is not a rule for every
+query, because construction does not need safe patterns.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MAX_COPIES = 1_000
 def safe_form(pattern: Pattern) -> tuple[Pattern, dict[str, str]]:
     """An equivalent pattern that is safe, and the renaming from its new variables (`x#2`, `x#3`, ..) to the old ones.
 
-    With every `x#n` read as x, and their positions joined, the result has the matches of the pattern. Two kinds of variables keep
-    their names, and the pattern may then stay unsafe: those that a condition looks for outside its own FILTER (also through prev), because
-    their binder would change, and those inside AND, whose operands must agree on names. Raises LimitError past `MAX_COPIES`.
+    With every `x#n` read as x, and their positions joined, the result has the matches of the pattern. Two kinds of variables keep their names, so the
+    pattern may stay unsafe: those that a condition uses from outside its own FILTER (also through prev), because their binder would change, and those
+    inside AND, whose operands must agree on names. Raises LimitError above `MAX_COPIES`.
     """
     names = _Names(taken=set(all_defined(pattern)), fixed=reaching_out(pattern))
     return names.of(pattern), names.renaming

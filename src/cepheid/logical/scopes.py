@@ -1,4 +1,4 @@
-"""Which events a name in a condition speaks of, and of what type its attributes are.
+"""Which events a name in a condition is about, and which types its attributes have.
 
 Comes in: the pattern under a FILTER and the patterns around it. Goes out: for a variable the pattern that supplies it (semantics, section 2:
 the filtered pattern, else the nearest enclosing pattern that binds it, else the query is rejected), for an attribute its types.
@@ -83,7 +83,7 @@ class Scope:
             if variable not in self._everything():
                 raise self._not_supplied(variable, place)
             raise self.context.error(
-                f"prev({variable}) stands outside every iteration that defines `{variable}`",
+                f"prev({variable}) is outside every iteration that defines `{variable}`",
                 span,
                 f"put the condition inside the iteration: (T AS {variable} FILTER {variable}.a > prev({variable}).a)+",
             )
@@ -99,12 +99,12 @@ class Scope:
         if variable in variables.all_defined(self.filtered.pattern):
             return hidden_variable(self.context, variable, place)
         if any(variable in scope.summary.defined for scope in around.beyond):
-            fact = f"the variable `{variable}` stands outside {around.barrier}, which sees no variable from outside"
+            fact = f"the variable `{variable}` is outside {around.barrier}, which cannot use variables from outside"
             if around.negated:
                 return error(fact, place, f"put a condition on `{variable}` alone outside, after its pattern", NO_CONDITION)
             return error(fact, place, "put the FILTER outside, after the variable's pattern")
         if any(variable in scope.summary.defined for scope in around.enclosing):
-            fact = f"the variable `{variable}` is not bound here: it stands inside an iteration, an optional item or one branch of OR"
+            fact = f"the variable `{variable}` is not bound here: it is inside an iteration, an optional item or one branch of OR"
             return error(fact, place, f"put the FILTER around a pattern that has `{variable}` in it")
         if variable in self._everything():
             return hidden_variable(self.context, variable, place)
@@ -118,7 +118,7 @@ class Scope:
 def hidden_variable(context: Context, variable: str, place: Span) -> BindError:
     """The error for a variable that a PROJECT hides."""
     fact = f"the variable `{variable}` is hidden by PROJECT here"
-    return context.error(fact, place, f"add `{variable}` to the list of PROJECT, or speak of it inside its parentheses")
+    return context.error(fact, place, f"add `{variable}` to the list of PROJECT, or use it inside its parentheses")
 
 
 def unknown_variable(context: Context, variable: str, place: Span, known: frozenset[str]) -> BindError:
@@ -127,7 +127,7 @@ def unknown_variable(context: Context, variable: str, place: Span, known: frozen
     if operator is not None:
         what, pattern = ("events of type", variable) if variable in context.event_types else ("the variable", f".. AS {variable}")
         return context.error(
-            f"{what} `{variable}` stand{'' if pattern == variable else 's'} inside {operator} only: no event of a match is one",
+            f"{what} `{variable}` {'are' if pattern == variable else 'is'} only inside {operator}: no event of a match is one",
             place,
             f"put a condition on `{variable}` alone inside: {operator} ({pattern} FILTER ..)",
             NO_CONDITION,

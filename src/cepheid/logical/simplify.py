@@ -1,7 +1,7 @@
-"""The rule `simplify`: flat operators, one FILTER where two stood, constant conditions gone, windows joined, what can never match removed.
+"""The rule `simplify`: flat operators, one FILTER instead of two, no constant conditions, joined windows, no patterns that can never match.
 
-Source: the laws of the operators' definitions (foundations-cel, section 4; timed-cel, section 3); each has its line in `_simplified`.
-A pattern that can never match is None inside this module: it vanishes from an OR and takes a sequence with it.
+Source: the laws of the operators' definitions (foundations-cel, section 4; timed-cel, section 3); each has its line in `_simplified`. A pattern that
+can never match is None inside this module: it is removed from an OR, and makes a whole sequence None.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The rule `take_apart`: AND, OR and NOT across variables become OR of patterns with local conditions.
 
-Source: foundations-cel, section 3 (the syntactic sugar of FILTER). That is for variables with one position. For sets the following goes further:
-"for every choice of x and y: c(x) or d(y)" is "for every x: c(x), or for every y: d(y)", so that a conjunctive normal form works for every
-variable; a disjunctive one, which can be shorter, needs one position for each.
+Source: foundations-cel, section 3 (the syntactic sugar of FILTER). That is for variables with one position. For sets we use: "for every choice of x
+and y: c(x) or d(y)" is "for every x: c(x), or for every y: d(y)". So a conjunctive normal form works for every variable. A disjunctive normal form,
+which can be shorter, needs one position for each variable.
 """
 
 from __future__ import annotations

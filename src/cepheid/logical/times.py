@@ -52,7 +52,7 @@ def steps(context: Context, written: syntax.Duration | syntax.Parameter, *, what
         raise context.error(fact, span, help_, *parameters.said(context, written))
     if duration.value < 0:
         help_ = "leave the minus out: `p ; q` says which comes first"
-        raise context.error("a duration is not negative", span, help_, *parameters.said(context, written))
+        raise context.error("a duration cannot be negative", span, help_, *parameters.said(context, written))
     length = Fraction(duration.value) if unit is None or duration.unit is None else Fraction(duration.value) * duration.unit.value / unit
     if length > MAX_STEPS:
         raise LimitError(
@@ -91,11 +91,11 @@ def _empty(context: Context, span: Span, lower: Fraction | None, upper: Fraction
     if lower is not None and upper is not None and upper > lower:
         step = "1" if context.schema.unit is None else _step_name(context.schema.unit)
         return (
-            f"the interval is empty: no difference of times lies in it, the time column counts in steps of {step}",
+            f"the interval is empty: no difference of times is in it, the time column counts in steps of {step}",
             span,
             "widen the interval, or give the time column a finer unit",
         )
-    return "the interval is empty: no difference of times lies in it", span, "use <= and >= to include the bounds"
+    return "the interval is empty: no difference of times is in it", span, "use <= and >= to include the bounds"
 
 
 def _step_name(nanoseconds: int) -> str:

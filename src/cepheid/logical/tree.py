@@ -1,7 +1,7 @@
-"""Walking and rebuilding pattern trees: what every rewrite rule shares.
+"""Walking and rebuilding pattern trees, shared by all rewrite rules.
 
-Patterns are immutable: a change below makes new nodes above, each with the span of the node it replaces; a subtree that does not change is
-kept as the same object, so that "did a rule do anything" is a test of identity.
+Patterns are immutable: a change below makes new nodes above, each with the span of the node it replaces; a subtree that does not change stays the
+same object, so a test of identity shows whether a rule did anything.
 """
 
 from __future__ import annotations

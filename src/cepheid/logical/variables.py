@@ -224,7 +224,7 @@ def _combined(pattern: Pattern, below: list[Count]) -> Count:
 
 
 def bound(pattern: Pattern) -> frozenset[str]:
-    """The variables that a pattern binds: those that a filter elsewhere inside it may speak of.
+    """The variables that a pattern binds: those that a filter elsewhere inside it may use.
 
     Name in paper: bound (foundations-cel, section 5.1; register-match-automata, section 3.2). A type or AS binds its name (AS also over
     `+`); `+` binds nothing else; OR binds what all operands bind; AND, ALL and sequences what any operand binds; PROJECT L what is bound
@@ -256,7 +256,7 @@ def prefix(sequence: Sequence, count: int) -> Pattern:
 
 
 class Summary:
-    """What is known of one pattern, each part computed when it is first asked for."""
+    """The facts about one pattern, each computed when it is first needed."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
@@ -393,16 +393,16 @@ def free_conditions(pattern: Pattern) -> tuple[Scoped, ...]:
 
 
 def well_formed(pattern: Pattern) -> bool:
-    """Whether every variable of every condition is supplied: visible under its FILTER, or bound by a pattern around it.
+    """Whether every variable of every condition has a source: it is visible under its FILTER, or bound by a pattern around it.
 
-    Name in paper: well-formed (foundations-cel, section 5.1). Strategies and negated patterns must be well-formed by themselves, and
-    prev(x) needs an iteration whose body defines x.
+    Name in paper: well-formed (foundations-cel, section 5.1). Strategies and negated patterns must be well-formed alone, and prev(x) needs an
+    iteration whose body defines x.
     """
     return not free_conditions(pattern)
 
 
 def safe(pattern: Pattern) -> bool:
-    """Whether no AS variable is used twice along a sequence, other than inside iterations.
+    """Whether no AS variable is used twice in a sequence, except inside iterations.
 
     Name in paper: safe (foundations-cel, section 5.1: the vdef+ of the two sides of every `;` are disjoint). Event types, which are
     variables here and not there, are not counted: `A ; A` is safe.
@@ -417,9 +417,9 @@ def safe(pattern: Pattern) -> bool:
 def bounded(pattern: Pattern) -> bool:
     """Whether finitely many registers suffice by the syntax alone.
 
-    Name in paper: bounded (register-match-automata, Definition 3): well-formed; every FILTER speaks only of variables that the pattern
-    under it binds; and the items of a sequence share no AS variable. What the paper does not have is read in its spirit: strategies, windows,
-    projections and negations are bounded when their parts are; prev is not.
+    Name in paper: bounded (register-match-automata, Definition 3): well-formed; every FILTER uses only variables that the pattern under it binds; and
+    the items of a sequence share no AS variable. We extend this to what the paper does not have: strategies, windows, projections and negations are
+    bounded when their parts are; prev is not.
     """
     return well_formed(pattern) and _bounded(pattern)
 

@@ -116,7 +116,7 @@ class Plan:
     def _check_names(self) -> None:
         if self.options.positions and INDEX in self.shown:
             raise SchemaError(
-                f"the events of the output would have two attributes named `{INDEX}`: positions=True gives one of that name",
+                f"the events of the output would have two attributes named `{INDEX}`: positions=True adds one of that name",
                 help="rename the column, or name the attributes to show: columns=[..]",
             )
         seen: dict[str, str] = {}
@@ -124,7 +124,7 @@ class Plan:
             name = field.name if self.case_sensitive else field.name.lower()
             if name in seen:
                 raise SchemaError(
-                    f"the output would have two columns named `{seen[name]}` and `{field.name}`, which are one to Spark",
+                    f"the output would have two columns named `{seen[name]}` and `{field.name}`, which are the same to Spark",
                     help=f"give another name in the query: `AS {field.name}_`",
                 )
             seen[name] = field.name
@@ -392,16 +392,20 @@ class Plan:
     def describe(self) -> str:
         """The plan as text."""
         compiled, options = self.compiled, self.options
-        dropped = "events that can change nothing, before the shuffle" if self.dropping else f"none ({self._why_all()})"
+        dropped = "events that cannot change the result, before the shuffle" if self.dropping else f"none ({self._why_all()})"
         ties = [*(["the stream's place in FROM"] if self.source.rank else []), *(f"`{name}`" for name in options.order)]
-        rest = "then in any order, so that the answer may differ between runs" if options.any_order else "what is equal then is an error"
+        rest = (
+            "then in any order, so the result may differ between runs"
+            if options.any_order
+            else "events that are then still equal are an error"
+        )
         guarantee = compiled.guarantee
         lines = {
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
             "not used": refusals_text(compiled),
             "tasks": self._where(),
             "left out": dropped,
-            "letters": f"{len(compiled.program.predicates)} predicates, by Spark's columns",
+            "letters": f"{len(compiled.program.predicates)} predicates, as columns of Spark",
             "order": ", ".join(["time", *ties, rest]),
             "update": guarantee.update,
             "state": guarantee.state,
@@ -419,7 +423,7 @@ class Plan:
             return f"one task reads all events: the query has no PARTITION BY, and {self.one_task}"
         return (
             f"up to {slice_count(self.tasks)} slices of time in {self.tasks} tasks, each with the events of one window before it; cut at the"
-            " quantiles of time, by a pass of its own over the events that are not left out, when the result is asked for"
+            " quantiles of time, by a separate pass over the events that are not left out, when the result is computed"
         )
 
     def _columns(self) -> str:

@@ -42,7 +42,7 @@ def analyzed(
 ) -> tuple[spark_types.StructType, dict[str, Any]]:
     """What a call of `cepheid_match` gives: its columns, and what its tasks have to know, see `Reading`. Raises as `sql.register`."""
     if not events.isTable or not isinstance(events.dataType, spark_types.StructType):
-        raise InputError("events is no table", help=f"call {MATCH}(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')")
+        raise InputError("events is not a table", help=f"call {MATCH}(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')")
     for name in given:
         if name not in CALL_OPTIONS:
             near = nearest(name, CALL_OPTIONS)
@@ -85,7 +85,7 @@ def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, c
     """Everything that the schema decides; raises SchemaError, BindError, NotSupportedError and LimitError as `on` does for a DataFrame."""
     if STREAM_COLUMN in fields.names:
         raise NotSupportedError(
-            "the events are several streams made one by merge, and a table function reads one table", help="use df.transform(q.on(..))"
+            "the events are several streams that merge combined, and a table function reads one table", help="use df.transform(q.on(..))"
         )
     if not isinstance(options.type, str | None):
         raise InputError(
@@ -99,7 +99,7 @@ def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, c
         raise InputError(
             "NOT FOLLOWED BY needs to know up to when the events are complete, and a task of a table function sees only its own",
             help=(
-                'say until="end" if nothing will follow them, or until=, the time up to which they are complete',
+                'say until="end" if no events follow, or until=, the time up to which they are complete',
                 "or use df.transform(q.on(..))",
             ),
         )
@@ -116,7 +116,7 @@ def _check_key(name: str, kind: spark_types.DataType, *, dropped: bool) -> None:
             f"the key `{name}` has a collation, and Spark's PARTITION BY would mix its values", help=f"read collate({name}, 'UTF8_BINARY')"
         )
     if isinstance(kind, spark_types.FloatType | spark_types.DoubleType) and not dropped:
-        raise SchemaError(f"the key `{name}` is {kind.simpleString()}, whose NaN are no group to Spark's PARTITION BY", help="cast it")
+        raise SchemaError(f"the key `{name}` is {kind.simpleString()}, and Spark's PARTITION BY does not group NaN", help="cast it")
 
 
 def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What a stream does, in numbers and in words: `Listener` for every micro-batch, `why` for when nothing comes out.
+"""What a stream does, in numbers and in words: `Listener` for every micro-batch, `why` if nothing comes out.
 
 Comes in: the progress that Spark reports of a streaming query, with the counts that `stream` and `watermark` observe under the names "cepheid",
-"cepheid.dropped" and "cepheid.left_out". Goes out: `figures`, flat and with one meaning each; a readable line of them; and the cause why there are
+"cepheid.dropped" and "cepheid.left_out". Goes out: `figures`, flat and with one meaning each; a readable line of them; and the reason why there are
 no matches (`reason`). All three are functions of plain dicts; `Listener` and `why` only fetch these from Spark, classic or Connect.
 """
 
@@ -245,8 +245,8 @@ def given(now: Situation) -> str | None:
         return None
     batch = now.batches[-1]
     text = (
-        f"matches are coming out: {batch['matches']:,} in micro-batch {batch['batch']}, the last. Where none arrive, look at what stands after"
-        " q.on: a where() that leaves none, or a stateful operator (a window, dropDuplicatesWithinWatermark) that itself waits for the watermark."
+        f"matches are coming out: {batch['matches']:,} in micro-batch {batch['batch']}, the last. If none arrive, look at what comes after"
+        " q.on: a where() that removes all, or a stateful operator (a window, dropDuplicatesWithinWatermark) that itself waits for the watermark."
     )
     return f"{text} {_waiting(now)}" if now.last("waiting") else text
 
@@ -261,7 +261,7 @@ def all_late(now: Situation) -> str | None:
     watermark, greatest = now.last("watermark"), max(tail.times("greatest"), default=None)
     text = (
         f"all relevant events {tail.where} are too late: {late:,} came, each at or before the watermark {_shown(watermark)}{tail.late}."
-        " A larger lateness= would have taken them; late=True gives them back."
+        " A larger lateness= would have included them; late=True gives them back."
     )
     if watermark is not None and greatest is not None and greatest < watermark:
         text += (
@@ -295,13 +295,14 @@ def _waiting(now: Situation) -> str:
     place = "not there yet" if watermark is None else f"at {moment(watermark)}"
     text = (
         f"{now.last('waiting'):,} or more events wait for the watermark, which is {place}."
-        " An event counts when the watermark has passed it, and only later events move it: it is the greatest time so far minus the lateness"
-        " (of several sources the slowest one's)."
+        " An event counts when the watermark has passed it, and only later events move the watermark: it is the greatest time so far minus the"
+        " lateness (of several sources, the least of them)."
     )
     if now.active:
         return text
     return (
-        f"{text} The query has stopped, and what waits is kept in its checkpoint: the next run goes on with it, when it reads later events."
+        f"{text} The query has stopped, and its checkpoint keeps the events that wait: the next run continues with them when it reads later"
+        " events."
     )
 
 
@@ -318,7 +319,7 @@ def held(now: Situation) -> str | None:
     lagging = [batch["lag"] for batch in now.since if batch["lag"] is not None]
     if len(lagging) > 1 and len({batch["watermark"] for batch in now.since if batch["lag"] is not None}) == 1:
         return (
-            f"{text} It stood still {now.where}, though events came, up to {span(max(lagging))} after it. If one of several sources (merge) is idle,"
+            f"{text} It did not move {now.where}, though events came, up to {span(max(lagging))} after it. If one of several sources (merge) is idle,"
             " nothing is decided."
         )
     return text if others <= 0 else f"{incomplete(now)} {text} While events come, the last ones always wait."
@@ -330,7 +331,7 @@ def no_events(now: Situation) -> str | None:
         return None
     if any(batch["moved"] for batch in now.since):
         return (
-            f"no events came {now.where}, though the source moved on: its new files or messages are empty, or Spark left out all of their rows while"
+            f"no events came {now.where}, though the source advanced: its new files or messages are empty, or Spark left out all of their rows while"
             f" reading, because no row can be relevant.{now.asked}"
         )
     return f"no events came {now.where}: the source has nothing new. Look at its path or topic, and at where it starts to read."
@@ -353,7 +354,7 @@ def irrelevant(now: Situation) -> str | None:
         return None
     return (
         f"{now.total('events'):,} events came {now.where}, and none is relevant: each has another type than the query asks for, or does not"
-        f" pass its FILTER, or has a NULL in what its equalities compare. Names of types are compared letter by letter, upper and lower case apart."
+        f" pass its FILTER, or has a NULL in what its equalities compare. Names of types are case-sensitive."
         f"{now.asked}"
     )
 
@@ -414,16 +415,16 @@ def reason(batches: Iterable[Figures], *, active: bool = True, busy: bool = Fals
     last = max((batch["batch"] for batch in now.batches if batch["matches"]), default=None)
     if last is None or not now.since:
         return told
-    return f"{told} The last matches came in micro-batch {last}: if these did not arrive either, look at what stands after q.on."
+    return f"{told} The last matches came in micro-batch {last}: if these did not arrive either, look at what comes after q.on."
 
 
 def why(query: StreamingQuery, asked: Query | Recognition | None = None) -> str:
-    """Why nothing comes out of a streaming query, as text: from the progress of its last micro-batches, by Spark's own account.
+    """Why nothing comes out of a streaming query, as text: from the progress of its last micro-batches, as Spark reports it.
 
-    query: what `writeStream.start` gave; it may run or have stopped. asked: the query, or what `on` gave, whose event types are then named. Tells the
-    first that holds of: the query failed; matches do come; all events were left out for their time; an event of the future has made others late; all
-    events are late; events wait for the watermark; no events come; all are dropped
-    for a NULL; none is relevant; no match is complete. Asks Spark for the progress it keeps (spark.sql.streaming.numRecentProgressUpdates).
+    query: the result of `writeStream.start`; it may run or have stopped. asked: the Cepheid query, or the result of `on`; the text then names its
+    event types. Gives the first of these that is true: the query failed; matches do come; all events were left out for their time; an event of the
+    future has made others late; all events are late; events wait for the watermark; no events come; all are dropped for a NULL; none is relevant; no
+    match is complete. Asks Spark for the progress it keeps (spark.sql.streaming.numRecentProgressUpdates).
     """
     error = query.exception()
     if error is not None:
@@ -447,18 +448,20 @@ def asked_for(asked: Query | Recognition | None) -> str:
 
 
 class Listener(StreamingQueryListener):
-    """Tells what each micro-batch of each stream with a `q.on` did: `spark.streams.addListener(cepheid.spark.Listener())`.
+    """Reports each micro-batch of each stream with a `q.on`: `spark.streams.addListener(cepheid.spark.Listener())`.
 
     to: "print" a line, send it to the "logger" `cepheid.spark` (level INFO), or a function that is called with the figures (a dict, see `figures`).
-    keep: how many micro-batches `recent` has. One listener serves all queries of a session, also through Spark Connect; queries of others are
-    passed over. Whatever goes wrong in it is logged, and never touches the stream. Raises InputError for other values.
+    keep: how many micro-batches `recent` has. One listener serves all queries of a session, also through Spark Connect; it ignores queries without a
+    `q.on`. Its own errors are logged, and never affect the stream. Raises InputError for other values.
     """
 
     def __init__(self, *, to: str | Callable[[Figures], object] = "print", keep: int = RECENT) -> None:
         if not callable(to) and to not in WAYS:
-            raise InputError(f"to={to!r} is no way to tell", help=f"one of {', '.join(map(repr, WAYS))}, or a function that takes a dict")
+            raise InputError(
+                f"to={to!r} is not a way to report", help=f"one of {', '.join(map(repr, WAYS))}, or a function that takes a dict"
+            )
         if keep < 1:
-            raise InputError(f"keep={keep} is not a number of micro-batches", help="give a number from 1 on")
+            raise InputError(f"keep={keep} is not a number of micro-batches", help="give a number, 1 or more")
         self._tell = to if callable(to) else WAYS[to]
         self._recent: deque[Figures] = deque(maxlen=keep)
 
@@ -478,7 +481,7 @@ class Listener(StreamingQueryListener):
                 self._recent.append(batch)
                 self._tell(batch)
         except Exception:
-            LOGGER.exception("the progress of a micro-batch cannot be told")
+            LOGGER.exception("the progress of a micro-batch cannot be reported")
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing is told: whoever waits for the query has its error."""

@@ -1,6 +1,6 @@
 """`q.on(..)`: a query as a function from a DataFrame of events to a DataFrame of matches, batch or streaming.
 
-Comes in: a `Query` and options. Goes out: a `Recognition`, for `DataFrame.transform`; what it does with a frame is decided in `batch` and `stream`.
+Comes in: a `Query` and options. Goes out: a `Recognition`, for `DataFrame.transform`; `batch` and `stream` decide what it does with a DataFrame.
 """
 
 from __future__ import annotations
@@ -48,30 +48,30 @@ def on(
     since: object = None,
     max_bytes: int | None = None,
 ) -> Recognition:
-    """A function for `DataFrame.transform` that gives one row per match of the query, from a batch or a streaming DataFrame.
+    """A function for `DataFrame.transform` that returns one row per match of the query, from a batch or a streaming DataFrame.
 
-    query: a query; or several, over the same events and keys, which then share the scan, the predicates, the shuffle and the state: a list ("q1",
-    "q2", ..) or {name: query}; the output has the name in the column `query`, and the columns of all. type: the column of the event type, or a
-    Column that computes it (default: `type`, or the stream's name, as in `Query.run`). time: the column of event time (timestamp, date or
-    integer). order: columns that decide between events of one key and time; "any" (alone or last): what is equal then comes in any order,
-    otherwise it is an error (on a stream: in the order of arrival). lateness: for streams: how late an event may come, as a text ("10 minutes")
-    or timedelta, where the time column has no watermark yet. null_keys: "drop" events with a NULL in their PARTITION BY key, or "group" them.
-    null_time: what happens to events without a time: "error" or "drop". bad_time: the same for times outside the years 1 to 9999; on a stream
-    such events are found before they move the watermark, whatever their type. max_ahead: for streams: how far ahead of the clock a time may be,
-    as a text or timedelta; events with later times are left out, or they would make all others late (default: they are not looked for).
-    positions: also give each match its `start` and `end` and each event its `$index`, counted in the key's events; then nothing is left out
-    before the shuffle. columns: the attributes that the events of the output have (default: all). buckets: the number of tasks of the shuffle
-    (default: Spark's); on a stream the number of state values that the keys are spread over (default: 4 per shuffle partition). late: for
-    streams: also give the events that came too late (see `split`). until: for a DataFrame: events after this time are not read, and all up to it
-    are known; "end": nothing will follow. undecided: for a DataFrame: also give the matches that a NOT FOLLOWED BY may still veto after that
-    time; the column `undecided` (bool) tells them apart. since: for a stream that goes on where a DataFrame's `until` ended: gives what is
-    decided after this time; feed it the events from this time minus the window on.
-    max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may take (default: 256 MiB, or a sixteenth of a
-    worker's memory where that is less); more are a LimitError, after which the stream goes on from its checkpoint with a larger one.
+    query: a query; or several over the same events and keys, which share the scan, the predicates, the shuffle and the state: a list (named "q1",
+    "q2", ..) or {name: query}. The output then has the name in the column `query`, and the columns of all queries. type: the column of the event
+    type, or a Column that computes it (default: `type`, or the stream's name, as in `Query.run`). time: the column of event time (timestamp, date or
+    integer). order: columns that decide between events of one key and time. Events that are still equal are an error (on a stream they come in the
+    order of arrival), unless "any" stands alone or last: then any order will do. lateness: for streams: how late an event may come, as a text ("10
+    minutes") or timedelta, if the time column has no watermark yet. null_keys: "drop" events with a NULL in their PARTITION BY key, or "group" them.
+    null_time: what happens to events without a time: "error" or "drop". bad_time: the same for times outside the years 1 to 9999; on a stream such
+    events are found before they move the watermark, whatever their type. max_ahead: for streams: how far ahead of the clock a time may be, as a text
+    or timedelta; events with later times are left out, because they would make all others late (default: no check). positions: also give each match
+    its `start` and `end` and each event its `$index`, counted over the events of the key; then no events are left out before the shuffle. columns:
+    the attributes that the events of the output have (default: all). buckets: the number of tasks of the shuffle (default: Spark's); on a stream the
+    number of state values among which the keys are distributed (default: 4 per shuffle partition). late: for streams: also give the events that came
+    too late (see `split`). until: for a DataFrame: events after this time are not read, and the events count as complete up to it; "end": no events
+    follow. undecided: for a DataFrame: also give the matches that a NOT FOLLOWED BY may still veto after that time, marked in the column `undecided`
+    (bool). since: for a stream that continues after a DataFrame's `until`: gives the matches that are decided after this time; the stream must start
+    at this time minus the window. max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may take (default: 256
+    MiB, or a sixteenth of a worker's memory if that is less); more are a LimitError, after which the stream can continue from its checkpoint with a
+    larger limit.
 
-    The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures;
-    the same as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values; the
-    function raises InputError for columns= beside measures, SchemaError, BindError, NotSupportedError and LimitError, all before any job.
+    The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures; the same
+    as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values. The function raises
+    InputError for columns= together with measures, SchemaError, BindError, NotSupportedError and LimitError, all before any job.
     """
     check_choice("null_keys", null_keys, ("drop", "group"))
     check_choice("null_time", null_time, ("error", "drop"))
@@ -84,7 +84,7 @@ def on(
     if shown is not None and not shown:
         raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
     if buckets is not None and not _is_number_of_tasks(buckets):
-        raise InputError(f"buckets={buckets!r} is not a number of tasks", help="give an integer from 1 on, or leave it out")
+        raise InputError(f"buckets={buckets!r} is not a number of tasks", help="give an integer, 1 or more, or leave it out")
     tie_breakers = given[:-1] if any_order else given
     options = Options(
         type=type,
@@ -123,9 +123,9 @@ def _is_number_of_tasks(value: object) -> bool:
 
 
 def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Query, ...], tuple[str, ...] | None]:
-    """Queries and their names, None for a single one; raises InputError for none."""
+    """Queries and their names (None for a single query); raises InputError if there are none."""
     if isinstance(query, str):
-        raise InputError("a text is no query yet", help='make it one: cepheid.query("..").on(..)')
+        raise InputError("a text is not a query", help='make it one: cepheid.query("..").on(..)')
     if isinstance(query, Mapping):
         queries, names = tuple(query.values()), tuple(query)
     elif isinstance(query, Sequence):
@@ -136,12 +136,12 @@ def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Q
         raise InputError("there is no query", help="give at least one")
     for each in queries:
         if isinstance(each, str):
-            raise InputError(f"a text is no query yet: {each!r}", help="make it one: cepheid.query(..)")
+            raise InputError(f"a text is not a query: {each!r}", help="make it one: cepheid.query(..)")
     return queries, names
 
 
 class Recognition:
-    """What `on` gives: call it with a DataFrame, or hand it to `DataFrame.transform`."""
+    """The result of `on`: call it with a DataFrame, or pass it to `DataFrame.transform`."""
 
     def __init__(self, queries: tuple[Query, ...], names: tuple[str, ...] | None, options: Options) -> None:
         self.queries = queries
@@ -164,19 +164,22 @@ class Recognition:
         """Raise InputError for options of streams alone."""
         if self.options.late:
             raise InputError(
-                "late=True gives what came too late in a stream, and this DataFrame is none", help="leave late= out: it reads all events"
+                "late=True gives the late events of a stream, and this DataFrame is not a stream",
+                help="leave late= out: it reads all events",
             )
         if self.options.since is not None:
-            raise InputError("since= says where a stream goes on, and this DataFrame is none", help="until= says where a DataFrame ends")
+            raise InputError(
+                "since= says where a stream continues, and this DataFrame is not a stream", help="until= says where a DataFrame ends"
+            )
         if self.options.max_bytes is not None:
             raise InputError(
-                "max_bytes= is for the matches of a stream's micro-batch, and this DataFrame is none",
+                "max_bytes= is for the matches of a stream's micro-batch, and this DataFrame is not a stream",
                 help="leave max_bytes= out: a batch gives its matches as they are made, however many",
             )
         if self.options.max_ahead is not None:
             raise InputError(
-                "max_ahead= goes by the clock when an event comes in on a stream, and this DataFrame is none",
-                help="leave such events out by a time that does not change from run to run: df.where(..)",
+                "max_ahead= compares events with the clock when they come in on a stream, and this DataFrame is not a stream",
+                help="leave such events out with a time that does not change from run to run: df.where(..)",
             )
 
     def _stream(self, frame: DataFrame) -> StreamPlan:
@@ -193,9 +196,9 @@ class Recognition:
     def counts(self) -> dict[str, int]:
         """After an action on the last result: how many events were dropped.
 
-        By reason: for a NULL key (`null_keys`), a NULL time (`null_times`), a time outside the years 1 to 9999 (`bad_times`).
-        Of events that could be left out because they can change nothing, none is counted. Waits for the first action to end; where Spark has lost
-        what it counted then (it leaves out the rest of a plan when it finds that nothing is left), a job counts again.
+        By reason: a NULL key (`null_keys`), a NULL time (`null_times`), a time outside the years 1 to 9999 (`bad_times`). Events that are left out
+        because they cannot change the result are not counted. Waits for the first action to end. If Spark has lost the counts of that action (it
+        skips the rest of a plan when no rows are left), a job counts again.
         """
         recognized, observation = self._last or (None, None)
         if recognized is None or observation is None:

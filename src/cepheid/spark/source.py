@@ -58,7 +58,7 @@ def arrow_schema(fields: spark_types.StructType) -> pa.Schema:
     for name, kind in kinds:
         if kind is None:
             shown = fields[name].dataType.simpleString()
-            raise SchemaError(f"the column `{name}` is {shown}, which Spark cannot hand to Python", help="cast it, or drop it before")
+            raise SchemaError(f"the column `{name}` is {shown}, which Spark cannot pass to Python", help="cast it, or drop it before")
     return pa.schema(kinds)
 
 
@@ -104,11 +104,11 @@ def _plainly_named(frame: DataFrame, schema: EventSchema) -> Source:
 def merge(*, time: str = DEFAULT_TIME, type: str | None = None, **streams: DataFrame) -> DataFrame:  # noqa: A002 - public word
     """Several streams as one DataFrame that `q.on` takes: `merge(weather=df1, flights=df2, time="ts")`.
 
-    An event's type is its stream's name where the query uses that name as a type or the stream has no type column; else its type column
-    (`type`, or another name with type=). Attributes that a stream lacks are NULL. Ties of time go by FROM, without FROM by the order given
-    here, then by `order`. The result has the columns of all streams, the type column, and `$stream` with the stream's name.
-    Raises SchemaError where the time column is missing or a column has types that do not go together, InputError for streaming DataFrames of
-    which only some have a watermark.
+    The type of an event is the name of its stream if the query uses that name as a type or the stream has no type column; otherwise it is in the type
+    column (`type`, or another name with type=). Attributes that a stream lacks are NULL. Equal times are ordered by FROM, without FROM by the order
+    given here, then by `order`. The result has the columns of all streams, the type column, and `$stream` with the stream's name. Raises SchemaError
+    if the time column is missing or a column has types that do not fit together, InputError if only some of several streaming DataFrames have a
+    watermark.
     """
     if not streams:
         raise InputError("there are no streams to merge", help="pass each with its name: merge(flights=df1, weather=df2)")
@@ -140,7 +140,9 @@ def _check_merged(columns: Sequence[str], schemas: dict[str, pa.Schema], type_co
         for column in columns:
             other = seen.setdefault(column.lower(), column)
             if other != column:
-                raise SchemaError(f"the streams have columns `{other}` and `{column}`, which are one to Spark", help="rename one of them")
+                raise SchemaError(
+                    f"the streams have columns `{other}` and `{column}`, which are the same to Spark", help="rename one of them"
+                )
     if all(type_column in schema.names for schema in schemas.values()):
         return
     for stream, schema in schemas.items():
@@ -169,7 +171,7 @@ def _check_stream(name: str, schemas: dict[str, pa.Schema], time: str) -> None:
     if STREAM_COLUMN in schema.names:
         raise SchemaError(f"the stream `{name}` is merged already", help="merge all streams in one call")
     if RANK_COLUMN in schema.names:
-        raise SchemaError(f"the stream `{name}` has a column `{RANK_COLUMN}`, which merging makes itself", help="rename it")
+        raise SchemaError(f"the stream `{name}` has a column `{RANK_COLUMN}`, which merge makes itself", help="rename it")
 
 
 def _common_types(schemas: dict[str, pa.Schema], time: str) -> dict[str, pa.DataType]:
@@ -206,7 +208,7 @@ def _widened(column: Column, kind: spark_types.DataType, common: pa.DataType) ->
         column = F.transform_values(column, lambda _, value: _widened(value, inner, common.item_type))
     if isinstance(kind, spark_types.LongType) and pa.types.is_floating(common):
         rounded = F.raise_error(
-            F.concat(F.lit("a stream to merge has the integer "), column.cast("string"), F.lit(f", which is no {common}"))
+            F.concat(F.lit("a stream to merge has the integer "), column.cast("string"), F.lit(f", which {common} cannot hold"))
         )
         column = F.when(F.abs(column) > 1 << 53, rounded).otherwise(column)
     return column.cast(spark_type(common))

@@ -2,8 +2,8 @@
 
     SELECT * FROM fire(TABLE(readings) PARTITION BY sensor ORDER BY ts)
 
-Comes in: a `Query`, the schema of the events and the options of `on`. Goes out: a function that Spark knows by name. What it gives is decided by
-the plan of a batch (`batch.Plan`), and computed by `tables` inside Spark's tasks: the call's PARTITION BY and ORDER BY bring the rows there.
+Comes in: a `Query`, the schema of the events and the options of `on`. Goes out: a function that Spark knows by name. The plan of a batch
+(`batch.Plan`) decides its result, and `tables` computes it inside Spark's tasks: the call's PARTITION BY and ORDER BY bring the rows there.
 """
 
 from __future__ import annotations
@@ -51,19 +51,20 @@ def register(
 ) -> UserDefinedTableFunction:
     """Make a query a table function of a session: ``SELECT * FROM name(TABLE(events) PARTITION BY key ORDER BY ts)``.
 
-    name: what SQL calls it; a function of this name is replaced. query: a `Query`, or what `cepheid.query` takes. schema: of the events: their
-    DataFrame, the name of their table, or a schema of Spark or Arrow; rows of a call may have more columns, in any order. type, time, order,
-    null_keys, null_time, bad_time, positions, columns: as for `on`. until: as for `on`; NOT FOLLOWED BY needs it, for a task does not see how far the
-    others' events go. The function's rows are those of ``events.transform(query.on(..))`` for a call whose PARTITION BY has the query's keys
-    (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these NULLS LAST. Each partition of
-    the call is read by itself.
+    name: the name in SQL; an existing function of this name is replaced. query: a `Query`, or anything that `cepheid.query` takes. schema: that of
+    the events: their DataFrame, the name of their table, or a schema of Spark or Arrow; rows of a call may have more columns, in any order. type,
+    time, order, null_keys, null_time, bad_time, positions, columns: as for `on`. until: as for `on`; NOT FOLLOWED BY needs it, because a task does
+    not see the events of other tasks. The function's rows are those of ``events.transform(query.on(..))`` for a call whose PARTITION BY has the
+    query's keys (WITH SINGLE PARTITION where it has none) and whose ORDER BY has the time and the columns of order=, these NULLS LAST. Each partition
+    of the call is read by itself.
 
-    Without a query: ``cepheid_match(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')``, which takes a query's text, its parameters
-    as ``args => named_struct(..)`` and the same options but bad_time, for its rows hold Python's times; it reads them one by one, much slower.
+    Without a query: ``cepheid_match(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')``, which takes a query's text, its parameters as
+    ``args => named_struct(..)`` and the same options except bad_time, because its rows have Python times. It reads the rows one by one, which is much
+    slower.
 
-    Gives Spark's function, which DataFrames can call: ``function(events.asTable().partitionBy("key").orderBy("ts"))``. Raises QueryError,
-    SchemaError, InputError and LimitError, all before any job. A call raises InputError where a partition has two keys, is not in order, or is none:
-    these a task raises, so that `translated` gives them back.
+    Returns Spark's function, which DataFrames can call: ``function(events.asTable().partitionBy("key").orderBy("ts"))``. Raises QueryError,
+    SchemaError, InputError and LimitError, all before any job. A call raises InputError if a partition has two keys or is not in order, or if there
+    is no partition. Tasks raise these errors; `translated` turns them back into Cepheid's.
     """
     if query is None:
         return _register_any(spark, name, schema)
@@ -121,5 +122,5 @@ def _spark_type(column: pa.Field) -> spark_types.DataType:
     try:
         return spark_type(column.type)
     except StopIteration:
-        fact = f"`{column.name}` is {column.type}, which no column of Spark holds"
+        fact = f"`{column.name}` is {column.type}, which no column of Spark can hold"
         raise SchemaError(fact, help="say what the table has: times in us, plain strings; or give the table's name") from None

@@ -164,7 +164,7 @@ class StreamPlan:
             name = field.name if self.first.case_sensitive else field.name.lower()
             if name == DECIDED or (name == LATE and self.options.late):
                 raise SchemaError(
-                    f"the output would have two columns named `{name}`: a stream gives one of that name",
+                    f"the output would have two columns named `{name}`: a stream adds one of that name",
                     help=f"give another name in the query: `AS {field.name}_`",
                 )
         place = [field.name for field in fields].index("end_time") + 1
@@ -218,10 +218,10 @@ class StreamPlan:
 
 
 def split(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The matches and the late events of what `on(.., late=True)` gave, as two DataFrames.
+    """The matches and the late events in the output of `on(.., late=True)`, as two DataFrames.
 
-    Meant for the batches of `foreachBatch`, where both come from one micro-batch; `persist` it before, or each of the two is computed by itself.
-    Raises SchemaError for a frame without late events.
+    Meant for the batches of `foreachBatch`, where both come from one micro-batch. `persist` the batch first, or it is computed twice. Raises
+    SchemaError for a DataFrame without late events.
     """
     if LATE not in frame.columns:
         raise SchemaError("this DataFrame has no late events", help="ask for them: q.on(.., late=True)")
@@ -338,15 +338,15 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
     """Raise InputError for `until` on a stream, and for `since` where what is decided after a time depends on all events before it."""
     options = plans[0].options
     if options.until is not None:
-        raise InputError("until= says where a DataFrame ends, and this one is streaming", help="since= says where a stream goes on")
+        raise InputError("until= says where a DataFrame ends, and this one is streaming", help="since= says where a stream continues")
     if options.undecided:
         raise InputError(
-            "undecided=True lists what a DataFrame's end leaves open, and this one is streaming", help="a stream decides it later"
+            "undecided=True lists what the end of a DataFrame does not decide, and this one is streaming", help="a stream decides it later"
         )
     for plan in plans if options.since is not None else ():
         compiled = plan.compiled
         reason = (
-            "has no WITHIN a time"
+            "has no time in WITHIN"
             if compiled.horizon is None
             else "has CONSUME BY"
             if compiled.consume is not Consumption.NONE

@@ -1,4 +1,4 @@
-"""Errors that cross Spark: what a task raised comes back as the CepheidError it was. Imports no Spark."""
+"""Errors that cross Spark: an error that a task raised comes back as the CepheidError that it was. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def text_of(error: CepheidError) -> str:
-    """An error as the text that crosses Spark: that in which a Python traceback ends."""
+    """An error as the text that crosses Spark: the last part of a Python traceback."""
     return f"{type(error).__module__}.{type(error).__qualname__}: {error}"
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Around an action: an error that a task raised comes back as the CepheidError it was.
+    """Around an action: an error that a task raised comes back as the CepheidError that it was.
 
         with cepheid.spark.translated():
             matches.write.parquet("matches")
 
-    Spark's own exception stays as its cause; every other exception passes.
+    Spark's own exception is its cause. Every other exception passes unchanged.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def translated() -> Iterator[None]:
 
 
 def cepheid_error(error: BaseException) -> CepheidError | None:
-    """The error of ours that a task raised and Spark wrapped in its own, or None where there is none."""
+    """The Cepheid error that a task raised and Spark wrapped in its own, or None if there is none."""
     message = str(error)
     found = _RAISED.search(message)
     kind = getattr(errors, found.group(1), None) if found else None

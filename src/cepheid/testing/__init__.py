@@ -1,8 +1,8 @@
-"""The definition of "right", and the kit for testing patterns: shipped, because users test their own patterns with it.
+"""The definition of "right", and tools for testing patterns. They are in the package because users test their own patterns with them.
 
-`reference` is the meaning of every query as slow, obvious code that knows no automata; `denotation` and `evaluate` are the same for patterns
-and conditions. `harness` writes event streams in one line and compares matches; `generators` makes random queries and streams for differential
-tests, `differential` holds what these tests share: cases with their answers, and every way to evaluate one.
+`reference` defines the meaning of every query, as slow, obvious code without automata; `denotation` and `evaluate` do the same for patterns and
+conditions. `harness` makes event streams from one line of text and compares matches. `generators` makes random queries and streams for differential
+tests. `differential` has what these tests share: cases with their answers, and every way to evaluate one.
 """
 
 from __future__ import annotations

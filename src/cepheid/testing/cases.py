@@ -16,7 +16,7 @@ A file holds tables `[[case]]` with
     null_keys                   events without partition, because their key has a NULL
     skip                        { automata = "reason" }: not in the fragment of the automata engine
 
-`load` reads and checks a file; `Case.fault` says what is wrong with an answer.
+`load` reads and checks a file; `Case.fault` says what is wrong with a result.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What "right" means, for patterns: the set of matches straight from the definitions, with no automata.
+"""What "right" means, for patterns: the set of matches directly from the definitions, without automata.
 
-A pattern denotes a SET of matches. `Denotation` computes the matches of a pattern by recursion on its operators, one short function for each
-row of the semantics. Everything is a plain set of tuples; cost is exponential, so the number of events and of matches is limited.
+A pattern denotes a SET of matches. `Denotation` computes the matches of a pattern by recursion on its operators, with one short function for each row
+of the semantics. Everything is a plain set of tuples. The cost is exponential, so the number of events and of matches is limited.
 
-Filters are the one thing that is not local to a pattern, because a condition may speak of variables that only an enclosing pattern holds.
-A match therefore travels with OBLIGATIONS: conditions that are still to be checked, each with the positions it already has.
+Only filters are not local to a pattern, because a condition may use variables that only an enclosing pattern has. So a match has OBLIGATIONS:
+conditions that are not checked yet, each with the positions it already has.
 
 - `p FILTER c` (each top-level conjunct of a FILTER is a condition of its own) makes one obligation for each match of p. Variables that are
   visible in p have their positions supplied there: all that they have in that match.
@@ -15,10 +15,9 @@ A match therefore travels with OBLIGATIONS: conditions that are still to be chec
 - When nothing is missing, the condition must hold for every choice of one position for each of its variables (so it holds where a variable
   has no position). A match that fails is none.
 
-Optional items and counted iterations are the disjunctions that they abbreviate, but for scopes: an optional item binds nothing, and prev
-counts the iterations of `p{n,m}`. A run of absent items leaves the loosest of the links around them.
-`p NOT FOLLOWED BY n FOR d` passes the matches of p on; which of them are vetoed, given or undecided is settled last, by their ends: CONSUME,
-strategies and LIMIT see the matches of p.
+Optional items and counted iterations are the disjunctions that they abbreviate, except for scopes: an optional item binds nothing, and prev counts
+the iterations of `p{n,m}`. Several absent items in a row leave the loosest of the links around them. `p NOT FOLLOWED BY n FOR d` gives the matches of
+p. At the end, their end times decide which of them are vetoed, given or undecided: CONSUME, strategies and LIMIT apply to the matches of p.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Random cases with their answers by the definition, and every way to evaluate one: what differential tests share.
+"""Shared by differential tests: random cases with their answers by the definition, and every way to evaluate one.
 
 A `Case` is a query, its events, and for each trigger the matches that may be given and how many of them. `draw` makes cases from a seed and a
-fragment of the language, `check` judges an answer. `WAYS` are the ways that events can come: whole, as a list, as a reader, pushed in random
-pieces, with a snapshot and a restart at every cut, out of order; or the matches come in batches. They must all give the same matches in the same
-order, also those that ANY and LIMIT choose.
+fragment of the language, `check` judges an answer. `WAYS` are the ways in which events can come: all at once, as a list, as a reader, pushed in
+random pieces, with a snapshot and a restart at every cut, out of order; or the matches come in batches. They must all give the same matches in the
+same order, including those that ANY and LIMIT choose.
 """
 
 from __future__ import annotations

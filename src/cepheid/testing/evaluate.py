@@ -1,11 +1,10 @@
 """Conditions and values in plain Python: each operator of `cepheid.logical.plan.OPERATORS`, once, as it is defined.
 
 Comes in: a typed expression, the events and one position for each of its variables. Goes out: a Python value, None for NULL. A condition is
-two-valued: a comparison is true or false, false on NULL, and a bool that is NULL counts as false wherever a condition is asked for.
+two-valued: a comparison is true or false, false on NULL, and a bool that is NULL counts as false wherever a condition is needed.
 
-Values: bool, int (int64), float (double, never NaN: NaN is NULL), Decimal (decimal128), str (utf8), datetime.date (date32), and int for
-timestamps and durations (steps of the type's unit). Attributes may also hold what Arrow gives for those (datetime, timedelta):
-`attribute_value` brings them to this form.
+Values: bool, int (int64), float (double, never NaN: NaN is NULL), Decimal (decimal128), str (utf8), datetime.date (date32), and int for timestamps
+and durations (steps of the type's unit). Attributes may also hold Arrow's values for these (datetime, timedelta): `attribute_value` converts them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Random queries and random streams for differential tests: one seed, one query text, one stream.
 
-Queries are made as TEXT, so that parser and binder take part, and are well-formed by construction: the generator knows which variables a
-pattern shows and which an enclosing pattern binds. Sizes are such that the reference answers in milliseconds; a `LimitError` of the
-reference is rare and means: take the next seed. `Fragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED`,
-`ABSENT` and `WIDE` are in use.
+Queries are made as TEXT, so the parser and the binder are tested too. They are well-formed by construction: the generator knows which variables a
+pattern shows and which an enclosing pattern binds. Sizes are such that the reference needs milliseconds. A `LimitError` of the reference is rare and
+means: take the next seed. `Fragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED`, `ABSENT` and `WIDE` are in use.
 
-The streams fit the queries: types A to C and X (which no query names), times with ties, attributes with NULL, and NaN.
-`queries` and `streams` are the same as Hypothesis strategies, which shrink.
+The streams fit the queries: types A to C and X (which no query names), times with ties, attributes with NULL, and NaN. `queries` and `streams` give
+the same as Hypothesis strategies, which can shrink.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kit for testing patterns: a stream in one line, and matches compared with what was expected.
+"""Tools for testing patterns: a stream in one line, and matches compared with the expected ones.
 
     from cepheid.testing import assert_matches, events
 
@@ -7,8 +7,8 @@
         stream = events("T1(temp=41) H2(hum=20) T3(temp=45) T9(temp=50)")
         assert_matches(query, stream, [{"x": 0, "y": 2}])
 
-Comes in: a query and rows. Goes out: nothing, or an AssertionError that shows every missing and every unexpected match with its events.
-`events_of` and `difference` are what differential tests need: rows or tables as events of the reference, and its result against an engine's.
+Comes in: a query and rows. Goes out: nothing, or an AssertionError that shows every missing and every unexpected match with its events. `events_of`
+and `difference` are for differential tests: rows or tables as events of the reference, and its result compared with an engine's.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ WORDS: dict[str, object] = {"null": None, "true": True, "false": False}
 def events(text: str, *, type: str = DEFAULT_TYPE, time: str = DEFAULT_TIME) -> list[Row]:  # noqa: A002 - the public word
     """Rows from a line of text: `A1 B2 A3` is type and time, `A1(v=5, s='a b')` has attributes, `T2@5` is a type with digits.
 
-    Returns one dict per event with the columns `type` and `time` (left out where no event has one) and every attribute that some event has,
-    None where it has not. Values: numbers, 'text', true, false, null, and any other word as text. Raises ValueError where the text is not of
-    this form, or only some events have a time.
+    Returns one dict per event with the columns `type` and `time` (left out if no event has one) and every attribute that some event has, None for the
+    others. Values: numbers, 'text', true, false, null, and any other word as text. Raises ValueError if the text does not have this form, or only
+    some events have a time.
     """
     rows: list[Row] = []
     place = 0
@@ -137,10 +137,9 @@ def assert_matches(
 ) -> None:
     """Fail unless a query's matches over `rows` are exactly the expected ones.
 
-    query: a `cepheid.Query`. rows: whatever `Query.run` takes, for example `events(..)`. expected: one entry for each match, in any order: its
-    variables with their 0-based position or positions, `{"x": 0, "y": [1, 3]}`, or its positions alone, `[0, 1, 3]`. choose: for LIMIT and
-    ANY, which leave the choice open: `expected` are then the candidates, and so many of them must be given. engine and further options go
-    to `Query.run`.
+    query: a `cepheid.Query`. rows: anything that `Query.run` takes, for example `events(..)`. expected: one entry for each match, in any order: its
+    variables with their 0-based position or positions, `{"x": 0, "y": [1, 3]}`, or only its positions, `[0, 1, 3]`. choose: for LIMIT and ANY, which
+    leave the choice open: then `expected` has the candidates, and `choose` of them must be given. engine and further options go to `Query.run`.
     """
     found = [_bindings(match.variables) for match in query.run(rows, engine=engine, **options)]
     wanted = list(expected)
@@ -188,7 +187,7 @@ def _described(rows: Any, position: int) -> str:
 
 
 def difference(partition: Partition, given: Iterable[Match]) -> str | None:
-    """What is wrong with an engine's matches of one partition, or None: each a candidate of its trigger, none twice, as many as are to be given."""
+    """What is wrong with an engine's matches of one partition, or None: each must be a candidate of its trigger, none twice, the number right."""
     by_end: dict[int, list[Match]] = {}
     for match in given:
         by_end.setdefault(match.end, []).append(match)

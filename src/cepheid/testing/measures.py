@@ -1,8 +1,8 @@
-"""Random measures over events with attributes of every type, and their values in the form that the definition has.
+"""Random measures over events with attributes of every type, and their values in the form of the definition.
 
-The patterns are those of `generators`; `MeasureGenerator` writes aggregates and arithmetic over their variables. A query may still not bind
-(`x.a` of a variable that can hold several events, types that do not go together): `random_case` takes the next one. What Spark does not have
-(unsigned integers, times of day, other units than microseconds, ..) stays away with `spark=True`.
+The patterns are those of `generators`; `MeasureGenerator` writes aggregates and arithmetic over their variables. Some queries do not bind (`x.a` of a
+variable that can hold several events, types that do not fit together): `random_case` then takes the next one. With `spark=True`, types that Spark
+does not have (unsigned integers, times of day, other units than microseconds, ..) are not used.
 """
 
 from __future__ import annotations

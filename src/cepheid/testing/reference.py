@@ -1,11 +1,11 @@
 """What "right" means, for queries: partitions, consumption, strategies, projection, limits, measures and undecided absences.
 
 `matches` gives the matches of one stream, `run` the whole result. Patterns are in `cepheid.testing.denotation`, conditions and values in
-`cepheid.testing.evaluate`; a measure is computed here. Exponential, hence limited: MAX_EVENTS and MAX_MATCHES.
+`cepheid.testing.evaluate`; a measure is computed here. The cost is exponential, so there are limits: MAX_EVENTS and MAX_MATCHES.
 
-The order, as defined: PARTITION BY; the pattern; CONSUME (a match competes only if it starts after the last trigger that gave matches); the
-strategy; SELECT's projection, after which equal matches are one; COUNT(*), or LIMIT. A LIMIT leaves open which matches are given: a `Group`
-therefore holds all candidates of a trigger, and the number to choose.
+The order, as defined: PARTITION BY; the pattern; CONSUME (a match competes only if it starts after the last trigger that gave matches); the strategy;
+SELECT's projection, after which equal matches are one; COUNT(*), or LIMIT. A LIMIT leaves open which matches are given, so a `Group` has all
+candidates of a trigger, and the number to choose.
 """
 
 from __future__ import annotations

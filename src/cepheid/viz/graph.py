@@ -1,8 +1,8 @@
 """An automaton as a drawing: SVG with a layout of our own, Mermaid or DOT.
 
-Comes in: an `Automaton`. Goes out: text. States are circles, accepting ones doubled; transitions between the same two states are one edge
-with a line for each; waiting loops (any event, not marked) are drawn lightly and without words. What must not follow a match is no
-part of the automaton: a note at the accepting states says it.
+Comes in: an `Automaton`. Goes out: text. States are circles, accepting ones doubled; transitions between the same two states are one edge with a line
+for each; waiting loops (any event, not marked) are drawn lightly and without words. What must not follow a match is not part of the automaton: a note
+at the accepting states says it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def draw(
 ) -> Drawing:
     """The drawing of an automaton.
 
-    format: one of `FORMATS`. title: what a screen reader and a pointer say first (default: its size). absences: what must not follow a match, in
-    words. Raises InputError for another format,
-    LimitError for an SVG of more than `MAX_DRAWN_STATES` states or `MAX_DRAWN_LINKS` edges. Equal automata give equal drawings.
+    format: one of `FORMATS`. title: the text for screen readers and pointers (default: the size of the automaton). absences: what must not follow a
+    match, in words. Raises InputError for another format, LimitError for an SVG of more than `MAX_DRAWN_STATES` states or `MAX_DRAWN_LINKS` edges.
+    Equal automata give equal drawings.
     """
     if format not in FORMATS:
         near = nearest(format, FORMATS)

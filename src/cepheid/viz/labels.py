@@ -1,7 +1,7 @@
-"""What a drawing says of an automaton: transitions between the same two states as one edge, conditions and marks as text.
+"""The texts of a drawing of an automaton: transitions between the same two states as one edge, conditions and marks as text.
 
-Comes in: an `Automaton`. Goes out: `Link`s. A condition is written as in the language, `T[temp > 40]`; behind the slash stand the variables
-that the event is put in, `(hidden)` where it is marked and shown in none, `-` where it is not marked.
+Comes in: an `Automaton`. Goes out: `Link`s. A condition is written as in the language, `T[temp > 40]`. After the slash come the variables that get
+the event; `(hidden)` if it is marked but no variable shows it; `-` if it is not marked.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Where the states and edges of a drawing stand: a small layered layout, left to right.
+"""The places of the states and edges of a drawing: a small layered layout, left to right.
 
-Comes in: how large each state and each edge's label is. Goes out: points. The method is the usual one of layered drawing (Sugiyama, Tagawa,
-Toda, "Methods for visual understanding of hierarchical system structures", 1981): back edges are turned, states get the layer of their
-longest way from the start, every edge passes each column between its ends through a slot of its own, slots are ordered by the barycentre
-of their neighbours and moved close to it. States stand in even columns and labels are slots of odd ones; edges are horizontal within a
-column and bend between columns. So neither labels nor states nor edges can lie upon one another, but for edges that cross between columns.
+Comes in: how large each state and each edge's label is. Goes out: points. The method is the usual one of layered drawing (Sugiyama, Tagawa, Toda,
+"Methods for visual understanding of hierarchical system structures", 1981): back edges are turned, states get the layer of their longest way from the
+start, every edge passes each column between its ends through a slot of its own, slots are ordered by the barycentre of their neighbours and moved
+close to it. States are in even columns, and labels are slots of odd columns; edges are horizontal within a column and bend between columns. So
+labels, states and edges cannot overlap, except for edges that cross between columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The few elements of an SVG that drawings here are made of, their colours and how wide a text is.
 
-Colours are middle tones, readable on light and on dark ground alike: a drawing does not know the page that it will stand on, and has no
-ground of its own. Texts are set in the reader's monospaced font, so that their widths are known without one.
+Colours are middle tones, readable on a light and on a dark background: a drawing does not know its page, and has no background of its own. Texts use
+the reader's monospaced font, so their widths are known without a font.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Matches over time as SVG: a row for each match, a dot for each of its events, a colour for each variable.
 
-Comes in: `Matches`. Goes out: a `Drawing`. Only the first matches are drawn, and it says of how many; all share one axis, of event time or,
-without a time column, of positions in the partition.
+Comes in: `Matches`. Goes out: a `Drawing`. Only the first matches are drawn, with a note of how many there are. All share one axis: event time or,
+without a time column, positions in the partition.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _time_text(step: int, kind: pa.DataType) -> str:
 def timeline(matches: Matches, *, limit: int = SHOWN, title: str | None = None) -> Drawing:
     """The matches over time.
 
-    limit: how many are drawn, the first ones. title: what a screen reader says first. Raises InputError for a limit below 1. Linear in the
+    limit: how many matches are drawn, from the first on. title: the text for screen readers. Raises InputError for a limit below 1. Linear in the
     marks of the matches drawn.
     """
     if limit < 1:

@@ -1,1 +1,1 @@
-"""What comes in: streams as Arrow tables, times, keys, partitions, order, and the events that are kept for matches."""
+"""The input: streams as Arrow tables, times, keys, partitions, order, and the events that are kept for matches."""

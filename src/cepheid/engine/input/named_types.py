@@ -1,6 +1,6 @@
-"""The event types that a query names and no event has: a name that is misspelt gives no error, and no matches, or too many.
+"""The event types that a query names but no event has: a misspelt name gives no error, but no matches, or too many.
 
-Comes in: the events of a run, with their letters where there are any. Goes out: warnings.
+Comes in: the events of a run, with their letters if there are any. Goes out: warnings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Events that come out of order: held back until the watermark has passed them, refused (and kept) where they come too late.
+"""Events that come out of order: held back until the watermark has passed them, or refused (and kept) if they come too late.
 
-Comes in: batches in any order, and how late an event may be. Goes out: the same events in the order of their times; of equal times in the order of
-the tie-breakers, then of arrival. What is late depends on the sequence of events alone, not on how it was cut into batches.
+Comes in: batches in any order, and how late an event may be. Goes out: the same events in the order of their times; at equal times in the order of
+the tie-breakers, then of arrival. Which events are late depends only on the sequence of events, not on its division into batches.
 """
 
 from __future__ import annotations

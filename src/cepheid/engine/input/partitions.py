@@ -1,4 +1,4 @@
-"""The partitions of a stream: which rows of a batch belong to which, and the slot in which each keeps its state.
+"""The partitions of a stream: which rows of a batch belong to which partition, and the slot in which each partition keeps its state.
 
 Comes in: batches of events. Goes out: their rows by partition, and slots that every evaluation over the same keys can share. Columnar; the one
 Python object per key is its entry in a dict.

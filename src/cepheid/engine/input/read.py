@@ -1,7 +1,7 @@
-"""What users hand over becomes Arrow: tables, frames, lists of dicts, streams to merge; event times are read and checked.
+"""Input from users becomes Arrow: tables, DataFrames, lists of dicts, streams to merge; event times are read and checked.
 
-Comes in: anything with events. Goes out: a `pyarrow.Table` (or a `RecordBatchReader`, left unread), its `EventSchema`, and event times as
-int64. Every unusable input has an error of its own here; nothing is dropped or reordered unless the caller asked.
+Comes in: anything with events. Goes out: a `pyarrow.Table` (or a `RecordBatchReader`, not yet read), its `EventSchema`, and event times as int64.
+Every unusable input has its own error here; nothing is dropped or reordered unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _check_levels(field: pa.Field) -> None:
         kinds = [kind.field(index).type for kind in kinds for index in range(kind.num_fields)]
         if not kinds:
             return
-    raise LimitError(f"`{field.name}` nests deeper than {MAX_LEVELS} levels (MAX_LEVELS)", help="give it flat, or as text")
+    raise LimitError(f"`{field.name}` nests deeper than {MAX_LEVELS} levels (MAX_LEVELS)", help="flatten it, or give it as text")
 
 
 def _taken(kind: pa.DataType) -> pa.DataType:
@@ -438,7 +438,7 @@ def _concatenate(names: Sequence[str], tables: Sequence[pa.Table], time: str | N
     try:
         return pa.concat_tables([_in_decimals(table, kinds) for table in tables], promote_options="permissive")
     except pa.ArrowInvalid as error:
-        raise SchemaError(f"the columns of the streams do not go together: {error}", help="cast them to one type before") from None
+        raise SchemaError(f"the columns of the streams do not fit together: {error}", help="cast them to one type before") from None
 
 
 def _in_decimals(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
@@ -515,7 +515,7 @@ def time_number(time: object, schema: EventSchema, *, argument: str | None = Non
     if not _is_time_of(time, kind):
         raise InputError(wrong, help=f"give {'an integer' if pa.types.is_integer(kind) else GIVEN[family(canonical(kind) or kind)]}")
     if isinstance(time, dt.datetime | np.datetime64) and (getattr(time, "tzinfo", None) is None) != (kind.tz is None):
-        raise InputError(wrong, help="one of them has a time zone, the other none: give it a tzinfo, or take it away")
+        raise InputError(wrong, help="one of them has a time zone, the other none: give it a tzinfo, or remove it")
     if isinstance(time, np.datetime64):
         step = time.astype(f"datetime64[{kind.unit}]")
         if step.astype(time.dtype) != time:

@@ -1,1 +1,1 @@
-"""What a query will do: the compiled query, the method that evaluates it, and what `explain` says of it."""
+"""How a query will run: the compiled query, the method that evaluates it, and the text of `explain`."""

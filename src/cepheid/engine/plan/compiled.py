@@ -1,4 +1,4 @@
-"""A query over one schema, ready to run: immutable, and all that batch, recognizers and Spark's workers read.
+"""A query over one schema, ready to run: immutable, and everything that batches, recognizers and Spark's workers need.
 
 `planner` makes it.
 """

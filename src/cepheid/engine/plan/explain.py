@@ -1,7 +1,7 @@
 """What `explain()` prints: every stage from text to program, the chosen evaluation with its guarantees, and the lints.
 
-Comes in: a `Query`, and a schema if there is one. Goes out: an `Explanation`, text in a terminal and a table in a notebook. Without a schema
-the attributes' types are guessed from what the query does with them, and the explanation says so.
+Comes in: a `Query`, and a schema if there is one. Goes out: an `Explanation`, text in a terminal and a table in a notebook. Without a schema, the
+types of attributes are guessed from their use in the query, and the explanation says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A schema that a query could be about, from the query alone: for `explain`, `check` and `draw` without events.
 
-Comes in: a query. Goes out: an `EventSchema`. What stands beside an attribute says its type: a literal, LIKE, a difference of times, a place
-where a condition must stand; comparisons carry types from one attribute to another. What nothing is said of is a double.
+Comes in: a query. Goes out: an `EventSchema`. The type of an attribute is guessed from what is next to it: a literal, LIKE, a difference of times, a
+place where a condition must be. Comparisons carry types from one attribute to another. Without any hint, an attribute is a double.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The methods of evaluation, and which of them takes a query: the table of fragments is engine.md, section 4.
+"""The methods of evaluation, and the choice of one for a query: the table of fragments is in engine.md, section 4.
 
 Comes in: a `Task`. Goes out: the method, its program, and why each faster method does not fit, for `explain()`.
 """

@@ -1,7 +1,7 @@
-"""From a bound plan to what runs: the windows that the kernel bounds, the method and its program, the limit.
+"""From a bound plan to a compiled query: the windows that the kernel bounds, the method and its program, the limit.
 
-Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. What this evaluation does not do raises `NotSupportedError` with the
-operator's name and place, and the way out (the reference). The table of fragments and guarantees is engine.md, section 4.
+Comes in: a bound `QueryPlan`. Goes out: `Compiled`, immutable. Parts that this evaluation does not support raise `NotSupportedError` with the
+operator's name and place, and the alternative (the reference). The table of fragments and guarantees is in engine.md, section 4.
 """
 
 from __future__ import annotations

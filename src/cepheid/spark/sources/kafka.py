@@ -1,8 +1,8 @@
-"""Kafka as a stream, through confluent-kafka: for where Spark's own connector, a Java archive, cannot be had.
+"""Kafka as a stream, through confluent-kafka, where Spark's own connector, a Java archive, is not available.
 
-Comes in: the options of Spark's connector. Goes out: its columns, from its offsets, so that a query changes from one to the other by the name of
-the source alone. Each partition of a topic is read by one task, from the offset where the micro-batch before ended to the one where this
-ends, both in the checkpoint; what is missing in between because Kafka has deleted it is an error, always. Runs in Spark's Python workers.
+Comes in: the options of Spark's connector. Goes out: its columns, with its offsets, so a query changes from one to the other by the name of the
+source alone. One task reads each partition of a topic, from the offset where the previous micro-batch ended to the one where this ends; both are in
+the checkpoint. If Kafka has deleted messages in between, this is always an error. Runs in Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ EARLIEST, LATEST = -2, -1
 def kafka_source(spark: SparkSession) -> DataStreamReader:
     """The reader of a Kafka stream: ``kafka_source(spark).option("subscribe", "orders").option(..).load()``.
 
-    Options, named as in Spark's connector: kafka.bootstrap.servers and subscribe (topics with commas between) are needed; startingOffsets is
-    "latest" (the default), "earliest" or JSON with an offset for every partition (-2: earliest, -1: latest); maxOffsetsPerTrigger limits a
-    micro-batch (from Spark 4.2 on); any other kafka.* goes to librdkafka, in its words. Columns: `COLUMNS`. A topic is read with isolation level
-    read_committed unless kafka.isolation.level says otherwise. Offsets are exact, with the trigger availableNow too.
+    Options, named as in Spark's connector: kafka.bootstrap.servers and subscribe (topics separated by commas) are needed; startingOffsets is "latest"
+    (the default), "earliest" or JSON with an offset for every partition (-2: earliest, -1: latest); maxOffsetsPerTrigger limits a micro-batch (from
+    Spark 4.2 on); any other kafka.* goes to librdkafka, under its names. Columns: `COLUMNS`. A topic is read with isolation level read_committed
+    unless kafka.isolation.level says otherwise. Offsets are exact, with the trigger availableNow too.
 
-    load() raises InputError and NotSupportedError for wrong options, SetupError without confluent-kafka; the query ends with an InputError
-    when data was lost, which no option turns off, and with a SetupError when no broker answers (`translated` gives both their class).
+    load() raises InputError and NotSupportedError for wrong options, SetupError without confluent-kafka; the query ends with an InputError if data
+    was lost (no option turns this off), and with a SetupError if no broker answers (`translated` gives both their class).
     """
     _client()
     spark.dataSource.register(Kafka)
@@ -117,7 +117,7 @@ class Options:
         if options.get("failondataloss", "true").lower() != "true":
             raise NotSupportedError(
                 "failOnDataLoss=false would skip deleted messages silently, which this source never does",
-                help="start a new checkpoint with startingOffsets=earliest, and the gap is your decision",
+                help="to accept the gap, start a new checkpoint with startingOffsets=earliest",
             )
         limit = options.get("maxoffsetspertrigger")
         if limit is not None:
@@ -132,7 +132,7 @@ _KNOWN = {
 
 def _number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"maxOffsetsPerTrigger={text} is not a number of messages", help="give a number from 1 on, or leave it out")
+        raise InputError(f"maxOffsetsPerTrigger={text} is not a number of messages", help="give a number, 1 or more, or leave it out")
     return int(text)
 
 
@@ -176,7 +176,7 @@ def lengths(start: Ends, end: Ends) -> Ends:
         raise _lost(gone[0], f"the checkpoint has read it to offset {start[gone[0]]}, and it is no longer there")
     for place, last in end.items():
         if last < start.get(place, 0):
-            raise _lost(place, f"the checkpoint has read it to offset {start[place]}, and it ends at {last}: it was made anew")
+            raise _lost(place, f"the checkpoint has read it to offset {start[place]}, and it ends at {last}: it was created again")
     return {place: last - start.get(place, 0) for place, last in end.items()}
 
 
@@ -327,7 +327,7 @@ def _places(ends: Ends) -> str:
 
 def _no_answer(config: Mapping[str, str], error: Exception) -> SetupError:
     return SetupError(
-        f"Kafka at {config['bootstrap.servers']} does not answer as it should: {error}",
+        f"Kafka at {config['bootstrap.servers']} does not answer correctly: {error}",
         help="check kafka.bootstrap.servers and the other kafka.* options, which are librdkafka's, not those of the Java client",
     )
 

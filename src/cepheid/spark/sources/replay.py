@@ -67,18 +67,18 @@ def replay(
 ) -> DataFrame:
     """A table as a streaming DataFrame: its rows, each exactly once, in the order in which they arrive.
 
-    table: a Parquet file or folder (what `pyarrow.parquet.read_table` takes), a DataFrame of this session, or what `q.run` takes; it has to fit
-    in this process' memory once. time: its column of event time, a timestamp without NULL. disorder: how late rows arrive: each by a random time of
-    at least zero and less than this, so that with ``lateness=disorder`` none is too late. seed: the same gives the same delays. speed: seconds of
-    event time per second of the clock; None: as fast as micro-batches go. rows_per_batch: most rows of a micro-batch (default 10,000). partitions:
-    most tasks that read one. close: adds one last row, NULL in every column but the time, which is so long after the greatest: it moves the
-    watermark on, which a stream that just ends does not. folder: where the prepared copy is written, a path or an address that Arrow knows and all
-    workers see (default: a directory of this machine that goes when this process ends).
+    table: a Parquet file or folder (anything that `pyarrow.parquet.read_table` takes), a DataFrame of this session, or anything that `q.run` takes;
+    it must fit in the memory of this process once. time: its column of event time, a timestamp without NULL. disorder: how late rows arrive: each row
+    is delayed by a random time of at least zero and less than this, so with ``lateness=disorder`` no row is too late. seed: the same seed gives the
+    same delays. speed: seconds of event time per second of the clock; None: as fast as micro-batches go. rows_per_batch: the most rows of a
+    micro-batch (default 10,000). partitions: the most tasks that read one micro-batch. close: adds one last row, this long after the greatest time,
+    with NULL in every other column. It moves the watermark, which a stream that only ends does not. folder: where the prepared copy is written, a
+    path or an address that Arrow knows and all workers can read (default: a directory of this machine that is deleted when this process ends).
 
-    Offsets are exact: a query that starts again from its checkpoint goes on with the next row, and a micro-batch that is run again has the same
-    rows; for that, call this with the same table and options. Rows that arrive at one time come in the table's order. With the trigger availableNow
-    the whole table is read, in micro-batches of rows_per_batch, without waiting for speed. Raises SchemaError for a column or type that cannot be
-    used, InputError for NULL times and wrong options, NotSupportedError for speed and rows_per_batch on Spark 4.1. O(n log n).
+    Offsets are exact: a query that starts again from its checkpoint continues with the next row, and a micro-batch that runs again has the same rows.
+    For this, call `replay` with the same table and options. Rows that arrive at the same time come in the order of the table. With the trigger
+    availableNow the whole table is read, in micro-batches of rows_per_batch, without waiting for speed. Raises SchemaError for a column or type that
+    cannot be used, InputError for NULL times and wrong options, NotSupportedError for speed and rows_per_batch on Spark 4.1. O(n log n).
     """
     _check(speed, rows_per_batch, partitions)
     rows = in_spark_types(_table(table))
@@ -104,9 +104,9 @@ def _check(speed: float | None, rows_per_batch: int | None, partitions: int) -> 
     if rows_per_batch is not None:
         check_pages("rows_per_batch=")
         if rows_per_batch < 1:
-            raise InputError(f"rows_per_batch={rows_per_batch} is not a number of rows", help="give a number from 1 on, or leave it out")
+            raise InputError(f"rows_per_batch={rows_per_batch} is not a number of rows", help="give a number, 1 or more, or leave it out")
     if partitions < 1:
-        raise InputError(f"partitions={partitions} is not a number of tasks", help="give a number from 1 on")
+        raise InputError(f"partitions={partitions} is not a number of tasks", help="give a number, 1 or more")
 
 
 def microseconds(option: str, value: dt.timedelta | str | None) -> int | None:
@@ -383,7 +383,7 @@ class ReplayReader(PagedReader):
     def _row(self, offset: Offset) -> int:
         if offset["replay"] != self.prepared.fingerprint:
             raise InputError(
-                "the checkpoint is of a replay of other data: the table, or time=, disorder=, seed= or close= was another",
+                "the checkpoint is of a replay of other data: the table, or time=, disorder=, seed= or close= has changed",
                 help="start with a new checkpoint, or pass what was passed before (with the pyarrow that was used before, which wrote the rows)",
             )
         return int(offset["row"])
