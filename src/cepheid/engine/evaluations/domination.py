@@ -29,7 +29,9 @@ MAX by groups of starts where they are few, and chooses per end where they are t
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -249,13 +251,21 @@ def _letters(machine: Domination, types: int) -> list[int] | None:
     moves = [move for moves in machine.automaton.moves for move in moves]
     chosen: dict[tuple[tuple[int, bool], ...], int] = {}
     for kind in [0, *(1 << bit for bit in members(types))]:
-        read = 0
-        for move in moves:
-            if move.requires & types in {0, kind}:
-                read |= (move.requires | move.forbids) & ~types
-        bits = list(members(read))
+        asked = [((move.requires & ~types), move.forbids & ~types) for move in moves if move.requires & types in {0, kind}]
+        bits = list(members(functools.reduce(operator.or_, (requires | forbids for requires, forbids in asked), 0)))
         if 1 << len(bits) > EXPLORED_LETTERS:
-            return None
+            if any(forbids or requires & requires - 1 for requires, forbids in asked):
+                return None
+            # Each condition by itself makes some moves possible: what two letters do alike they do alike with one condition more.
+            alike = {machine.entered(kind): kind}
+            for bit in bits:
+                for letter in list(alike.values()):
+                    alike.setdefault(machine.entered(letter | 1 << bit), letter | 1 << bit)
+                if len(alike) > EXPLORED_LETTERS:
+                    return None
+            for entered, letter in alike.items():
+                chosen.setdefault(entered, letter)
+            continue
         for subset in itertools.product((0, 1), repeat=len(bits)):
             letter = kind | sum(value << bit for bit, value in zip(bits, subset, strict=True))
             chosen.setdefault(machine.entered(letter), letter)
