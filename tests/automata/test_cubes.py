@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
-import pytest
 from pattern_cases import CASES, SCHEMA, SEED, random_pattern
 
 from cepheid.automata import Program, Transition, program_of
 from cepheid.automata import alphabet as alphabets
 from cepheid.automata.transform import cubes, determinize, successors, without_twins
 from cepheid.language.syntax import Strategy
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def effects(moves: list[Transition], mask: int) -> set[object]:

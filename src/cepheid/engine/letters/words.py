@@ -122,9 +122,9 @@ def are_letters(letters: Array, alphabet: Alphabet) -> bool:
 
 
 def having_words(letters: Array, alphabet: Alphabet, tests: Iterable[tuple[int, int]]) -> Array:
-    """`codes.having` of spellings, or of letters that begin with the number of one; linear in letters x tests x words."""
+    """`codes.having` of spellings, of letters that begin with the number of one, or of what `in_words` gives; linear in letters x tests x words."""
     words = len(alphabet.words)
-    columns = [*letters.T, np.zeros(len(letters), np.uint64)] if letters.ndim == 2 else _spelled(letters.astype(np.uint64), alphabet)
+    columns = [*in_words(letters, alphabet).T, np.zeros(len(letters), np.uint64)][: words + 1]
     types = types_in(np.stack(columns[:words], axis=1), alphabet)
     found: Array = np.zeros(len(letters), np.bool_)
     for requires, forbids in tests:
@@ -149,10 +149,12 @@ def _places(asked: int, words: int) -> list[int]:
     return [*parts_of(asked, words), asked >> words * alphabets.WORD_BITS]
 
 
-def _spelled(letters: Array, alphabet: Alphabet) -> list[Array]:
-    """The words of the spellings of letters (uint64), and what is behind their numbers."""
+def in_words(letters: Array, alphabet: Alphabet) -> Array:
+    """Letters as they are, but those that begin with a number as the words of its spelling and, behind these, what is behind the number."""
+    if letters.ndim == 2 or not alphabet.number_bits:
+        return letters
     assert alphabet.numbering is not None, "only an evaluation knows what its numbers stand for"
-    bits, words = alphabet.number_bits, len(alphabet.words)
+    bits, words, letters = alphabet.number_bits, len(alphabet.words), letters.astype(np.uint64)
     numbers, places = np.unique(letters & np.uint64((1 << bits) - 1), return_inverse=True)
     known: Array = np.array([parts_of(alphabet.numbering[number], words) for number in numbers.tolist()], np.uint64).reshape(-1, words)
-    return [*known[places.reshape(-1)].T, letters >> np.uint64(bits)]
+    return np.column_stack([known[places.reshape(-1)], letters >> np.uint64(bits)])
