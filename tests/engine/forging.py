@@ -45,7 +45,15 @@ MATCH_BYTES = 1 << 20
 """What its matches may take: a forged graph may have any number of them, as other streams have."""
 
 KEYED = "PARTITION BY k WITHIN 9 seconds"
+LONG = " OR ".join(f"(B AS y FILTER y.v > {number})" for number in range(64))
+"""More different conditions than a letter has bits."""
+
 EMBEDDED = upgrade_cases.QUERIES | {
+    "long next": f"SELECT NXT * WHERE A AS x ; ({LONG}) ; C AS z WITHIN 20 events",
+    "long maximal": f"SELECT MAX * WHERE A AS x ; ({LONG}) PARTITION BY k WITHIN 9 seconds",
+    "long per end": f"SELECT LAST * WHERE (A AS x : ({LONG})) {KEYED}",
+    "long counts": f"SELECT COUNT(*) WHERE A AS x ; ({LONG}) ; C AS z WITHIN 20 events",
+    "long absence": f"SELECT * WHERE A AS x ; ({LONG}) NOT FOLLOWED BY C FOR 5 seconds {KEYED}",
     "all": "SELECT * WHERE A AS x ; (A OR B) AS y ; C AS z",
     "all of a few": "SELECT x, z WHERE A AS x ; B+ AS y ; (B OR C) AS z WITHIN 12 events",
     "strict": f"SELECT STRICT * WHERE A AS x ; (B OR A) AS y ; B AS z {KEYED}",
@@ -88,6 +96,7 @@ NUMBERS = {
     **dict.fromkeys(("positions", "times", "end_numbers", "end_records", "end_positions", "end_times", "end_places"), "<i8"),
     **dict.fromkeys(("payload_places", "places", "seen", "written_seen", "held", "absence", "released"), "<i8"),
     **dict.fromkeys(("starts_position", "list_macro", "list_max", "list_length", "list_entries", "cells"), "<i4"),
+    "letter_numbers": "<i8",
     **dict.fromkeys(("tracker_states", "payload_rows"), "<i4"),
     **dict.fromkeys(("letters", "end_letters", "counts"), "<u8"),
     "labels": "<u2",

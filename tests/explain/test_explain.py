@@ -69,6 +69,17 @@ def test_explanation(name):
     assert text == path.read_text(encoding="utf-8")
 
 
+def test_a_spelling_that_has_no_room_in_a_letter():
+    either = " OR ".join(f"(T AS x FILTER x.temp > {number})" for number in range(62))
+    lines = (
+        cepheid.query(f"SELECT * WHERE {either} NOT FOLLOWED BY ({either}) FOR 5s")
+        .explain("program", schema=SENSORS)["program"]
+        .splitlines()
+    )
+    assert lines[:2] == ["letter bits 0 to 31: the number of a spelling of 63 bits", "spelling bit 0 = 1: type is T"]
+    assert "absence 1, letter bits 0 to 31: the number of a spelling of 63 bits" in lines
+
+
 def test_no_file_without_a_case():
     assert {path.stem for path in CASES.glob("*.txt")} == set(QUERIES)
 

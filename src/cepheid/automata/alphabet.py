@@ -8,15 +8,23 @@ A letter is all that an automaton sees of an event. Each of its bits has a scope
 * RUN, a `Guard`: the event and what this partial match has stored in `Register`s. No letter has it: the evaluation asks, for each partial match.
 
 An automaton uses masks: predicates come first, one bit each, however many there are; then trackers, flags and guards, which say which bits they have.
-A letter is a mask without the guards in one machine word: an event has one type at most, so the types are one number in it, 0 for another type; then
-a bit for each condition, and the trackers and flags. Code that reads only letters cannot evaluate a guard: it calls `Alphabet.refuse_guards`, and
-nothing else refuses guards.
+A letter is a mask without the guards in one machine word: first what the event itself says, then the trackers and flags.
+
+What the event says is its SPELLING: an event has one type at most, so the types are one number in it, 0 for another type; then a bit for each
+condition. Where a spelling fits into the letter, the letter begins with it. Where it does not, for there are hundreds of conditions, it begins with
+a NUMBER instead (`number_bits`), and a table says which spelling it stands for. Spellings travel to an evaluation, in as many words as they need;
+it numbers those that it meets (`engine.letters.numbers`), and its own copy of the alphabet (`numbering`) reads the numbers. So no kernel knows of
+it, and all tables are as large as the number of different spellings that came, not as their width. Nothing outside the evaluation sees a number,
+and a stored state brings its table with it.
+
+Code that reads only letters cannot evaluate a guard: it calls `Alphabet.refuse_guards`, and nothing else refuses guards.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,7 +32,7 @@ from typing import TYPE_CHECKING
 from cepheid.errors import REFERENCE_HELP, NotSupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cepheid.automata.transition import Transition
     from cepheid.logical.plan import Expression
@@ -32,6 +40,15 @@ if TYPE_CHECKING:
 
 LETTER_BITS = 62
 """Most bits of a letter, a machine word; two more are left for the flags of supports."""
+
+SPELLED_BITS = LETTER_BITS
+"""Letters of so many bits begin with the event's spelling; wider ones with a number. Tests make it tiny."""
+
+WORD_BITS = 64
+"""Bits of one word of a spelling. Tests make it tiny."""
+
+MOST_NUMBER_BITS, LEAST_NUMBER_BITS = 32, 20
+"""Bits of a number: as many as the trackers and flags leave of the letter, but so many at most, and so many at least."""
 
 
 class Scope(Enum):
@@ -140,12 +157,26 @@ class Asked:
     others: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a spelling: some predicates, and what each adds to the word where it holds."""
+
+    predicates: tuple[Predicate, ...]
+    values: tuple[int, ...]
+
+    @property
+    def event_bits(self) -> int:
+        """How many bits the word has."""
+        return max(self.values, default=0).bit_length()
+
+
 @dataclass(frozen=True)
 class Alphabet:
     """What the bits of the letters of one automaton mean.
 
     predicates: bit i of a mask is predicates[i]. trackers: in the order in which they read each other's bits. flags, guards: the rest. All bits are
-    different, and there are none between them that mean nothing. registers: what guards read, by number.
+    different, and there are none between them that mean nothing. registers: what guards read, by number. number_bits: of the number of a spelling,
+    with which letters begin; 0: they begin with the spelling. numbering: the spelling of each number, where an evaluation reads its letters.
     """
 
     predicates: tuple[Predicate, ...] = ()
@@ -153,29 +184,58 @@ class Alphabet:
     flags: tuple[Flag, ...] = ()
     guards: tuple[Guard, ...] = ()
     registers: tuple[Register, ...] = ()
+    number_bits: int = 0
+    numbering: Mapping[int, int] | None = field(default=None, compare=False, repr=False)
 
     @property
     def width(self) -> int:
         """How many bits a mask has; the first one that is free."""
-        return len(self.predicates) + self._rest + len(self.guards)
+        return len(self.predicates) + self.rest + len(self.guards)
 
     @property
     def bits(self) -> int:
         """How many bits a letter has."""
-        return self.event_bits + self._rest
+        return self.event_bits + self.rest
 
     @property
     def event_bits(self) -> int:
-        """How many bits of a letter the predicates have, the first ones."""
+        """How many bits of a letter say what the event itself says, the first ones: its spelling, or the number of it."""
+        return self.number_bits or self.spelling_bits
+
+    @cached_property
+    def spelling_bits(self) -> int:
+        """How many bits a spelling has."""
         return max(self.values, default=0).bit_length()
 
     @property
-    def _rest(self) -> int:
+    def rest(self) -> int:
+        """How many bits of a letter the trackers and flags have, the last ones."""
         return sum(tracker.width for tracker in self.trackers) + len(self.flags)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a spelling alone has no room in a letter."""
+        return self.spelling_bits > SPELLED_BITS
+
+    def fitted(self) -> Alphabet:
+        """The same, with letters that begin with a number where the spelling is too long for them, or for so many trackers and flags."""
+        if not self.is_long and self.spelling_bits + self.rest <= SPELLED_BITS:
+            return self
+        return dataclasses.replace(self, number_bits=max(min(MOST_NUMBER_BITS, LETTER_BITS - self.rest), LEAST_NUMBER_BITS))
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """The words of a spelling; a type's number may have a part in several."""
+        found = []
+        for shift in range(0, max(self.spelling_bits, 1), WORD_BITS):
+            parts = [value >> shift & (1 << WORD_BITS) - 1 for value in self.values]
+            predicates = tuple(predicate for predicate, part in zip(self.predicates, parts, strict=True) if part)
+            found.append(Word(predicates, tuple(part for part in parts if part)))
+        return tuple(found)
 
     @cached_property
     def values(self) -> tuple[int, ...]:
-        """What each predicate adds to the letters of the events that satisfy it: their sum is the letter."""
+        """What each predicate adds to the spellings of the events that satisfy it: their sum is the spelling."""
         types = itertools.count(1)
         conditions = itertools.count(self.type_field.bit_length())
         return tuple(next(types) if predicate.type is not None else 1 << next(conditions) for predicate in self.predicates)
@@ -186,10 +246,14 @@ class Alphabet:
 
     def mask_of(self, letter: int) -> int:
         """The mask that a letter stands for. O(predicates)."""
-        number = letter & self.type_field
+        spelling = letter
+        if self.number_bits:
+            assert self.numbering is not None, "only an evaluation knows what its numbers stand for"
+            spelling = self.numbering[letter & (1 << self.number_bits) - 1]
+        number = spelling & self.type_field
         mask = letter >> self.event_bits << len(self.predicates)
         for bit, (predicate, value) in enumerate(zip(self.predicates, self.values, strict=True)):
-            if number == value if predicate.type is not None else letter & value:
+            if number == value if predicate.type is not None else spelling & value:
                 mask |= 1 << bit
         return mask
 
@@ -199,7 +263,10 @@ class Alphabet:
         return (1 << self.types.bit_count().bit_length()) - 1
 
     def asked(self, requires: int, forbids: int) -> Asked | None:
-        """What the letters have whose masks have all bits of the one and none of the other; None where no letter has that."""
+        """What the letters have whose masks have all bits of the one and none of the other; None where no letter has that.
+
+        Where letters begin with a number: what their spellings have in whole words, and behind these the trackers and flags (`rest_at`).
+        """
         if (requires | forbids) & self.mask(Scope.RUN):
             self.refuse_guards("a test of letters")
         required, forbidden = requires & self.types, forbids & self.types & ~requires
@@ -214,7 +281,23 @@ class Alphabet:
         """The bits of a letter for those of a mask that are no types."""
         conditions = mask & ~self.types & self.mask(Scope.EVENT)
         here = sum(value for bit, value in enumerate(self.values) if conditions >> bit & 1)
-        return here | mask >> len(self.predicates) << self.event_bits
+        return here | mask >> len(self.predicates) << self.rest_at
+
+    @property
+    def rest_at(self) -> int:
+        """Where the trackers and flags begin behind a spelling: in a letter without numbers, and in what `asked` says."""
+        return len(self.words) * WORD_BITS if self.number_bits else self.event_bits
+
+    def read_with(self, tests: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """By the number of the event's type, the bits of its spelling by which some tests (requires, forbids) differ; the others say nothing then."""
+        kept = []
+        for kind in [0, *(1 << bit for bit, predicate in enumerate(self.predicates) if predicate.type is not None)]:
+            asked = 0
+            for requires, forbids in tests:
+                if requires & self.types in {0, kind}:
+                    asked |= requires | forbids
+            kept.append(self.type_field | self._beyond_types(asked & self.mask(Scope.EVENT)))
+        return tuple(kept)
 
     @cached_property
     def types(self) -> int:

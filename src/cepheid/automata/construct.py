@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.automata.alphabet import LETTER_BITS, Alphabet, Predicate
+from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet, Predicate
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.transform import trim
@@ -107,21 +107,20 @@ def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     """
     constructor = Constructor.over(pattern, schema)
     automaton = constructor.automaton(constructor.build(pattern))
-    check_width(automaton.alphabet)
-    return trim(automaton)
+    return trim(dataclasses.replace(automaton, alphabet=fitted(automaton.alphabet)))
 
 
-def check_width(alphabet: Alphabet) -> None:
-    """Raise LimitError where letters have more than `LETTER_BITS`."""
-    if alphabet.bits > LETTER_BITS:
-        types, conditions = alphabet.types.bit_count(), len(alphabet.predicates) - alphabet.types.bit_count()
-        rest = alphabet.bits - alphabet.event_bits
-        more = f", and its strategies {rest}" if rest else ""
+def fitted(alphabet: Alphabet) -> Alphabet:
+    """The alphabet with letters that fit in a machine word; raises LimitError where its trackers and flags leave no room for a number."""
+    found = alphabet.fitted()
+    if found.bits > LETTER_BITS:
+        types, conditions = found.types.bit_count(), len(found.predicates) - found.types.bit_count()
         raise LimitError(
-            f"the {types} event types and {conditions} conditions of the query need {alphabet.event_bits} bits{more}; the limit is"
-            f" {LETTER_BITS} bits (LETTER_BITS)",
-            help=f"split the query{', apply strategies to shorter patterns' if rest else ''}, or compute a column that joins some of the conditions",
+            f"the {types} event types and {conditions} conditions of the query need {found.spelling_bits} bits, and its strategies {found.rest};"
+            f" the limit is {LETTER_BITS} bits (LETTER_BITS), or {LETTER_BITS - LEAST_NUMBER_BITS} for the strategies alone",
+            help="split the query, or apply strategies to shorter patterns",
         )
+    return found
 
 
 def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from cepheid.automata.alphabet import Flag, Scope
-from cepheid.automata.construct import check_width, construct
+from cepheid.automata.construct import construct, fitted
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
 from cepheid.language.syntax import Strategy
@@ -20,7 +20,7 @@ from cepheid.logical.canonical import canonical
 from cepheid.logical.plan import Pattern, Select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.automaton import Automaton
@@ -131,6 +131,15 @@ class Program:
         """Whether an event with this mask can change anything."""
         return any(mask & wanted == wanted for wanted in self.relevant_masks)
 
+    @property
+    def readers(self) -> tuple[Automaton, ...]:
+        """The automata that read its letters."""
+        return (self.automaton,)
+
+    def reading(self, numbering: Mapping[int, int]) -> Self:
+        """The same program for letters that begin with numbers; numbering: the spelling of each."""
+        return dataclasses.replace(self, automaton=_reading(self.automaton, numbering))
+
     @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ when the automaton, its predicates or their types differ."""
@@ -142,14 +151,19 @@ class Program:
             [(guard.bit, guard.says, sorted(guard.reads)) for guard in alphabet.guards],
             [register.name for register in alphabet.registers],
         )
+        numbered = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
         text = canonical(
-            (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant)
+            (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *numbered)
         )
         return hashlib.sha256(text.encode()).digest()
 
 
 def _over(automaton: Automaton, predicates: tuple[Predicate, ...]) -> Automaton:
     return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, predicates=predicates))
+
+
+def _reading(automaton: Automaton, numbering: Mapping[int, int]) -> Automaton:
+    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, numbering=numbering))
 
 
 def _written(move: Transition) -> tuple[object, ...]:
@@ -205,6 +219,15 @@ class EndProgram(Program):
         """The mark of each label number, as SELECT shows them."""
         return self.chosen.label_sets
 
+    @property
+    def readers(self) -> tuple[Automaton, ...]:
+        """The automata that read its letters."""
+        return (self.automaton, self.chosen.automaton)
+
+    def reading(self, numbering: Mapping[int, int]) -> Self:
+        """The same program for letters that begin with numbers; numbering: the spelling of each."""
+        return dataclasses.replace(self, automaton=_reading(self.automaton, numbering), chosen=self.chosen.reading(numbering))
+
     @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ when the automaton, the strategy or what is shown differ."""
@@ -220,5 +243,11 @@ def end_program(program: Program, *, variables: Iterable[str] | None, strategy: 
     alphabet = dataclasses.replace(program.automaton.alphabet, flags=(last,))
     kept = select(dataclasses.replace(program.automaton, alphabet=alphabet), strategy, last=last)
     chosen = hide(kept if variables is None else project(kept, variables))
-    check_width(chosen.alphabet)
-    return EndProgram(program.automaton, strategy, Program(chosen))
+    # Both read the same letters: where the one needs a number, the other has it too.
+    bits = fitted(chosen.alphabet).number_bits
+    return EndProgram(_with_numbers(program.automaton, bits), strategy, Program(_with_numbers(chosen, bits)))
+
+
+def _with_numbers(automaton: Automaton, bits: int) -> Automaton:
+    """The same automaton, with letters that begin with a number of so many bits."""
+    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, number_bits=bits))

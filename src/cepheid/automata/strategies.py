@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import Tracker
 from cepheid.automata.automaton import Automaton
-from cepheid.automata.transform import cubes, hide, members, trim, united
+from cepheid.automata.transform import cubes, hide, members, trim, united, without_twins
 from cepheid.automata.transition import Mark, Transition, order
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
@@ -95,6 +95,8 @@ def select(automaton: Automaton, strategy: Strategy, *, last: Flag | None = None
     MAX_TRACKER_STATES and MAX_CUBES, with `span`.
     """
     automaton.alphabet.refuse_guards(f"the strategy {strategy.value}")
+    if automaton.alphabet.is_long:
+        automaton = without_twins(automaton)  # each of hundreds of alternatives has states of its own
     return _Construction(hide(automaton), strategy, span).automaton(0 if last is None else last.mask)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from cepheid.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.transition import Mark
 
@@ -48,6 +50,26 @@ def _closure(start: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]
                 seen.add(target)
                 todo.append(target)
     return seen
+
+
+def without_twins(automaton: Automaton) -> Automaton:
+    """The same matches, with states from which the same can follow as one (bisimulation). O(transitions) per round, few rounds."""
+    classes = [int(state == automaton.initial) + 2 * (state in automaton.finals) for state in range(automaton.states)]
+    while True:
+        numbers: dict[object, int] = {}
+        ways = [
+            frozenset((move.requires, move.forbids, move.mark, move.writes, classes[move.target]) for move in automaton.outgoing[state])
+            for state in range(automaton.states)
+        ]
+        refined = [numbers.setdefault((classes[state], ways[state]), len(numbers)) for state in range(automaton.states)]
+        if len(numbers) == len(set(classes)):
+            break
+        classes = refined
+    moves = (dataclasses.replace(move, source=refined[move.source], target=refined[move.target]) for move in automaton.transitions)
+    finals = frozenset(refined[state] for state in automaton.finals)
+    return trim(
+        dataclasses.replace(automaton, states=len(numbers), initial=refined[automaton.initial], finals=finals, transitions=order(moves))
+    )
 
 
 def project(automaton: Automaton, variables: Iterable[str]) -> Automaton:
@@ -165,6 +187,9 @@ def cubes(moves: Sequence[Transition], alphabet: Alphabet) -> Iterator[tuple[int
         yield from ((bit, types & ~bit) for bit in bits)
         yield 0, needed
         return
+    if alphabet.is_long:
+        yield from _cubes_by_effect(moves, trackers, types)
+        return
     todo: list[tuple[int, int, int]] = [(0, 0, 0)]
     while todo:
         depth, requires, forbids = todo.pop()
@@ -181,6 +206,37 @@ def cubes(moves: Sequence[Transition], alphabet: Alphabet) -> Iterator[tuple[int
         bit = bits[depth]
         todo.append((depth + 1, requires, forbids | bit))
         todo.append((depth + 1, requires | bit, forbids | (types & ~bit if bit & types else 0)))
+
+
+def _cubes_by_effect(moves: Sequence[Transition], trackers: Sequence[Tracker], types: int) -> Iterator[tuple[int, int]]:
+    """The same for hundreds of conditions: of moves that differ by what they ask alone, a cube enables one or none.
+
+    So 200 alternatives that lead to one state have 201 cubes, and not one for each subset.
+    """
+    groups: dict[object, list[tuple[int, int]]] = {}
+    for move in moves:
+        groups.setdefault((move.source, move.target, move.mark, move.writes), []).append((move.requires, move.forbids))
+    todo = [(0, 0)]
+    while todo:
+        requires, forbids = todo.pop()
+        if not all(tracker.possible(requires, forbids) for tracker in trackers):
+            continue
+        undecided = 0
+        for tests in groups.values():
+            missing = [
+                required & ~requires | forbidden & ~forbids
+                for required, forbidden in tests
+                if not (required & forbids or forbidden & requires)
+            ]
+            if all(missing):
+                undecided = functools.reduce(operator.or_, missing, undecided)
+        if not undecided:
+            yield requires, forbids
+            continue
+        bit = undecided & types or undecided
+        bit &= -bit
+        todo.append((requires, forbids | bit))
+        todo.append((requires | bit, forbids | (types & ~bit if bit & types else 0)))
 
 
 def _open(tests: Iterable[tuple[int, int]], requires: int, forbids: int) -> bool:

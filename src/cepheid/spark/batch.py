@@ -8,6 +8,7 @@ here, before any job; what only the data can tell (NULL times, ties) a task rais
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -189,7 +190,9 @@ class Plan:
         """The DataFrame of matches, and where the dropped events are counted."""
         prepared, observation = self.prepared()
         task = {name: getattr(self.task(), name) for name in Task.__slots__} | {"sliced": self.sliced}
-        matches = recognized(self.distributed(prepared), functools.partial(recognize, task), self.output())
+        (letters,) = letters_of([self])
+        work = functools.partial(recognize, task, letters=None if has_own_letters([self]) else letters)
+        matches = recognized(self.distributed(prepared), work, self.output())
         return matches, observation
 
     def task(self) -> Task:
@@ -453,8 +456,19 @@ def shuffle_tasks(session: SparkSession) -> int:
 
 
 def has_own_letters(plans: Sequence[Plan]) -> bool:
-    """Whether what travels are the letters of a program, as there is one alone; else for each predicate of all whether it holds."""
-    return len(plans) == 1 and len(plans[0].compiled.programs) == 1
+    """Whether what travels are the letters of a program, as there is one alone, and they fit; else for each predicate of all whether it holds."""
+    programs = [program for plan in plans for program in plan.compiled.programs]
+    return len(programs) == 1 and not programs[0].automaton.alphabet.number_bits
+
+
+def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
+    """Where each query's letters come from."""
+    columns = letter_columns(plans)
+    if has_own_letters(plans):
+        return ((tuple(columns), None),)
+    place = {condition: number for number, (condition, _) in enumerate(itertools.chain(*columns.values()))}
+    alphabets = [[alphabet.conditions for alphabet in plan.compiled.alphabets] for plan in plans]
+    return tuple((tuple(columns), tuple(tuple(place[each] for each in own) for own in every)) for every in alphabets)
 
 
 def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, int]]]:
@@ -502,3 +516,7 @@ def prepare(
 
 
 LONG_SIGN = 63
+
+Letters = tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None]
+"""The letter columns, and for each program of a query (`Compiled.programs`) the number of each predicate's bit in them; None: there is one program,
+and the column has its letters."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.plan.explain import keys_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError
-from cepheid.spark.batch import Plan, has_own_letters, kept, letter_columns, prepare
+from cepheid.spark.batch import Letters, Plan, kept, letter_columns, letters_of, prepare
 from cepheid.spark.columns import column_named
 from cepheid.spark.raising import recognized
 from cepheid.spark.source import arrow_bytes
@@ -37,10 +36,6 @@ if TYPE_CHECKING:
 
 QUERY = "query"
 """The column of the output that has the name of the query."""
-
-Letters = tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None]
-"""The letter columns, and for each program of a query (`Compiled.programs`) the number of each predicate's bit in them; None: there is one program,
-and the column has its letters."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +74,7 @@ class Several:
     @property
     def letters(self) -> tuple[Letters, ...]:
         """Where each query's letters come from."""
-        columns = letter_columns(self.plans)
-        if has_own_letters(self.plans):
-            return ((tuple(columns), None),)
-        place = {condition: number for number, (condition, _) in enumerate(itertools.chain(*columns.values()))}
-        alphabets = [[alphabet.conditions for alphabet in plan.compiled.alphabets] for plan in self.plans]
-        return tuple((tuple(columns), tuple(tuple(place[each] for each in own) for own in every)) for every in alphabets)
+        return letters_of(self.plans)
 
     # ---------------------------------------------------------------------------------------------------------------- what comes out
 

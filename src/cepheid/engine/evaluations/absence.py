@@ -21,18 +21,20 @@ import pyarrow as pa
 
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.trackers import Tracked
 from cepheid.engine.input.keys import group
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Arrived
 from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.codes import having
+from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cepheid.automata import Program
+    from cepheid.automata import Alphabet, Program
     from cepheid.engine.evaluations.base import Chunk, Running
     from cepheid.engine.input.partitions import Partitions
     from cepheid.engine.memory.stored import Stored
@@ -58,8 +60,12 @@ class Absence:
 
     def evaluation(self, *, variant: str | None = None) -> Running:
         """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start."""
-        run = Evaluation(self.program, window=self.window, count_window=self.count_window, limit=1, variant=variant)
-        return Tracked(run, self.program, variant=variant) if self.program.trackers else run
+
+        def start(program: Program) -> Running:
+            run = Evaluation(program, window=self.window, count_window=self.count_window, limit=1, variant=variant)
+            return Tracked(run, program, variant=variant) if program.trackers else run
+
+        return started(self.program, start)
 
     @property
     def bounds(self) -> tuple[int, int | None, int]:
@@ -148,7 +154,7 @@ def undecided(times: Array, until: int, duration: int) -> Array:
 class Held:
     """Events in stream order that wait until their deadline has passed.
 
-    letters: uint64, of p. times, slots: of each. shown: bool, which of them a match may show. events: those.
+    letters: uint64, of p (or spellings, a row of words each). times, slots: of each. shown: bool, which of them a match may show. events: those.
     """
 
     letters: Array
@@ -169,10 +175,11 @@ class Held:
         return Held(self.letters[rows], self.times[rows], self.slots[rows], self.shown[rows], events)
 
     @classmethod
-    def none(cls, schema: pa.Schema) -> Held:
-        """No events of a schema."""
+    def none(cls, schema: pa.Schema, alphabet: Alphabet) -> Held:
+        """No events of a schema, with letters of an alphabet."""
         nothing = np.zeros(0, np.int64)
-        return cls(nothing.astype(np.uint64), nothing, nothing.astype(np.int32), nothing.astype(np.bool_), schema.empty_table())
+        letters: Array = np.zeros((0, len(alphabet.words)) if alphabet.number_bits else 0, np.uint64)
+        return cls(letters, nothing, nothing.astype(np.int32), nothing.astype(np.bool_), schema.empty_table())
 
     @classmethod
     def joined(cls, parts: Sequence[Held]) -> Held:
@@ -212,7 +219,7 @@ class AbsenceState:
         self._program = program
         self._runs = [absence.evaluation(variant=variant) for absence in self.absences]
         self._completed = [Ends.none() for _ in self.absences]
-        self._empty = Held.none(schema)
+        self._empty = Held.none(schema, program.automaton.alphabet)
         self._held: deque[Held] = deque()
         self._released = 0
         self._before: Array = np.zeros(0, np.int64)  # per slot, the events released
@@ -327,7 +334,7 @@ class AbsenceState:
         """The live state as named sections."""
         held = Held.joined([self._empty, *self._held])
         sections = {
-            "held": np.stack([held.letters.view(np.int64), held.times, held.slots, held.shown]).astype("<i8").tobytes(),
+            "held": np.stack([*np.atleast_2d(held.letters.T).view(np.int64), held.times, held.slots, held.shown]).astype("<i8").tobytes(),
             "held_events": container.table_bytes(held.events),
             "released": struct.pack("<q", self._released),
         }
@@ -341,13 +348,16 @@ class AbsenceState:
 
         latest: the greatest time so far. Raises SnapshotError or ValueError where that does not fit.
         """
-        letters, times, slots, shown = _columns(sections["held"], 4)
+        alphabet = self._program.automaton.alphabet
+        words = len(alphabet.words) if alphabet.number_bits else 1
+        *columns, times, slots, shown = _columns(sections["held"], words + 3)
+        letters = np.stack(columns, axis=1).view(np.uint64) if alphabet.number_bits else columns[0].view(np.uint64)
         events = container.table_of(sections["held_events"])
         slots = stored.slots[stored.rows(slots)]
-        held = Held(letters.view(np.uint64), times, slots.astype(np.int32), shown.astype(np.bool_), events)
-        wanted, bits = self._empty.events.schema, self._program.automaton.alphabet.event_bits
+        held = Held(letters, times, slots.astype(np.int32), shown.astype(np.bool_), events)
+        wanted = self._empty.events.schema
         right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
-        right = right and not (held.letters >> np.uint64(bits)).any() and not (times[1:] < times[:-1]).any()
+        right = right and are_letters(held.letters, alphabet) and not (times[1:] < times[:-1]).any()
         if not right or (times > latest).any():
             raise ValueError("its events that wait do not fit together")
         # Else they would not go together with others.

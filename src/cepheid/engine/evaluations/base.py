@@ -132,6 +132,9 @@ class Running(Protocol):
     def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; stored: the partitions of a snapshot that it came in, None: the slots stay as they are."""
 
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:
+        """The letters of events that what `dump` gave speaks of, in any order (int64)."""
+
     @property
     def wasteful(self) -> bool:
         """Whether a fresh instance with the same state would need much less memory."""
@@ -205,6 +208,10 @@ class Around(Feeding):
     def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
         self.evaluation.load(sections, stored)
+
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:
+        """The letters of events that what `dump` gave speaks of, in any order (int64)."""
+        return self.evaluation.letters_in(sections)
 
     @property
     def wasteful(self) -> bool:
@@ -303,6 +310,10 @@ class KernelRun(Feeding, KernelLoop):
     def reached(self) -> int:
         """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
         return min(self._get("row") + 1, len(self.marked))
+
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - others have some
+        """The letters of events that what `dump` gave speaks of, in any order: none."""
+        return np.zeros(0, np.int64)
 
     def _go_on(self) -> None:
         """The kernel has returned only so that whoever waits can break in: Python looks at signals between two calls."""

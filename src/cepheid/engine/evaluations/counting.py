@@ -257,6 +257,10 @@ class Counting(KernelRun):
         self._set("triggers", triggers)
         self._set("skipped", skipped)
 
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:
+        """The letters of events that what `dump` gave speaks of, in any order: under a window those of the stored events (int64)."""
+        return np.frombuffer(sections["letters"], "<i8").astype(np.int64) if self.bounded else np.zeros(0, np.int64)
+
     def _restore(self, slots: Array, sections: Mapping[str, bytes]) -> None:
         rows = slots[:, 0] + 1
         self.blocks.ensure(int(rows.max(initial=0)) + 1)

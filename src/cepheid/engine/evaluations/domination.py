@@ -29,13 +29,16 @@ MAX by groups of starts where they are few, and chooses per end where they are t
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.automata.alphabet import Alphabet
 from cepheid.automata.transform import members
 from cepheid.engine.memory.pools import power_of_two
 
@@ -201,13 +204,14 @@ def explore(automaton: WaitingAutomaton, predicates: Sequence[Predicate]) -> Exp
 
     An event has one type; its conditions are taken to hold in every combination. Time and memory bounded by the limits.
     """
-    return _explored(automaton, sum(1 << bit for bit, predicate in enumerate(predicates) if predicate.type is not None))
+    alphabet = Alphabet(tuple(predicates))
+    return _explored(automaton, alphabet.types, long=alphabet.is_long)
 
 
 @lru_cache(maxsize=1 << 8)
-def _explored(automaton: WaitingAutomaton, types: int) -> Explored | None:
+def _explored(automaton: WaitingAutomaton, types: int, *, long: bool) -> Explored | None:
     machine = Domination(automaton)
-    letters = _letters(machine, types)
+    letters = _letters(machine, types, long=long)
     if letters is None:
         return None
     steps = numbers = 0
@@ -244,18 +248,29 @@ def _explored(automaton: WaitingAutomaton, types: int) -> Explored | None:
     return Explored(len(configurations), max((len(macros) for _, macros in configurations), default=0))
 
 
-def _letters(machine: Domination, types: int) -> list[int] | None:
-    """One letter for each way in which a letter can differ from others for the automaton; None if there may be more than EXPLORED_LETTERS."""
+def _letters(machine: Domination, types: int, *, long: bool) -> list[int] | None:
+    """One letter for each way in which a letter can differ from others for the automaton; None if there may be more than EXPLORED_LETTERS.
+
+    long: the alphabet has hundreds of conditions, which are looked at one by one. Others keep the method that their stored states name.
+    """
     moves = [move for moves in machine.automaton.moves for move in moves]
     chosen: dict[tuple[tuple[int, bool], ...], int] = {}
     for kind in [0, *(1 << bit for bit in members(types))]:
-        read = 0
-        for move in moves:
-            if move.requires & types in {0, kind}:
-                read |= (move.requires | move.forbids) & ~types
-        bits = list(members(read))
+        asked = [((move.requires & ~types), move.forbids & ~types) for move in moves if move.requires & types in {0, kind}]
+        bits = list(members(functools.reduce(operator.or_, (requires | forbids for requires, forbids in asked), 0)))
         if 1 << len(bits) > EXPLORED_LETTERS:
-            return None
+            if not long or any(forbids or requires & requires - 1 for requires, forbids in asked):
+                return None
+            # Each condition by itself makes some moves possible: what two letters do alike they do alike with one condition more.
+            alike = {machine.entered(kind): kind}
+            for bit in bits:
+                for letter in list(alike.values()):
+                    alike.setdefault(machine.entered(letter | 1 << bit), letter | 1 << bit)
+                if len(alike) > EXPLORED_LETTERS:
+                    return None
+            for entered, letter in alike.items():
+                chosen.setdefault(entered, letter)
+            continue
         for subset in itertools.product((0, 1), repeat=len(bits)):
             letter = kind | sum(value << bit for bit, value in zip(bits, subset, strict=True))
             chosen.setdefault(machine.entered(letter), letter)

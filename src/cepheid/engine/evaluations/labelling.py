@@ -18,6 +18,7 @@ from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.letters.codes import DIRECT_BITS, having
+from cepheid.engine.letters.words import in_words
 from cepheid.engine.memory.pools import ragged
 from cepheid.errors import LimitError
 
@@ -142,6 +143,7 @@ class Labelling:
         labels: Array = np.full(len(letters), SEVERAL, np.uint16)
         met = np.zeros(len(letters), bool)
         several = np.zeros(len(letters), bool)
+        letters = in_words(letters, self._alphabet)  # once, not for each move
         for t in self._moves:
             enabled = having(letters, self._alphabet, [(t.requires, t.forbids)])
             label = self._shown[t.mark] if t.mark is not None else SEVERAL

@@ -102,6 +102,9 @@ class Last(SupportEvaluation):
         if len(self._move_list) - first > len(self._starts):
             self._starts = np.zeros(len(self._move_list) - first, np.int64)
 
+    def _letters(self, entries: list[Array]) -> Array:
+        return np.concatenate([np.zeros(0, np.int64), *(ring[:, LETTER] for ring in entries[1:])])
+
     def _check(self, words: Array, entries: list[Array]) -> None:
         live, greatest = words[:, LIVE], words[:, GREATEST:]
         right = bool(((live >= 1) & (live < 1 << HIGH + 1) & (live & 1 == 1)).all())

@@ -268,6 +268,11 @@ class Maximal(SupportEvaluation):
         self._loading = rings
         super().load(sections, stored)
 
+    def _letters(self, entries: list[Array]) -> Array:
+        nodes = entries[NODES]
+        letters: Array = nodes[nodes[:, 1] == CELL, 3]
+        return letters
+
     def _check(self, words: Array, entries: list[Array]) -> None:
         rings, position = self._loading, words[:, POSITION]
         if len(rings) != len(words):

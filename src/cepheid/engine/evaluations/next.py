@@ -120,10 +120,13 @@ class Next(SupportEvaluation):
     def _forgotten(self) -> None:
         self.tables.forget()
 
+    def _letters(self, entries: list[Array]) -> Array:
+        return np.concatenate([np.zeros(0, np.int64), *(ring[:, 1] for ring in entries[1:])])
+
     def _check(self, words: Array, entries: list[Array]) -> None:
         first = words[:, self.tables.first_word :]
         right = (first >= -1).all() and (first < np.maximum(words[:, POSITION], 1)[:, None]).all()
-        letters = np.concatenate([np.zeros(0, np.int64), *(ring[:, 1] for ring in entries[1:])])
+        letters = self._letters(entries)
         if not right or (letters < 0).any() or (letters >> self.program.bits).any():
             raise ValueError("state of NXT in a snapshot")
 

@@ -429,6 +429,10 @@ class PerEnd(Feeding):
         self._live = int(counts.sum())
         self.events, self._consumed, self._triggers, self._matches = numbers
 
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:
+        """The letters of events that what `dump` gave speaks of, in any order (int64)."""
+        return np.frombuffer(sections["end_letters"], "<i8").astype(np.int64)
+
 
 NAMES = ("positions", "letters", "times", "places")
 KINDS = ("i8", "u8", "i8", "i8")

@@ -154,6 +154,10 @@ class SupportEvaluation(KernelRun, ABC):
         """All codes have been forgotten: empty the tables that they index."""
 
     @abstractmethod
+    def _letters(self, entries: list[Array]) -> Array:
+        """The letters in the entries of each ring (int64)."""
+
+    @abstractmethod
     def _check(self, words: Array, entries: list[Array]) -> None:
         """Raise ValueError where the plain words of blocks and the entries of their rings, from a snapshot, are no state of this evaluation."""
 
@@ -242,6 +246,14 @@ class SupportEvaluation(KernelRun, ABC):
             raise SnapshotError(
                 "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
             ) from error
+
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:
+        """The letters of events that what `dump` gave speaks of, in any order (int64)."""
+        rings = self.blocks.layout.rings
+        counts = np.diff(np.frombuffer(sections["rings"], "<i8").reshape(-1, len(rings), 2)).sum(axis=(0, 2))
+        widths = np.array([ring.width for ring in rings], np.int64)
+        split = np.split(np.frombuffer(sections["entries"], "<i8"), np.cumsum(counts * widths)[:-1])
+        return self._letters([part.reshape(-1, ring.width) for part, ring in zip(split, rings, strict=True)])
 
     def _check_state(self, words: Array, entries: list[Array]) -> None:
         position, low, newest, epoch = words[:, POSITION], words[:, LOW], words[:, NEWEST_START], words[:, EPOCH]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.letters.values import plain
+from cepheid.engine.letters.words import types_in
 from cepheid.errors import nearest
 from cepheid.logical.plan import Event
 from cepheid.logical.tree import walk
@@ -52,11 +53,10 @@ class NamedTypes:
             return
         for alphabet, array in zip(self._alphabets, letters, strict=bool(letters)):
             names = [predicate.type for predicate in alphabet.predicates if predicate.type is not None]  # by number, from 1 on
-            field = array.dtype.type(alphabet.type_field)
             for start in range(0, len(array), PIECE):
                 if not self.missing:
                     return
-                numbers = np.flatnonzero(np.bincount((array[start : start + PIECE] & field).astype(np.int64)))
+                numbers = np.flatnonzero(np.bincount(types_in(array[start : start + PIECE], alphabet)))
                 self.missing.difference_update(names[number - 1] for number in numbers.tolist() if number)
         if self.missing and self.column in events.column_names:
             for chunk in events[self.column].chunks:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.letters.words import having_words
 from cepheid.engine.memory.pools import power_of_two
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ NONE = -1
 def having(letters: Array, alphabet: Alphabet, tests: Iterable[tuple[int, int]]) -> Array:
     """For each letter whether its mask has, of one of some tests (requires, forbids), all bits of the one and none of the other (bool).
 
-    letters: integers. Linear in letters x tests.
+    letters: integers, or spellings (uint64, a row of words each). Linear in letters x tests.
     """
+    if alphabet.number_bits:
+        return having_words(letters, alphabet, tests)
     found: Array = np.zeros(len(letters), np.bool_)
     number = letters.dtype.type
     for requires, forbids in tests:

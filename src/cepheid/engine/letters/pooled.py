@@ -12,6 +12,7 @@ import numpy as np
 
 from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.engine.letters.predicates import Predicates
+from cepheid.engine.letters.words import LongPredicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,10 +28,12 @@ POOLED_BITS = 64
 """Conditions of one pooled word."""
 
 
-def gathered(words: Sequence[Array], places: Sequence[int], values: Sequence[int]) -> Array:
-    """Letters (uint64) of one program: the sum of `values[i]` of the predicates i that hold, whose bits are at `places[i]` of unsigned words."""
+def gathered(words: Sequence[Array], places: Sequence[int], alphabet: Predicates | LongPredicates) -> Array:
+    """Letters (uint64) of one program, or its spellings; places: where the pooled words have the bit of each of its conditions."""
+    if isinstance(alphabet, LongPredicates):
+        return alphabet.gathered(truth(words, place) for place in places)
     letters: Array = np.zeros(len(words[0]), np.uint64)
-    for place, value in zip(places, values, strict=True):
+    for place, value in zip(places, alphabet.values, strict=True):
         letters |= truth(words, place).astype(np.uint64) * np.uint64(value)
     return letters
 
@@ -55,10 +58,10 @@ class PooledReader:
         """The answers as pooled words; empty without conditions."""
         return [reader.read(events) for reader in self._readers]
 
-    def letters(self, words: Sequence[Array], alphabet: Predicates, rows: int) -> Array:
+    def letters(self, words: Sequence[Array], alphabet: Predicates | LongPredicates, rows: int) -> Array:
         """The letters of one program, whose conditions are among those asked, of so many rows."""
         places = [self._place[condition] for condition in alphabet.conditions]
-        return gathered(words, places, alphabet.values).astype(alphabet.dtype) if places else np.zeros(rows, alphabet.dtype)
+        return gathered(words, places, alphabet).astype(alphabet.dtype) if places else np.zeros(rows, alphabet.dtype)
 
     def holds(self, words: Sequence[Array], conditions: Sequence[Expression]) -> Array:
         """The rows (int64) where all of some conditions hold, at least one of them."""

@@ -1,8 +1,9 @@
 """Events become letters: every distinct predicate of a program is evaluated once per batch, over columns.
 
-Comes in: the predicates of a program (type tests and local conditions) and Arrow batches. Goes out: one unsigned integer per event, its
-letter: bit i says that predicate i holds (engine.md, section 1). The operators are in `values`; here is how they are run fast: text
-predicates on the distinct values of a column only, numbers in slices that stay in the cache, straight on the Arrow buffers.
+Comes in: the predicates of a program (type tests and local conditions) and Arrow batches. Goes out: one unsigned integer per event, its letter: the
+number of its type, and a bit for each condition that holds (`automata.alphabet`). The operators are in `values`; here is how they are run fast: text
+predicates on the distinct values of a column only, numbers in slices that stay in the cache, straight on the Arrow buffers. What has no room in one
+integer is read word by word (`words`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from cepheid.schema import is_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.alphabet import Alphabet, Word
     from cepheid.schema import EventSchema
 
 SLICE = 1 << 15
@@ -52,11 +53,11 @@ class Predicates:
     are computed for a whole batch. dtype: of a letter; narrow: the same in as few bytes as its bits need.
     """
 
-    def __init__(self, alphabet: Alphabet, schema: EventSchema) -> None:
+    def __init__(self, alphabet: Alphabet | Word, schema: EventSchema) -> None:
         self.schema = schema
         self.values = alphabet.values
         bits = alphabet.event_bits
-        assert bits <= NARROW[-1][0], "construction gives letters of one machine word"
+        assert bits <= NARROW[-1][0], "a letter is one machine word, and so is a word of a spelling"
         self.conditions = tuple(predicate.condition for predicate in alphabet.predicates)
         leaves = [leaf for condition in self.conditions for leaf in walk(condition)]
         times = [schema.time_column or "" for leaf in leaves if isinstance(leaf, Time)]
@@ -99,7 +100,8 @@ class LetterReader:
         start = 0
         for batch in [events] if isinstance(events, pa.RecordBatch) else events.select(columns).to_batches():
             if columns:
-                self._batch(batch, out[start : start + batch.num_rows])
+                rows = Rows(self.predicates.schema, {name: batch.column(name) for name in columns}, batch.num_rows)
+                self._batch(rows, out[start : start + batch.num_rows])
             start += batch.num_rows
         if not columns:
             self._constants(out)
@@ -110,19 +112,27 @@ class LetterReader:
             if evaluate(condition, Rows(self.predicates.schema, {}, 0)).truth():
                 out |= self._narrow.type(value)
 
-    def _batch(self, batch: pa.RecordBatch, out: np.ndarray[Any, Any]) -> None:
+    def of(self, rows: Rows) -> np.ndarray[Any, Any]:
+        """One letter per event of a batch that others read too, in as few bytes as its bits need; of whatever columns the predicates look at."""
+        out = np.zeros(rows.length, self._narrow)
+        if self.predicates.columns:
+            self._batch(rows, out)
+        else:
+            self._constants(out)
+        return out
+
+    def _batch(self, rows: Rows, out: np.ndarray[Any, Any]) -> None:
         predicates = self.predicates
-        rows = Rows(predicates.schema, {name: batch.column(name) for name in predicates.columns}, batch.num_rows)
         tables = {}
         for path in predicates.texts:
-            at_once = self._at_once(path, rows) if batch.num_rows <= AT_ONCE else None
+            at_once = self._at_once(path, rows) if rows.length <= AT_ONCE else None
             if at_once is None:
                 tables[path] = self._table(path, self._distinct(path, rows).values)
             else:
                 np.bitwise_or(out, at_once, out=out)
         self._prepare(rows)
-        for start in range(0, batch.num_rows, SLICE):
-            length = min(SLICE, batch.num_rows - start)
+        for start in range(0, rows.length, SLICE):
+            length = min(SLICE, rows.length - start)
             target = out[start : start + length]
             for path, table in tables.items():
                 rows.distinct[path].add(table, start, target)

@@ -16,9 +16,10 @@ import pyarrow as pa
 from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.counted import Counted
 from cepheid.engine.evaluations.method import Terms
+from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.trackers import Tracked
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.engine.letters.predicates import Predicates
+from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
 from cepheid.engine.output.measures import attributes_of
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from cepheid.automata import Program
     from cepheid.engine.evaluations.base import Running
     from cepheid.engine.evaluations.method import Guarantee, Method
+    from cepheid.engine.letters.predicates import Predicates
+    from cepheid.engine.letters.words import LongPredicates
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
@@ -66,12 +69,12 @@ class Compiled:
         return (self.program, *(absence.program for absence in self.absences))
 
     @cached_property
-    def alphabets(self) -> tuple[Predicates, ...]:
+    def alphabets(self) -> tuple[Predicates | LongPredicates, ...]:
         """Events to letters, for each of `programs`."""
-        return tuple(Predicates(program.automaton.alphabet, self.schema) for program in self.programs)
+        return tuple(predicates_of(program.automaton.alphabet, self.schema) for program in self.programs)
 
     @property
-    def predicates(self) -> Predicates:
+    def predicates(self) -> Predicates | LongPredicates:
         """Events to letters of the pattern."""
         return self.alphabets[0]
 
@@ -145,9 +148,12 @@ class Compiled:
                     help="leave sample= out; LIMIT bounds how many are given",
                 )
             options["sample"] = sample
-        run = self.method.start(self.terms, **options)
-        if self.program.trackers:
-            run = Tracked(run, self.program, variant=variant)
+
+        def start(program: Program) -> Running:
+            run = self.method.start(dataclasses.replace(self.terms, program=program), **options)
+            return Tracked(run, program, variant=variant) if program.trackers else run
+
+        run = started(self.program, start)
         return Counted(run) if self.plan.count and not self.method.counts else run
 
     @property

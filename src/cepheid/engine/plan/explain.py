@@ -199,7 +199,11 @@ def program_text(compiled: Compiled) -> str:
     lines = []
     for number, reader in enumerate(compiled.programs):
         whose = f"absence {number}, " if number else ""
-        lines += [f"{whose}letter {place}: {text}" for place, text in _letter_parts(reader.automaton.alphabet)]
+        alphabet = reader.automaton.alphabet
+        if alphabet.number_bits:
+            lines.append(f"{whose}letter bits 0 to {alphabet.number_bits - 1}: the number of a spelling of {alphabet.spelling_bits} bits")
+        what = "spelling" if alphabet.number_bits else "letter"
+        lines += [f"{whose}{what} {place}: {text}" for place, text in _letter_parts(alphabet)]
     lines += [
         f"letter bits from {program.automaton.alphabet.place(tracker.bit)} on: tracker {number}, {tracker.states} states, for a nested strategy"
         for number, tracker in enumerate(program.trackers, 1)
@@ -211,7 +215,7 @@ def program_text(compiled: Compiled) -> str:
 
 
 def _letter_parts(alphabet: Alphabet) -> Iterator[tuple[str, str]]:
-    """Places in a letter, and what they say of the event."""
+    """Places in a letter, or in a spelling, and what they say of the event."""
     types = alphabet.type_field.bit_length()
     field = "bit 0" if types == 1 else f"bits 0 to {types - 1}"
     for predicate, value in zip(alphabet.predicates, alphabet.values, strict=True):

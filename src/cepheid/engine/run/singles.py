@@ -4,7 +4,8 @@ Comes in: one event. Goes out: the matches that it ends; or None, which says tha
 An event that can change nothing waits here, as a letter, until one comes that can: both are read in one call. Their order is what it was, for what
 waits ends no match and nothing shows it.
 
-Only where an event is read when it comes: without lateness, without absences, and with the keys of PARTITION BY, numbers or texts that are known.
+Only where an event is read when it comes: without lateness, without absences, where its letter is one word, and with keys of PARTITION BY that are
+numbers or texts and have come before.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.row_letters import RowLetters
 from cepheid.engine.run.query_state import Batch, Found, OneRow
 from cepheid.schema import is_text
@@ -54,7 +56,9 @@ class Singles:
         compiled = state.compiled
         if compiled.absences or compiled.derived or not all(_is_plain(schema.field(name).type) for name in compiled.keys):
             return None
-        read = RowLetters.of(*compiled.alphabets)
+        if not isinstance(compiled.predicates, Predicates):
+            return None
+        read = RowLetters.of(compiled.predicates)
         return None if read is None else cls(state, schema, read)
 
     def __len__(self) -> int:

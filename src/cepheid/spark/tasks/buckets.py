@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.input.partitions import Partitions
+from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import CHOOSE, process_memory
 from cepheid.engine.run.allowance import Allowance
@@ -385,7 +386,7 @@ class Bucket:
             raise ValueError("events that wait lack their time or letter")
         for number, compiled in enumerate(self.compiled):
             programs = zip(self._letters(self.order.pending, number), compiled.programs, strict=True)
-            if any((letters.astype(np.uint64) >> np.uint64(program.automaton.alphabet.event_bits)).any() for letters, program in programs):
+            if not all(are_letters(letters.astype(np.uint64), program.automaton.alphabet) for letters, program in programs):
                 raise ValueError("events that wait have letters of another query")
 
     def seal(self) -> bytes:

@@ -99,6 +99,24 @@ def steps(column: pa.ChunkedArray) -> Array:
     return times
 
 
+def letters_column(letters: Array) -> pa.Array:
+    """Letters as a column; spellings of several words (uint64, a row each) as binary of equal lengths."""
+    if letters.ndim == 1:
+        return pa.array(letters)
+    words = np.ascontiguousarray(letters)
+    return pa.Array.from_buffers(pa.binary(words.itemsize * words.shape[1]), len(words), [None, pa.py_buffer(words)])
+
+
+def letters_of(column: pa.Array) -> Array:
+    """The letters or spellings of a column without NULL: unsigned integers."""
+    if pa.types.is_fixed_size_binary(column.type):
+        words = column.type.byte_width // 8
+        spellings: Array = np.frombuffer(column.buffers()[1], np.uint64).reshape(-1, words)[column.offset : column.offset + len(column)]
+        return spellings
+    letters = raw(column)
+    return letters.view(f"u{letters.itemsize}")
+
+
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
     if column.num_chunks == 1:

@@ -26,6 +26,7 @@ from cepheid.schema import is_text
 from cepheid.spark.tasks.absences import recognize_decided
 from cepheid.spark.tasks.bounds import outside
 from cepheid.spark.tasks.buckets import Unit
+from cepheid.spark.tasks.packing import letters_column, letters_of
 from cepheid.spark.tasks.worker import LETTER, TIME, Run, Task, compiled_here, different
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Reader:
             self._check_schema(events.schema)
             self.checked = events.schema
         columns: dict[str, pa.Array] = {PARTITION: pa.array(partitions), TIME: events.column(self.task.time_name)}
-        columns |= {letter: pa.array(reader.read(events)) for letter, reader in self.readers.items()}
+        columns |= {letter: letters_column(reader.read(events)) for letter, reader in self.readers.items()}
         for column, attribute, normalize in self.reading.columns:
             values = events.column(attribute)
             columns[column] = plain(normalized(values)) if normalize else values
@@ -228,7 +229,7 @@ class Reader:
         if self.reading.relevant is not None:
             kept[:] = False
             for name, program, masks in zip(self.readers, self.compiled.programs, self.reading.relevant, strict=True):
-                kept |= having(raw(batch.column(name)), program.automaton.alphabet, [(mask, 0) for mask in masks])
+                kept |= having(letters_of(batch.column(name)), program.automaton.alphabet, [(mask, 0) for mask in masks])
             wrong = self._outside(batch)
             if wrong is not None:
                 kept |= wrong

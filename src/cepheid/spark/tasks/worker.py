@@ -25,6 +25,7 @@ from cepheid.language.syntax import Consumption
 from cepheid.query import query
 from cepheid.schema import EventSchema
 from cepheid.spark.tasks.bounds import no_time, out_of_bounds, outside, time_text
+from cepheid.spark.tasks.packing import letters_column, letters_of
 from cepheid.spark.tasks.rows import View
 from cepheid.spark.translation import text_of
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from cepheid.engine.evaluations.base import Chunk
     from cepheid.engine.letters.predicates import Predicates
+    from cepheid.engine.letters.words import LongPredicates
     from cepheid.engine.plan.compiled import Compiled
 
 Array = np.ndarray[Any, Any]
@@ -137,8 +139,12 @@ def reporting(
         yield pa.record_batch([*nothing, pa.array([text_of(error)])], names=[*schema.names, name])
 
 
-def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The matches of one partition's events, as mapInArrow hands them out.
+Letters = tuple["Sequence[str]", "Sequence[Sequence[int]] | None"]
+"""Of a query: the columns that its letters come from, and for each of its programs where its predicates stand in them (`own_letters`)."""
+
+
+def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch], *, letters: Letters | None = None) -> Iterator[pa.RecordBatch]:
+    """The matches of one partition's events, as mapInArrow hands them out; letters: None where LETTER has them.
 
     Raises InputError for times that are NULL or out of bounds, and for events of one key and time that nothing orders. Linear in events and output.
     """
@@ -148,20 +154,19 @@ def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> Ite
             continue
         if run is None:
             run = Run(Task(**task), compiled_here(task), batch.schema)
-        yield from run.read(batch)
+        yield from run.read(batch if letters is None else _with_letters(batch, letters, run.alphabets))
 
 
 def recognize_several(
     tasks: Sequence[Mapping[str, Any]],
-    letters: Sequence[tuple[Sequence[str], Sequence[Sequence[int]] | None]],
+    letters: Sequence[Letters],
     names: Sequence[str],
     output: bytes,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The same for several queries over the same events: the rows of all, with the name of the query in front.
 
-    letters: for each query the columns that its letters come from, and see `own_letters`. output: serialized Arrow schema
-    of a row. Raises as `recognize`.
+    letters: of each query. output: serialized Arrow schema of a row. Raises as `recognize`.
     """
     schema = pa.ipc.read_schema(pa.py_buffer(output))
     runs: list[Run] = []
@@ -169,24 +174,30 @@ def recognize_several(
         if not batch.num_rows:
             continue
         runs = runs or [Run(Task(**task), compiled_here(task), batch.schema) for task in tasks]
-        for run, (columns, places), name in zip(runs, letters, names, strict=True):
-            own = pa.array(own_letters([batch.column(column) for column in columns], places, run.alphabets)[0])
-            place = batch.schema.get_field_index(LETTER)
-            for rows in run.read(batch.set_column(place, LETTER, own)):
+        for run, own, name in zip(runs, letters, names, strict=True):
+            for rows in run.read(_with_letters(batch, own, run.alphabets)):
                 yield aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema)
 
 
-def own_letters(columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None, alphabets: Sequence[Predicates]) -> list[Array]:
-    """The letters of a query's programs, whose alphabets these are, from what travels for all queries; unsigned integers.
+def _with_letters(batch: pa.RecordBatch, letters: Letters, alphabets: Sequence[Predicates | LongPredicates]) -> pa.RecordBatch:
+    """A batch with the letters of a query's program in LETTER."""
+    columns, places = letters
+    own = letters_column(own_letters([batch.column(column) for column in columns], places, alphabets)[0])
+    return batch.set_column(batch.schema.get_field_index(LETTER), LETTER, own)
+
+
+def own_letters(
+    columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None, alphabets: Sequence[Predicates | LongPredicates]
+) -> list[Array]:
+    """The letters of a query's programs, whose alphabets these are, from what travels for all queries: unsigned integers, or spellings.
 
     columns: POOLED_BITS predicates each. places: for each program, for each of its predicates, the number of the bit in them that says whether it
     holds; None where column k has the letters of program k, whatever their bits mean.
     """
-    pooled = [raw(column) for column in columns]
-    pooled = [letters.view(f"u{letters.itemsize}") for letters in pooled]
+    pooled = [letters_of(column) for column in columns]
     if places is None:
         return pooled
-    return [gathered(pooled, own, alphabet.values) for own, alphabet in zip(places, alphabets, strict=True)]
+    return [gathered(pooled, own, alphabet) for own, alphabet in zip(places, alphabets, strict=True)]
 
 
 def aligned(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> Any:
@@ -228,10 +239,10 @@ class Run:
         origins = cuts.copy()
         origins[0] -= self.base if continued else 0
         own = own_rows(batch) if self.task.sliced else None
-        letters = raw(batch.column(LETTER))
+        letters = letters_of(batch.column(LETTER))
         events = self._events(batch, origins, cuts)
         last: Chunk | None = None
-        read = Events(letters.view(f"u{letters.itemsize}"), times, cuts, continued=continued)
+        read = Events(letters, times, cuts, continued=continued)
         for chunk in self.evaluation.chunks(read):
             found = chunk if own is None else ending_in(chunk, own, origins)
             yield from self._output(found, batch, events, origins)

@@ -1,0 +1,100 @@
+"""Hundreds of different conditions on Spark: over tables and streams, the same matches as embedded, and so as by the definition."""
+
+from __future__ import annotations
+
+import pytest
+from test_stream import PAIRS, Feed, disordered, shown, table_of
+
+import cepheid
+
+SHOWN = "PARTITION BY k WITHIN 10 seconds"
+
+
+@pytest.fixture
+def feed(spark, tmp_path):
+    return Feed(spark, tmp_path)
+
+
+def either(count, variable="y", kind="B"):
+    """So many conditions that hold together now and then."""
+    return " OR ".join(f"({kind} AS {variable} FILTER {variable}.v % {number + 40} = 1)" for number in range(count))
+
+
+QUERIES = {
+    "OR of 100": f"SELECT * WHERE A AS x ; ({either(100)}) {SHOWN}",
+    "OR of 200, NXT": f"SELECT NXT * WHERE A AS x ; ({either(200)}) {SHOWN}",
+    "a nested strategy": f"SELECT x, y WHERE NXT(A AS x ; ({either(100)})) ; C AS z PARTITION BY k WITHIN 90 seconds",
+    "absence": f"SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY ({either(150)}) FOR 3 seconds {SHOWN}",
+    "a sequence of 100": "SELECT LAST x0 AS x, x99 AS y WHERE "
+    + " ; ".join(f"ANY AS x{number}" for number in range(100))
+    + f" FILTER {' AND '.join(f'x{number}.v % 100 = {number}' for number in range(100))}",
+}
+
+
+def query_of(name):
+    """With the columns that `shown` reads."""
+    text = QUERIES[name].replace("x0 AS x, x99 AS y", "x0, x99")
+    return cepheid.query(text)
+
+
+def seen(rows):
+    names = ("x", "y") if rows and "x" in rows[0] else ("x0", "x99")
+    return sorted((row.get("k", 0), *(tuple(event["v"] for event in row[name]) for name in names)) for row in rows)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_over_a_table(spark, name, seed):
+    events, _ = disordered(seed)
+    query = query_of(name)
+    assert any(program.automaton.alphabet.number_bits for program in query.compiled(query.schema(table_of(events))).programs)
+    expected = seen(query.run(table_of(events)).to_arrow(events=True).to_pylist())
+    assert len(expected) > 2 or "sequence" in name
+    frame = spark.createDataFrame(table_of(events).to_pandas())
+    found = frame.transform(query.on(order="any" if not query.compiled(query.schema(table_of(events))).keys else ()))
+    assert seen([row.asDict(recursive=True) for row in found.collect()]) == expected != []
+
+
+@pytest.mark.parametrize("name", ["OR of 200, NXT", "absence", "a sequence of 100"])
+def test_on_a_stream_with_restarts(feed, name, seed):
+    events, arrival = disordered(seed)
+    query = query_of(name)
+    expected = seen(query.run(table_of(events)).to_arrow(events=True).to_pylist())
+    for start in (0, 150):
+        feed.put(arrival[start : start + 150])
+        if start:
+            feed.close()
+        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    assert seen(feed.rows()) == expected != []
+
+
+def test_beside_another_query(feed, seed):
+    events, arrival = disordered(seed, count=150)
+    query = query_of("OR of 100")
+    table = feed.spark.createDataFrame(table_of(events).to_pandas())
+    both = {"one": query, "two": PAIRS}
+    expected = [seen(each.run(table_of(events)).to_arrow(events=True).to_pylist()) for each in both.values()]
+    rows = [row.asDict(recursive=True) for row in table.transform(cepheid.spark.on(both)).collect()]
+    assert [seen([row for row in rows if row["query"] == name]) for name in both] == expected
+    feed.put(arrival)
+    feed.close()
+    feed.run(feed.stream().transform(cepheid.spark.on(both, lateness="6 seconds")))
+    assert [seen([row for row in feed.rows() if row["query"] == name]) for name in both] == expected
+
+
+@pytest.mark.parametrize("name", ["OR of 100", "absence"])
+def test_in_sql(spark, name, seed):
+    events, _ = disordered(seed, count=150)
+    query = query_of(name)
+    spark.createDataFrame(table_of(events).to_pandas()).createOrReplaceTempView("events")
+    cepheid.spark.register(spark, "long_letters", query, schema="events", until="end")
+    found = spark.sql("SELECT * FROM long_letters(TABLE(events) PARTITION BY k ORDER BY ts)")
+    expected = seen(query.run(table_of(events), until="end").to_arrow(events=True).to_pylist())
+    assert seen([row.asDict(recursive=True) for row in found.collect()]) == expected
+    spark.catalog.dropTempView("events")
+
+
+def test_the_helper_of_streams_shows_the_same():
+    """`seen` is `shown` of test_stream where variables have its names."""
+    events, _ = disordered(1, count=60)
+    rows = PAIRS.run(table_of(events)).to_arrow(events=True).to_pylist()
+    assert seen(rows) == shown(rows)
