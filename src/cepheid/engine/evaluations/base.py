@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 
@@ -270,33 +270,44 @@ class KernelLoop(ABC):
             yield from self.mends[name]() or ()
 
 
-class KernelRun(Feeding, KernelLoop):
-    """An evaluation by one kernel, with the bounds of the matches in its vector.
+class Bounds(TypedDict, total=False):
+    """What bounds the matches of an evaluation, and what runs it: every evaluation takes these by name.
 
-    name, variant: of the kernel. window, count_window, consume, limit: see `cepheid.engine.evaluations.match.Evaluation`.
+    window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
+    end - start + 1 in events. consume: after a trigger only later starts count, in its partition or (ANY: the partitions are then fed in
+    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. variant: see `cepheid.kernel.VARIANTS`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        window: int | None,
-        count_window: int | None,
-        consume: Consumption,
-        limit: int | None,
-        variant: str | None,
-    ) -> None:
-        self.window = window
-        self.count_window = count_window
-        self.consume = consume
-        self.limit = limit
-        super().__init__(name, variant)
-        self.mends["pause"] = self._go_on
+    window: int | None
+    count_window: int | None
+    consume: Consumption
+    limit: int | None
+    variant: str | None
+
+
+class Bounded(Feeding):
+    """An evaluation of matches within bounds. events: how many it has read."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.window = bounds.get("window")
+        self.count_window = bounds.get("count_window")
+        self.consume = bounds.get("consume", Consumption.NONE)
+        self.limit = bounds.get("limit")
+        self.variant = bounds.get("variant")
         self.marked: Array = np.zeros(0, np.uint8)
         self.events = 0
-        for field, value in (("window", window), ("timed", window is not None), ("count_window", count_window)):
+
+
+class KernelRun(Bounded, KernelLoop):
+    """An evaluation by the kernel of this name, with the bounds of the matches in its vector."""
+
+    def __init__(self, name: str, bounds: Bounds) -> None:
+        Bounded.__init__(self, bounds)
+        KernelLoop.__init__(self, name, self.variant)
+        self.mends["pause"] = self._go_on
+        for field, value in (("window", self.window), ("timed", self.window is not None), ("count_window", self.count_window)):
             self._set(field, value or 0)
-        self._set("consume", CONSUME[consume])
+        self._set("consume", CONSUME[self.consume])
         self._set("budget", BUDGET)
 
     @property

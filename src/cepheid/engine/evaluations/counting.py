@@ -22,12 +22,13 @@ from cepheid.engine.memory.container import integer, macro_states
 from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.memory.pools import NUMBER_LIMIT, power_of_two
 from cepheid.errors import LimitError, SnapshotError
-from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata import Program
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.stored import Stored
 
@@ -63,25 +64,15 @@ class CountSizes:
 
 
 class Counting(KernelRun):
-    """The run state of COUNT(*) for one program over any number of partitions; arguments and interface as those of `Evaluation`.
+    """The run state of COUNT(*) for one program over any number of partitions; the interface is that of `Evaluation`.
 
     limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.
     With m live macro states and numbers of K limbs: update O(m^2 K) amortized, per trigger O(m^2 K + m K^2); memory O(stored events of the
     window x m K), without a window O(m K), where K grows with the stream. Raises LimitError past COUNT_LIMBS, COUNT_STATES or COUNT_WORDS.
     """
 
-    def __init__(
-        self,
-        program: Successors,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: CountSizes | None = None,
-    ) -> None:
-        super().__init__("counting", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
+    def __init__(self, program: Successors, *, sizes: CountSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        super().__init__("counting", bounds)
         self.sizes = sizes or CountSizes()
         self.program = program
         self._letters: Array = np.zeros(0, np.uint64)

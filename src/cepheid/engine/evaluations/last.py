@@ -18,8 +18,12 @@ from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Terms
+    from cepheid.engine.evaluations.supports import SupportSizes
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +41,7 @@ HIGH = 62  # states from here on share one bit of `live`
 
 
 class Last(SupportEvaluation):
-    """The run state of LAST over any number of partitions; arguments and interface as those of `Evaluation`.
+    """The run state of LAST over any number of partitions; the interface is that of `Evaluation`.
 
     Update O(moves that fire) per event, whatever the window; per trigger one support, O(moves) per position, amortized. Memory: three words
     for each move that an event of the window takes; without a window, for each move taken. Raises NotSupportedError outside the fragment.
@@ -45,14 +49,14 @@ class Last(SupportEvaluation):
 
     kernel_name: ClassVar[str] = "last"
 
-    def __init__(self, program: Program, **arguments: Any) -> None:
+    def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         waiting = WaitingAutomaton.of(program.automaton)
         if waiting is None:
             raise NotSupportedError("this evaluation of LAST needs a pattern that waits: `;`, `+` and OR", help="choose per end instead")
         self.waiting = waiting
         moves = {(source, move.target) for source, out in enumerate(waiting.moves) for move in out if not move.final}
         self._ring_of = {move: number for number, move in enumerate(sorted(moves, key=lambda move: move[::-1]), 1)}
-        super().__init__(program, **arguments)
+        super().__init__(program, sizes=sizes, **bounds)
         states = waiting.waiting + 1
         self._into: Array = np.array([(ring, source) for (source, _), ring in self._ring_of.items()], np.int32).reshape(-1)
         entered = np.bincount(np.array([target for _, target in self._ring_of], np.int64), minlength=states + 1)

@@ -18,12 +18,13 @@ from cepheid.engine.evaluations.method import Guarantee, Method
 from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, Successors
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
-from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata import Program
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.stored import Stored
@@ -71,39 +72,21 @@ class Sizes:
 class Evaluation(MatchGraph):
     """The run state of one program over any number of partitions.
 
-    window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
-    end - start + 1 in events. consume: after a trigger only later starts count, in its partition or (ANY: the partitions are then fed in
-    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. sample: of an ending event with
-    more matches only so many, spread evenly over them. variant: see `cepheid.kernel.VARIANTS`. Update O(live macro states) per event,
-    output-linear delay (foundations-cel, section 6), with a sample O(window) per trigger; memory is bounded by the marked events of the
-    window, without a window by all marked events.
+    sample: of an ending event with more matches only so many, spread evenly over them. Update O(live macro states) per event, output-linear
+    delay (foundations-cel, section 6), with a sample O(window) per trigger; memory is bounded by the marked events of the window, without a
+    window by all marked events.
     """
 
     def __init__(
         self,
         program: Successors,
         *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
         sample: int | None = None,
-        variant: str | None = None,
         sizes: Sizes | None = None,
+        **bounds: Unpack[Bounds],
     ) -> None:
         sizes = sizes or Sizes()
-        super().__init__(
-            program,
-            window=window,
-            count_window=count_window,
-            consume=consume,
-            limit=limit,
-            variant=variant,
-            entries=sizes.table,
-            cells=sizes.cells,
-            starts=sizes.starts,
-            packed=sizes.packed,
-        )
+        super().__init__(program, bounds, entries=sizes.table, cells=sizes.cells, starts=sizes.starts, packed=sizes.packed)
         self.sample = sample
         self._most_chunk = sizes.most_chunk
         self._outputs(sizes.chunk, sizes.chunk_positions)

@@ -15,7 +15,7 @@ from cepheid.engine.evaluations.transitions import Successors, TransitionTable
 from cepheid.engine.memory.pools import POOL_NUMBERS, Pool, ragged
 
 if TYPE_CHECKING:
-    from cepheid.language.syntax import Consumption
+    from cepheid.engine.evaluations.base import Bounds
 
 Array = np.ndarray[Any, Any]
 
@@ -23,26 +23,12 @@ Array = np.ndarray[Any, Any]
 class MatchGraph(KernelRun):
     """The match graphs of one program over any number of partitions.
 
-    entries: bound of the transition table. cells, starts, packed: first places of these pools (powers of two). The others: see
-    `cepheid.engine.evaluations.match.Evaluation`. records: int64, a row per slot after row 0, the workplace of partitions that are not kept;
-    `column` says what stands where.
+    entries: bound of the transition table. cells, starts, packed: first places of these pools (powers of two). records: int64, a row per slot
+    after row 0, the workplace of partitions that are not kept; `column` says what stands where.
     """
 
-    def __init__(
-        self,
-        program: Successors,
-        *,
-        window: int | None,
-        count_window: int | None,
-        consume: Consumption,
-        limit: int | None,
-        variant: str | None,
-        entries: int,
-        cells: int,
-        starts: int,
-        packed: int,
-    ) -> None:
-        super().__init__("match", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
+    def __init__(self, program: Successors, bounds: Bounds, *, entries: int, cells: int, starts: int, packed: int) -> None:
+        super().__init__("match", bounds)
         self.program = program
         self.column = {name: place for place, name in enumerate(self.kernel.RECORD)}
         self.table = TransitionTable(program, entries=entries)

@@ -32,13 +32,13 @@ from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.base import Bounds, Chunk
     from cepheid.engine.evaluations.domination import Configuration, Macro
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.stored import Stored
-    from cepheid.language.syntax import Consumption
 
 Array = np.ndarray[Any, Any]
 
@@ -76,22 +76,12 @@ class Maximal(SupportEvaluation):
 
     kernel_name: ClassVar[str] = "maximal"
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption | None = None,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: MaximalSizes | None = None,
-    ) -> None:
+    def __init__(self, program: Program, *, sizes: MaximalSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         automaton = WaitingAutomaton.of(program.automaton)
         if automaton is None:
             raise NotSupportedError("MAX by groups of starts needs a pattern whose partial matches may wait", help="choose per end instead")
         self.automaton = automaton
-        sizes = sizes or MaximalSizes()
+        sizes, limit = sizes or MaximalSizes(), bounds.get("limit")
         self._counted = not limit or not _hides_inside(program)
         if not self._counted:
             most = max(LABELLED_AT_ONCE, 2 * (limit or 0))
@@ -105,8 +95,7 @@ class Maximal(SupportEvaluation):
         self._starts_stack: Array = np.zeros(STARTS_STACK, np.int64)
         self._stack: Array = np.zeros(max(4, sizes.scratch), np.int64)
         self._path: tuple[Array, Array] = (np.zeros(max(2, sizes.scratch), np.int64), np.zeros(max(2, sizes.scratch), np.int64))
-        bounds: dict[str, Any] = {} if consume is None else {"consume": consume}
-        super().__init__(program, window=window, count_window=count_window, limit=limit, variant=variant, sizes=sizes, **bounds)
+        super().__init__(program, sizes=sizes, **bounds)
         self.mends |= {
             "order": self._mend_order,
             "order_expiry": self._mend_order_expiry,

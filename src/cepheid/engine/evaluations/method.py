@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata import Program
-    from cepheid.engine.evaluations.base import Running
+    from cepheid.engine.evaluations.base import Bounds, Running
     from cepheid.logical.plan import Pattern, QueryPlan
 
 CHOOSING = frozenset({Strategy.NXT, Strategy.LAST, Strategy.MAX})
@@ -84,7 +84,7 @@ class Terms:
     partitioned: bool = False
 
     @property
-    def bounds(self) -> dict[str, Any]:
+    def bounds(self) -> Bounds:
         """What bounds it, as evaluations take it."""
         return {"window": self.window, "count_window": self.count_window, "consume": self.consume, "limit": self.limit}
 

@@ -42,17 +42,21 @@ import numpy as np
 
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, SupportSizes
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import Layout, Ring
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError, NotSupportedError
-from cepheid.language.syntax import Consumption, Strategy
+from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from cepheid.automata.program import Program
     from cepheid.automata.waiting import WaitingMove
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Terms
+    from cepheid.engine.evaluations.supports import SupportSizes
 
 Array = np.ndarray[Any, Any]
 
@@ -70,7 +74,7 @@ LEAVES, ENDS, HELD = 1, 2, 4
 
 
 class Next(SupportEvaluation):
-    """The run state of NXT over any number of partitions; arguments and interface as those of `Evaluation`.
+    """The run state of NXT over any number of partitions; the interface is that of `Evaluation`.
 
     program: of the pattern before SELECT's projection. Raises NotSupportedError outside the fragment of `cepheid.automata.waiting`, LimitError
     past PAIR_LIMIT or MERGE_LIMIT. Update O(transitions fired x states) per event, delay O(transitions x log window) per position.
@@ -78,22 +82,12 @@ class Next(SupportEvaluation):
 
     kernel_name: ClassVar[str] = "next"
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: SupportSizes | None = None,
-    ) -> None:
+    def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         automaton = WaitingAutomaton.of(program.automaton)
         if automaton is None:
             raise NotSupportedError("NXT by a greedy walk needs a pattern whose partial matches may wait", help="let the planner choose")
         self.tables = NextTables(automaton)
-        super().__init__(program, window=window, count_window=count_window, consume=consume, limit=limit, variant=variant, sizes=sizes)
+        super().__init__(program, sizes=sizes, **bounds)
         self._deadline: Array = np.zeros(self.tables.states, np.int64)
         self._sets: Array = np.zeros(3 * self.tables.states, np.int32)
         self._set("states", self.tables.states)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.automata.program import EndProgram, end_program, span_program
-from cepheid.engine.evaluations.base import Chunk, Feeding, collect, is_wasteful
+from cepheid.engine.evaluations.base import Bounded, Chunk, collect, is_wasteful
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
@@ -31,8 +31,10 @@ from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.stored import Stored
 
@@ -91,43 +93,29 @@ class _Triggers:
         return _Triggers(self.segments[chosen], self.owners[chosen], self.starts[chosen], self.ends[chosen])
 
 
-class PerEnd(Feeding):
-    """The run state of a strategy that is chosen end by end; the interface is that of `Evaluation`, and so are the arguments.
+class PerEnd(Bounded):
+    """The run state of a strategy that is chosen end by end; the interface is that of `Evaluation`.
 
     Update: that of the match graph for starts and ends, and O(window) per trigger. State: that, and 32 bytes per event that can matter within
     the window (without one: since consumption, else since the partition began).
     """
 
-    def __init__(
-        self,
-        program: EndProgram,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: PerEndSizes | None = None,
-    ) -> None:
+    def __init__(self, program: EndProgram, *, sizes: PerEndSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        super().__init__(bounds)
         self.program = program
-        self.window = window
-        self.count_window = count_window
-        self.consume = consume
-        self.limit = limit
         self.sizes = sizes or PerEndSizes()
-        spans = span_program(program.automaton)
-        self._spans = Evaluation(spans, window=window, count_window=count_window, consume=consume, limit=1, variant=variant)
-        self._chosen = Evaluation(program.chosen, limit=limit, variant=variant)
-        self._variant = variant
+        spans: Bounds = {**bounds, "limit": 1}
+        self._spans = Evaluation(span_program(program.automaton), **spans)
+        self._chosen = Evaluation(program.chosen, limit=self.limit, variant=self.variant)
         self._longest = self._longest_ever = 1  # events of a window: since the last look at the memory, and since `_chosen` was made
         trackers = program.chosen.trackers[len(program.trackers) :]
-        self._trackers = Trackers(trackers, program.chosen.automaton.alphabet, bits=program.bits + 1, variant=variant) if trackers else None
+        self._trackers = (
+            Trackers(trackers, program.chosen.automaton.alphabet, bits=program.bits + 1, variant=self.variant) if trackers else None
+        )
         self._abilities = _Abilities(program)
         self.records: Array = np.zeros((1, len(RECORD)), np.int64)
         self._kept: tuple[Array, ...] = tuple(np.zeros(0, kind) for kind in KINDS)
         self._live = 0
-        self.marked: Array = np.zeros(0, np.uint8)
-        self.events = 0
         self._consumed = -1  # place in the stream of the last trigger, for CONSUME BY ANY
         self._triggers = 0
         self._matches = 0
@@ -368,7 +356,7 @@ class PerEnd(Feeding):
     def _renew(self) -> None:
         """Between two windows the match graph of one holds nothing: a fresh one takes its place where windows have become much shorter."""
         if is_wasteful(self._chosen.cells.nbytes, lambda: self._chosen.cells.nbytes * self._longest // self._longest_ever):
-            self._chosen = Evaluation(self.program.chosen, limit=self.limit, variant=self._variant)
+            self._chosen = Evaluation(self.program.chosen, limit=self.limit, variant=self.variant)
             self._longest_ever = 1
         self._longest = 1
 

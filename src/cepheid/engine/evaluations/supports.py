@@ -32,17 +32,18 @@ from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
 from cepheid.engine.memory.container import integer
 from cepheid.engine.memory.pools import ragged
 from cepheid.errors import SnapshotError
-from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.base import Bounds, Chunk
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Task
     from cepheid.engine.memory.blocks import Layout
     from cepheid.engine.memory.stored import Stored
+    from cepheid.language.syntax import Strategy
 
 Array = np.ndarray[Any, Any]
 
@@ -101,29 +102,19 @@ class SupportSizes:
 
 
 class SupportEvaluation(KernelRun, ABC):
-    """The run state of one strategy over any number of partitions; arguments and interface as those of `Evaluation`.
+    """The run state of one strategy over any number of partitions; the interface is that of `Evaluation`.
 
     program: see `Labelling`. Memory is bounded by the marked events of the window, without a window by all marked events.
     """
 
     kernel_name: ClassVar[str]
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: SupportSizes | None = None,
-    ) -> None:
-        super().__init__(self.kernel_name, window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
+    def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        super().__init__(self.kernel_name, bounds)
         self.sizes = sizes or SupportSizes()
         self.program = program
         self.codes = LetterCodes(program.bits)
-        self.labelling = Labelling(program, variant=variant)
+        self.labelling = Labelling(program, variant=self.variant)
         self.blocks = Blocks(self._layout(), places=self.sizes.places)
         self.matches = 0
         self._outputs(self.sizes.supports, self.sizes.positions)
@@ -132,7 +123,7 @@ class SupportEvaluation(KernelRun, ABC):
             "output": self._mend_output,
             "ring": self._mend_ring,
         }
-        self._set("limit", ALL if limit is None else limit)
+        self._set("limit", ALL if self.limit is None else self.limit)
         self._set("letter_mask", self.codes.letter_mask)
 
     # ------------------------------------------------------------------------------------------------ what a subclass says
