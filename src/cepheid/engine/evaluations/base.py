@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict
 
 import numpy as np
 
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.memory.pools import ragged
+from cepheid.engine.memory.checks import demand, fitting, inside, numbers
+from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
 from cepheid.engine.output.counts import joined
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -299,7 +300,12 @@ class Bounded(Feeding):
 
 
 class KernelRun(Bounded, KernelLoop):
-    """An evaluation by the kernel of this name, with the bounds of the matches in its vector."""
+    """An evaluation by the kernel of this name, with the bounds of the matches in its vector.
+
+    counters: what a snapshot counts, in its order: numbers of the vector, or attributes.
+    """
+
+    counters: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str, bounds: Bounds) -> None:
         Bounded.__init__(self, bounds)
@@ -317,6 +323,29 @@ class KernelRun(Bounded, KernelLoop):
 
     def _go_on(self) -> None:
         """The kernel has returned only so that whoever waits can break in: Python looks at signals between two calls."""
+
+    def _count(self) -> Array:
+        """The counters of a snapshot."""
+        return np.array([self._get(name) if name in self.field else getattr(self, name) for name in self.counters], "<i8")
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
+        """
+        with fitting():
+            counters = numbers(sections, "counters")
+            demand(inside(counters, 0, NUMBER_LIMIT))
+            for name, value in zip(self.counters, counters.tolist(), strict=True):
+                if name in self.field:
+                    self._set(name, value)
+                else:
+                    setattr(self, name, value)
+            self._restore(sections, stored)
+
+    @abstractmethod
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        """Go on from the sections beside the counters; raises ValueError or KeyError where they do not fit."""
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated: unknown where they are not in a match graph."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.evaluations.method import Guarantee, Method
 from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
-from cepheid.engine.memory.container import integer, macro_states
+from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
+from cepheid.engine.memory.container import macro_states
 from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
-from cepheid.engine.memory.pools import NUMBER_LIMIT, power_of_two
-from cepheid.errors import LimitError, SnapshotError
+from cepheid.engine.memory.pools import power_of_two
+from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,6 +71,8 @@ class Counting(KernelRun):
     With m live macro states and numbers of K limbs: update O(m^2 K) amortized, per trigger O(m^2 K + m K^2); memory O(stored events of the
     window x m K), without a window O(m K), where K grows with the stream. Raises LimitError past COUNT_LIMBS, COUNT_STATES or COUNT_WORDS.
     """
+
+    counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "skipped", "epoch")
 
     def __init__(self, program: Successors, *, sizes: CountSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         super().__init__("counting", bounds)
@@ -195,9 +198,8 @@ class Counting(KernelRun):
         stored, sections = (
             self._dump_events(rows, position, low) if self.bounded else self._dump_rows(rows, fresh & (header[:, PLAIN] == 0))
         )
-        counters = [self.events, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
         return {
-            "counters": np.array(counters, "<i8").tobytes(),
+            "counters": self._count().tobytes(),
             "slots": np.stack([rows - 1, position, low, stored], axis=1).astype("<i8").tobytes(),
             **sections,
         }
@@ -225,83 +227,60 @@ class Counting(KernelRun):
             "counts": numbers[:, used].astype("<u8").tobytes(),
         }
 
-    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
-
-        stored: as for `Evaluation.load`. Costs what reading the stored events did.
-        """
-        try:
-            counters = np.frombuffer(sections["counters"], "<i8").tolist()
-            self.events, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
-            slots = np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64)
-            _check_slots(slots)
-            if stored is not None:
-                slots[:, 0] = stored.every(slots[:, 0], slots[:, 1])
-            self._set("epoch", epoch)
-            self._restore(slots, sections)
-        except (KeyError, TypeError, ValueError, struct.error) as error:
-            if isinstance(error, LimitError):
-                raise
-            raise SnapshotError(
-                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
-            ) from error
-        self._set("triggers", triggers)
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        """As in the base; costs what reading the stored events did."""
+        slots = numbers(sections, "slots", width=len(SLOT_COLUMNS))
+        _, position, low, counts = slots.T
+        demand(inside(low, 0, position + 1), counts >= 0)
+        rows = rows_of(slots[:, 0], position, stored)
+        skipped = self._get("skipped")
+        self.blocks.ensure(int(rows.max(initial=0)) + 1)
+        self.blocks.keep(rows, np.column_stack([position, low, np.full(len(rows), self._get("epoch"))]))
+        # The others have nothing open: they need no block before their next event.
+        held = counts > 0
+        rows, counts, position = rows[held], counts[held], position[held]
+        self.blocks.open(rows)
+        if self.bounded:
+            self._restore_events(rows, counts, position, sections)
+        else:
+            self._restore_rows(rows, counts, sections)
+        # Replaying the events of a partition moves its position, and may skip some.
+        self.blocks.set_words(rows, POSITION, position)
         self._set("skipped", skipped)
 
-    def _restore(self, slots: Array, sections: Mapping[str, bytes]) -> None:
-        rows = slots[:, 0] + 1
-        self.blocks.ensure(int(rows.max(initial=0)) + 1)
-        self.blocks.keep(rows, np.column_stack([slots[:, 1:3], np.full(len(rows), self._get("epoch"))]))
-        # The others have nothing open: they need no block before their next event.
-        held = slots[:, 3] > 0
-        self.blocks.open(rows[held])
-        if self.bounded:
-            self._restore_events(slots, sections)
-        else:
-            self._restore_rows(slots, sections)
-        # Replaying the events of a partition moves its position.
-        self.blocks.set_words(rows[held], POSITION, slots[held, 1])
-
-    def _restore_events(self, slots: Array, sections: Mapping[str, bytes]) -> None:
-        positions, times = (np.frombuffer(sections[name], "<i8").astype(np.int64) for name in ("positions", "times"))
-        letters = np.frombuffer(sections["letters"], "<u8").astype(np.uint64)
-        counts = slots[:, 3]
-        if not len(positions) == len(times) == len(letters) == sum(counts.tolist()):
-            raise ValueError("stored events of a snapshot")
-        owner = np.repeat(np.arange(len(slots)), counts)
-        same = np.diff(owner) == 0
-        if (same & ((np.diff(positions) <= 0) | (times[1:] < times[:-1]))).any() or (positions < 0).any():
-            raise ValueError("stored events of a snapshot")
-        if (positions >= slots[owner, 1]).any() or (letters >> np.uint64(self.program.bits)).any():
-            raise ValueError("stored events of a snapshot")
-        mine = np.flatnonzero(counts)
-        cuts = (np.cumsum(counts) - counts)[mine]
+    def _restore_events(self, rows: Array, counts: Array, position: Array, sections: Mapping[str, Any]) -> None:
+        positions, times = numbers(sections, "positions"), numbers(sections, "times")
+        letters = numbers(sections, "letters", "<u8")
+        owner = owners(counts, positions, times, letters)
+        demand(
+            ascending(positions, owner, strictly=True),
+            ascending(times, owner),
+            inside(positions, 0, position[owner]),
+            letters >> np.uint64(self.program.bits) == 0,
+        )
         self._set("replay", 1)
         self.table.entries = 1 << 62  # no state is given up for a bound of the table
-        given = list(self._counted(Events(letters, times, cuts), (slots[mine, 0] + 1).astype(np.int32), positions))
+        given = list(self._counted(Events(letters, times, np.cumsum(counts) - counts), rows.astype(np.int32), positions))
         assert not given, "what is replayed has been counted before"
         self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
         self._set("replay", 0)
 
-    def _restore_rows(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+    def _restore_rows(self, rows: Array, counts: Array, sections: Mapping[str, Any]) -> None:
         width, size = struct.unpack_from("<II", sections["macros"])
-        if not 0 < size <= COUNT_LIMBS or (slots[:, 3] > 1).any():
-            raise ValueError("rows of a snapshot")
+        demand(0 < size <= COUNT_LIMBS, counts == 1)
         macros = macro_states(sections["macros"][8:], width, states=self.program.states)
-        rows = slots[slots[:, 3] == 1, 0] + 1
-        numbers = np.frombuffer(sections["counts"], "<u8").reshape(len(rows), len(macros), size).view(np.int64)
-        size = 1 + int(np.flatnonzero(numbers.any(axis=(0, 1))).max(initial=0))  # what the numbers need
-        numbers = numbers[:, :, :size]
+        found = numbers(sections, "counts", "<u8").reshape(len(rows), len(macros), size).view(np.int64)
+        size = 1 + int(np.flatnonzero(found.any(axis=(0, 1))).max(initial=0))  # what the numbers need
+        found = found[:, :, :size]
         columns = self.table.adopt(macros)
-        if len(set(columns.tolist())) != len(macros):
-            raise ValueError("macro states of a snapshot")
+        demand(len(set(columns.tolist())) == len(macros))
         self._shape_up(max(size, self.shape.size))
         self._outputs(len(self._out_segments))
         blocks = self.blocks
         row: Array = np.zeros((len(rows), self.shape.width, self.shape.size), np.int64)
-        row[:, columns, :size] = numbers
+        row[:, columns, :size] = found
         blocks.words[blocks.matrices(rows)[:, 0]] = row
-        alive = numbers.any(axis=2)
+        alive = found.any(axis=2)
         bits = np.where(alive, np.int64(1) << np.minimum(columns, HIGH).astype(np.int64), 0)
         blocks.set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
         blocks.set_words(rows, PLAIN, 0)
@@ -406,7 +385,7 @@ class Counting(KernelRun):
         self._start(self.shape.size)
         self._outputs(self.sizes.chunk)
         self.ensure_slots(slots)
-        self._restore(np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64), sections)
+        self._restore(sections, None)
         self._letters, self._batch, self.marked = letters, (self.table.begin(letters), *batch[1:]), marked
         self._open(batch[3])
         for name, value in values.items():
@@ -451,14 +430,6 @@ class Counting(KernelRun):
         self._fanout = fanout
         self._work()
         self._set("too_wide", self.blocks.exceed(self._most))
-
-
-def _check_slots(slots: Array) -> None:
-    """ValueError unless the partitions of a snapshot can be."""
-    slot, position, low, stored = slots.T
-    right = bool(((slot >= -1) & (low >= 0) & (low <= position) & (position < NUMBER_LIMIT) & (stored >= 0)).all())
-    if not right or len(np.unique(slot)) != len(slot):
-        raise ValueError("partitions of a snapshot")
 
 
 class CountMethod(Method):

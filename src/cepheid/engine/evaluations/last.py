@@ -14,6 +14,7 @@ from cepheid.engine.evaluations.method import Guarantee
 from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import Layout, Ring
+from cepheid.engine.memory.checks import demand, inside
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 
@@ -108,13 +109,9 @@ class Last(SupportEvaluation):
 
     def _check(self, words: Array, entries: list[Array]) -> None:
         live, greatest = words[:, LIVE], words[:, GREATEST:]
-        right = bool(((live >= 1) & (live < 1 << HIGH + 1) & (live & 1 == 1)).all())
-        right = right and bool(((greatest >= -1) & (greatest < np.maximum(words[:, [POSITION]], 1))).all())
+        demand(inside(live, 1, 1 << HIGH + 1), live & 1 == 1, inside(greatest, -1, np.maximum(words[:, [POSITION]], 1)))
         taken = np.concatenate([np.zeros((0, TAKEN.width), np.int64), *entries[1:]])
-        letters, starts = taken[:, LETTER], taken[:, START]
-        right = right and bool(((starts >= 0) & (starts <= taken[:, 0])).all())
-        if not right or bool(((letters < 0) | (letters >= 1 << self.program.bits)).any()):
-            raise ValueError("state of LAST in a snapshot")
+        demand(inside(taken[:, START], 0, taken[:, 0] + 1), inside(taken[:, LETTER], 0, 1 << self.program.bits))
 
     def _mend_path(self) -> None:
         """The longest support so far does not fit; the walk is begun anew."""

@@ -136,13 +136,9 @@ class Evaluation(MatchGraph):
 
     def dump(self) -> dict[str, Any]:
         """The live state of all partitions as named sections, see `match_state.dump`."""
-        return match_state.dump(self)
+        return {"counters": self._count(), **match_state.dump(self)}
 
-    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
-
-        stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
-        """
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
         match_state.load(self, sections, stored)
 
     @property

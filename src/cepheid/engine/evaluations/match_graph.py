@@ -6,7 +6,7 @@ What reads events is `match`; what makes bytes of the graphs, and back, is `matc
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class MatchGraph(KernelRun):
     entries: bound of the transition table. cells, starts, packed: first places of these pools (powers of two). records: int64, a row per slot
     after row 0, the workplace of partitions that are not kept; `column` says what stands where.
     """
+
+    counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "matches", "skipped", "unions")
 
     def __init__(self, program: Successors, bounds: Bounds, *, entries: int, cells: int, starts: int, packed: int) -> None:
         super().__init__("match", bounds)
@@ -115,12 +117,6 @@ class MatchGraph(KernelRun):
         return ragged(stored[:, self.column["packed_offset"]], stored[:, self.column["lists"]])[1]
 
     # ------------------------------------------------------------------------------------------------ restoring
-
-    def restore_counters(self, events: int, counters: dict[str, int]) -> None:
-        """Go on counting from here."""
-        self.events = events
-        for name, value in counters.items():
-            self._set(name, value)
 
     @abstractmethod
     def adopt_macros(self, macros: list[int]) -> Array:

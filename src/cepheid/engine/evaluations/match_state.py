@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.input.order import earlier
-from cepheid.engine.memory.container import damaged, macro_states
+from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
+from cepheid.engine.memory.container import macro_states
 from cepheid.engine.memory.pools import NUMBER_LIMIT, Pool, first_from, ragged
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ Array = np.ndarray[Any, Any]
 POSITION_LIMIT = 1 << 31
 """Positions relative to a partition's base are below it: the kernel has 32 bits for them."""
 
-_COUNTERS = ("triggers", "matches", "skipped", "unions")
 SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cells")
 
 
@@ -62,9 +62,7 @@ def dump(graph: MatchGraph) -> dict[str, Any]:
         axis=1,
     )
     macros, numbers = np.unique(lists["macro"], return_inverse=True)
-    counters = [graph.events, *(getattr(graph, name) for name in _COUNTERS)]
     return {
-        "counters": np.array(counters, "<i8"),
         "slots": table.astype("<i8"),
         "starts_position": (starts_position - lows[starts_owner]).astype("<i4"),
         "starts_time": starts_time.astype("<i8"),
@@ -214,26 +212,19 @@ def _live_lists(graph: MatchGraph, record: Array, lows: Array, dense: Array) -> 
 def load(graph: MatchGraph, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
     """Bring a fresh graph, of the same program and bounds, into the state of `dump`.
 
-    stored: the partitions that it is to be of. Raises SnapshotError if the sections do not fit together. Linear in the sections.
+    stored: the partitions that it is to be of. Raises ValueError or KeyError if the sections do not fit together. Linear in the sections.
     """
-    try:
-        parts = {name: np.frombuffer(sections[name], kind) for name, kind in _KINDS.items()}
-        slots = np.ascontiguousarray(parts["slots"].reshape(-1, len(SLOT_COLUMNS)).T)
-        cells = parts["cells"].reshape(4, -1).T
-        macros = macro_states(sections["macros"][4:], *struct.unpack_from("<I", sections["macros"]), states=graph.program.states)
-        _check(graph, parts, slots, cells, macros)
-        if stored is not None:
-            slots = np.stack([stored.every(slots[0], slots[1] + slots[2]), *slots[1:]])
-    except (KeyError, TypeError, ValueError, struct.error) as error:
-        raise damaged("its sections do not fit together") from error
-    counters = parts["counters"].tolist()
-    graph.restore_counters(counters[0], dict(zip(_COUNTERS, counters[1:], strict=True)))
-    if slots.size:
-        _restore(graph, parts, slots, cells, macros)
+    parts = {name: numbers(sections, name, kind) for name, kind in _KINDS.items()}
+    slots = parts["slots"].reshape(-1, len(SLOT_COLUMNS)).T
+    cells = parts["cells"].reshape(4, -1).T
+    macros = macro_states(sections["macros"][4:], *struct.unpack_from("<I", sections["macros"]), states=graph.program.states)
+    _check(graph, parts, slots, cells, macros)
+    rows = rows_of(slots[0], slots[1] + slots[2], stored)
+    if len(rows):
+        _restore(graph, parts, (rows, *slots[1:]), cells, macros)
 
 
 _KINDS = {
-    "counters": "<i8",
     "slots": "<i8",
     "starts_position": "<i4",
     "starts_time": "<i8",
@@ -248,83 +239,62 @@ _KINDS = {
 
 def _check(graph: MatchGraph, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
     """ValueError unless every index of the sections stays inside, and all that the kernel follows comes to an end: it does not look."""
-    slot, base, position, _, starts, lists, cell_counts = slots
-    # First of all: sums of greater ones wrap around, and numpy repeats whatever they say.
-    if not bool(((slots[4:] >= 0) & (slots[4:] <= max(map(len, parts.values())))).all()):
-        raise ValueError("counts of a snapshot")
-    counters = parts["counters"]
-    right = (
-        len(counters) == 1 + len(_COUNTERS)
-        and bool(((counters >= 0) & (counters < NUMBER_LIMIT)).all())
-        and bool(((slot >= -1) & (position >= 0) & (position < POSITION_LIMIT)).all())
-        and bool(((base >= -position) & (base < NUMBER_LIMIT)).all())
-        and bool((slot[1:] > slot[:-1]).all())
-        and len(parts["starts_position"]) == len(parts["starts_time"]) == starts.sum()
-        and len(parts["list_macro"]) == len(parts["list_max"]) == len(parts["list_length"]) == lists.sum()
-        and bool((parts["list_length"] >= 1).all())
-        and len(parts["list_entries"]) == sum(parts["list_length"].tolist())
-        and len(cells) == len(parts["labels"]) == cell_counts.sum()
-        and bool((parts["labels"] < graph.program.labels).all())
-        and bool((parts["list_macro"] >= 0).all())
-        and int(parts["list_macro"].max(initial=-1)) + 1 == len(macros)
-        and (graph.window is not None or not len(parts["starts_time"]))
-        and _right_starts(parts["starts_position"], np.repeat(np.arange(len(slot)), starts), position)
-        and _right_cells(graph, cells, cell_counts, position)
-        and _right_lists(parts, lists, cells, cell_counts)
+    slot, base, position, _, starts, lists, counts = slots
+    of_start = owners(starts, parts["starts_position"], parts["starts_time"])
+    of_list = owners(lists, parts["list_macro"], parts["list_max"], parts["list_length"])
+    of_entry = owners(parts["list_length"], parts["list_entries"])
+    of_cell = owners(counts, cells, parts["labels"])
+    demand(
+        inside(position, 0, POSITION_LIMIT),
+        inside(base, -position, NUMBER_LIMIT),
+        slot[1:] > slot[:-1],
+        parts["list_length"] >= 1,
+        parts["labels"] < graph.program.labels,
+        parts["list_macro"] >= 0,
+        int(parts["list_macro"].max(initial=-1)) + 1 == len(macros),
+        graph.window is not None or not len(of_start),
+        ascending(parts["starts_position"], of_start, strictly=True),
+        inside(parts["starts_position"], 0, position[of_start]),
     )
-    if not right:
-        raise ValueError("sections of a snapshot")
+    _check_cells(graph, cells, of_cell, counts, position)
+    _check_lists(parts, of_list, of_entry, cells, counts)
 
 
-def _right_starts(positions: Array, owner: Array, following: Array) -> bool:
-    """Whether each partition's starts ascend, and lie before its next event."""
-    ascends = (np.diff(positions) > 0) | (np.diff(owner) != 0)
-    return bool((ascends.all()) and ((positions >= 0) & (positions < following[owner])).all())
-
-
-def _right_cells(graph: MatchGraph, cells: Array, counts: Array, following: Array) -> bool:
-    """Whether the cells of each partition are in the order of the stream, their links lead to others that live as long, and never round.
+def _check_cells(graph: MatchGraph, cells: Array, owner: Array, counts: Array, following: Array) -> None:
+    """ValueError unless the cells of each partition are in the order of the stream, and their links lead to others that live as long, never round.
 
     A cell lives until its position is no longer inside, and is followed as long as its max start is.
     """
-    owner = np.repeat(np.arange(len(counts)), counts)
     first = (np.cumsum(counts) - counts)[owner]
     made, child, rest, most = cells.T
     union = made < 0
     made = np.where(union, ~made, made)
     number = np.arange(len(cells)) - first + 1
-    if not (
-        bool(((most >= 0) & (most <= made) & (made < following[owner])).all())
-        and bool(((np.diff(made) >= 0) | (np.diff(owner) != 0)).all())
-        and bool(((child >= union) & (child < number) & (rest >= 0) & (rest <= counts[owner])).all())
-    ):
-        return False
+    demand(
+        inside(most, 0, made + 1),
+        made < following[owner],
+        ascending(made, owner),
+        inside(child, union, number),
+        inside(rest, 0, counts[owner] + 1),
+    )
     has_child, has_rest = np.flatnonzero(child), np.flatnonzero(rest)
     below, beside = (first + child - 1)[has_child], (first + rest - 1)[has_rest]
-    if (most[below] < most[has_child]).any() or (most[beside] > most[has_rest]).any():
-        return False
+    demand(most[below] >= most[has_child], most[beside] <= most[has_rest])
     if (rest < number).all():
-        return True
+        return
     links: Array = np.full((len(cells), 2), -1, np.int32)
     links[has_child, 0], links[has_rest, 1] = below, beside
     arrays = (links.reshape(-1), np.zeros(len(cells), np.int32), np.zeros(len(cells), np.int32))
-    return bool(graph.kernel.acyclic(*arrays if graph.kernel.COMPILED else (array.data for array in arrays)))
+    demand(bool(graph.kernel.acyclic(*arrays if graph.kernel.COMPILED else (array.data for array in arrays))))
 
 
-def _right_lists(parts: Mapping[str, Array], lists: Array, cells: Array, counts: Array) -> bool:
-    """Whether each partition's lists have descending max starts, and the first entry of each has the list's, the others no greater ones."""
-    owner = np.repeat(np.arange(len(counts)), lists)
-    of_list = np.repeat(np.arange(len(owner)), parts["list_length"])
+def _check_lists(parts: Mapping[str, Array], owner: Array, of_list: Array, cells: Array, counts: Array) -> None:
+    """ValueError unless each partition's lists have descending max starts, and each list's first entry has it, the others no greater ones."""
     entries, most = parts["list_entries"], parts["list_max"]
-    if not bool(((entries >= 1) & (entries <= counts[owner[of_list]])).all()):
-        return False
+    demand(inside(entries, 1, counts[owner[of_list]] + 1))
     largest = cells[(np.cumsum(counts) - counts)[owner[of_list]] + entries - 1, 3]
     begins = np.diff(of_list, prepend=-1) != 0
-    return bool(
-        (largest[begins] == most).all()
-        and (begins[1:] | (np.diff(largest) <= 0)).all()
-        and ((np.diff(most) <= 0) | (np.diff(owner) != 0)).all()
-    )
+    demand(largest[begins] == most, ascending(-largest.astype(np.int64), of_list), ascending(-most.astype(np.int64), owner))
 
 
 def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
@@ -334,13 +304,12 @@ def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
     return pool.take(sizes), sizes
 
 
-def _restore(graph: MatchGraph, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
+def _restore(graph: MatchGraph, parts: Mapping[str, Array], slots: tuple[Array, ...], cells: Array, macros: list[int]) -> None:
     column = graph.column
-    slot, base, position, last_time, starts, lists, cell_counts = slots
-    rows = slot + 1
+    rows, base, position, last_time, starts, lists, cell_counts = slots
     graph.ensure_slots(int(rows[-1]))
-    list_owner = np.repeat(np.arange(len(slot)), lists)
-    entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(slot)).astype(np.int64)
+    list_owner = np.repeat(np.arange(len(rows)), lists)
+    entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(rows)).astype(np.int64)
     # Ids start at 1, and one place is for the cell that is made next.
     cell_offset, cell_size = _slabs(graph.cells, np.where(cell_counts > 0, cell_counts + 1, 0))
     start_offset, start_size = _slabs(graph.starts, starts)

@@ -45,6 +45,7 @@ from cepheid.engine.evaluations.method import Guarantee
 from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import Layout, Ring
+from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
@@ -116,10 +117,8 @@ class Next(SupportEvaluation):
 
     def _check(self, words: Array, entries: list[Array]) -> None:
         first = words[:, self.tables.first_word :]
-        right = (first >= -1).all() and (first < np.maximum(words[:, POSITION], 1)[:, None]).all()
         letters = np.concatenate([np.zeros(0, np.int64), *(ring[:, 1] for ring in entries[1:])])
-        if not right or (letters < 0).any() or (letters >> self.program.bits).any():
-            raise ValueError("state of NXT in a snapshot")
+        demand(inside(first, -1, np.maximum(words[:, [POSITION]], 1)), inside(letters, 0, 1 << self.program.bits))
 
 
 class NextTables:

@@ -24,9 +24,8 @@ from cepheid.engine.evaluations.trackers import Trackers
 from cepheid.engine.input.order import earlier
 from cepheid.engine.input.partitions import events_before
 from cepheid.engine.letters.codes import having
-from cepheid.engine.memory.container import integer
-from cepheid.engine.memory.pools import ragged
-from cepheid.errors import SnapshotError
+from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners, rows_of
+from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -392,60 +391,49 @@ class PerEnd(Bounded):
         """The live state as named sections: those of the match graph, and `end_numbers`, `end_records` and the kept events' columns (int64)."""
         rows = np.flatnonzero(self.records[:, SEEN])
         _, places = ragged(self.records[rows, OFFSET], self.records[rows, COUNT])
-        numbers = np.array([self.events, self._consumed, self._triggers, self._matches], "<i8")
+        counters = np.array([self.events, self._consumed, self._triggers, self._matches], "<i8")
         table = np.column_stack([rows, self.records[rows][:, [SEEN, LOW, COUNT]]]).astype("<i8")
         kept = zip(NAMES, KINDS, self._kept, strict=True)
         columns = {f"end_{name}": column[places].astype(f"<{kind}").tobytes() for name, kind, column in kept}
-        return {**self._spans.dump(), "end_numbers": numbers.tobytes(), "end_records": table.tobytes(), **columns}
+        return {**self._spans.dump(), "end_numbers": counters.tobytes(), "end_records": table.tobytes(), **columns}
 
     def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit. stored: as for `Evaluation.load`."""
-        try:
-            numbers, table, columns = _sections(sections)
+        with fitting("its events of open windows do not fit"):
+            counters = numbers(sections, "end_numbers")
+            table = numbers(sections, "end_records", width=len(RECORD)).astype(np.int64)
+            columns = tuple(numbers(sections, f"end_{name}", f"<{kind}").astype(kind) for name, kind in zip(NAMES, KINDS, strict=True))
+            demand(len(counters) == 4, inside(counters, -1, NUMBER_LIMIT))
             self._spans.load(sections, stored)
-            if stored is not None:
-                table[:, 0] = stored.every(table[:, 0] - 1, table[:, 1]) + 1
-            _check(table, columns, slots=self._spans.slots, bits=self.program.bits, events=numbers[0])
-        except (KeyError, TypeError, ValueError) as error:
-            raise SnapshotError(
-                "the snapshot is damaged: its events of open windows do not fit", help="use another snapshot, or start again without it"
-            ) from error
+            table[:, 0] = rows_of(table[:, 0] - 1, table[:, 1], stored)
+            demand(table[:, 0] <= self._spans.slots)
+            self._check(table, columns, events=int(counters[0]))
         counts = table[:, 3]
         self.ensure_slots(self._spans.slots)
         self.records[table[:, 0]] = np.column_stack([table[:, 1], table[:, 2], np.cumsum(counts) - counts, counts])
         self._kept = columns
         self._live = int(counts.sum())
-        self.events, self._consumed, self._triggers, self._matches = numbers
+        self.events, self._consumed, self._triggers, self._matches = counters.tolist()
+
+    def _check(self, table: Array, columns: tuple[Array, ...], *, events: int) -> None:
+        """ValueError unless records and events fit together; events: of the stream so far."""
+        _, seen, low, counts = table.T
+        positions, letters, times, places = columns
+        owner = owners(counts, *columns)
+        demand(
+            inside(low, 0, seen + 1),
+            ascending(positions, owner, strictly=True),
+            ascending(places, owner, strictly=True),
+            ascending(times, owner),
+            inside(positions, 0, seen[owner]),
+            inside(places, 0, events),
+            letters >> np.uint64(self.program.bits) == 0,
+        )
 
 
 NAMES = ("positions", "letters", "times", "places")
 KINDS = ("i8", "u8", "i8", "i8")
 """The columns of kept events."""
-
-
-def _sections(sections: Mapping[str, bytes]) -> tuple[list[int], Array, tuple[Array, ...]]:
-    """What `PerEnd.dump` wrote: numbers, records, kept events; ValueError or KeyError where they do not fit together."""
-    numbers = [integer(number, "end_numbers", least=-1) for number in np.frombuffer(sections["end_numbers"], "<i8").tolist()]
-    table = np.frombuffer(sections["end_records"], "<i8").reshape(-1, 4).astype(np.int64)
-    columns = tuple(np.frombuffer(sections[f"end_{name}"], f"<{kind}").astype(kind) for name, kind in zip(NAMES, KINDS, strict=True))
-    if len(numbers) != 4:
-        raise ValueError("numbers")
-    return numbers, table, columns
-
-
-def _check(table: Array, columns: tuple[Array, ...], *, slots: int, bits: int, events: int) -> None:
-    """ValueError unless records and events fit together, and the records into so many slots; events: of the stream so far."""
-    rows, seen, low, counts = table.T
-    right = not (table < 0).any() and len(np.unique(rows)) == len(table) and bool(((rows <= slots) & (low <= seen)).all())
-    total = sum(counts.tolist())  # in Python, where it cannot overflow
-    if not right or not all(len(column) == total for column in columns):
-        raise ValueError("records of open windows")
-    positions, letters, times, places = columns
-    owner = np.repeat(np.arange(len(table)), counts)
-    ascends = (np.diff(positions) > 0) & (np.diff(places) > 0) & (times[1:] >= times[:-1])
-    right = bool((ascends | (np.diff(owner) != 0)).all() and ((positions >= 0) & (positions < seen[owner])).all())
-    if not right or not ((places >= 0) & (places < events)).all() or (letters >> np.uint64(bits)).any():
-        raise ValueError("events of open windows")
 
 
 class _Abilities:

@@ -29,9 +29,8 @@ from cepheid.engine.evaluations.labelling import Labelling, SupportChunk
 from cepheid.engine.evaluations.method import Method
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
-from cepheid.engine.memory.container import integer
+from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import ragged
-from cepheid.errors import SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,6 +107,7 @@ class SupportEvaluation(KernelRun, ABC):
     """
 
     kernel_name: ClassVar[str]
+    counters: ClassVar[tuple[str, ...]] = ("events", "matches", "triggers", "skipped", "epoch")
 
     def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         super().__init__(self.kernel_name, bounds)
@@ -213,32 +213,16 @@ class SupportEvaluation(KernelRun, ABC):
 
     def dump(self) -> dict[str, bytes]:
         """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
-        counters = [self.events, self.matches, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
         rows = self.blocks.used
         words = self.blocks.plain(rows)
-        return {"counters": np.array(counters, "<i8").tobytes(), **self.blocks.dump(rows, words, self._oldest(rows, words))}
+        return {"counters": self._count().tobytes(), **self.blocks.dump(rows, words, self._oldest(rows, words))}
 
-    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
-
-        stored: as for `Evaluation.load`.
-        """
-        try:
-            counters = np.frombuffer(sections["counters"], "<i8").tolist()
-            self.events, self.matches, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
-            for name, value in (("triggers", triggers), ("skipped", skipped), ("epoch", epoch)):
-                self._set(name, value)
-            self.blocks.load(sections, check=self._check_state, stored=stored)
-        except (KeyError, TypeError, ValueError) as error:
-            raise SnapshotError(
-                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
-            ) from error
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        self.blocks.load(sections, check=self._check_state, stored=stored)
 
     def _check_state(self, words: Array, entries: list[Array]) -> None:
         position, low, newest, epoch = words[:, POSITION], words[:, LOW], words[:, NEWEST_START], words[:, EPOCH]
-        right = (low >= 0) & (low <= position) & (newest >= -1) & (newest < np.maximum(position, 1))
-        if not (right & (epoch >= 0) & (epoch <= self._get("epoch"))).all():
-            raise ValueError("words of a snapshot")
+        demand(inside(low, 0, position + 1), inside(newest, -1, np.maximum(position, 1)), inside(epoch, 0, self._get("epoch") + 1))
         self._check(words, entries)
 
     def _lows(self, words: Array) -> Array:

@@ -13,8 +13,9 @@ import numpy as np
 
 from cepheid.engine.evaluations.base import Around, KernelLoop, Running
 from cepheid.engine.letters.codes import LetterCodes
+from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import power_of_two
-from cepheid.errors import LimitError, SnapshotError
+from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -173,28 +174,20 @@ class Trackers(KernelLoop):
 
     def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        if "tracker_states" not in sections or len(sections["tracker_states"]) % (4 * len(self.trackers)):
-            raise _damaged("tracker_states")
-        states = np.frombuffer(sections["tracker_states"], "<i4").reshape(-1, len(self.trackers))
-        if not len(states) or (states < 0).any() or (states >= [tracker.states for tracker in self.trackers]).any():
-            raise _damaged("tracker_states")
+        with fitting("its section `tracker_states` does not fit"):
+            states = numbers(sections, "tracker_states", "<i4", width=len(self.trackers))
+            demand(len(states) > 0, inside(states, 0, np.array([tracker.states for tracker in self.trackers])))
         distinct, places = np.unique(states, axis=0, return_inverse=True)
         if len(distinct) >= len(self._bits):
             self._reserve(power_of_two(len(distinct) + 1), self._table.shape[1])
-        numbers = np.array([self._number(tuple(state)) for state in distinct.tolist()], np.int32)
-        self.records = numbers[places.reshape(-1)]
+        found = np.array([self._number(tuple(state)) for state in distinct.tolist()], np.int32)
+        self.records = found[places.reshape(-1)]
         if stored is not None:
             # Partitions behind the last record have not begun.
             begun = stored.named < len(self.records) - 1
             records: Array = np.zeros(1 + int(stored.slots.max(initial=-1)) + 1, np.int32)
             records[stored.slots[begun] + 1] = self.records[stored.named[begun] + 1]
             self.records = records
-
-
-def _damaged(section: str) -> SnapshotError:
-    return SnapshotError(
-        f"the snapshot is damaged: its section `{section}` does not fit", help="use another snapshot, or start again without it"
-    )
 
 
 class Tracked(Around):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
 from cepheid.engine.memory.pools import NUMBER_LIMIT, first_from, power_of_two, ragged
 from cepheid.errors import LimitError
 
@@ -25,9 +26,6 @@ Array = np.ndarray[Any, Any]
 
 BLOCK_LIMIT = 1 << 28
 """Most words (8 bytes each) of one partition's block."""
-
-ROW_LIMIT = 1 << 31
-"""Rows are numbered by 31 bits."""
 
 CLASSES = 128
 """Sizes of blocks: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 .. words, four to each doubling."""
@@ -355,27 +353,23 @@ class Blocks:
         snapshot, which must be those of the rows (a row is a slot + 1); None: the rows stay as they are.
         """
         layout = self.layout
-        rows, words, rings, entries = (np.frombuffer(sections[name], "<i8") for name in ("rows", "words", "rings", "entries"))
-        words = words.reshape(len(rows), layout.directory)
-        rings = rings.reshape(len(rows), len(layout.rings), 2)
+        rows, entries = numbers(sections, "rows"), numbers(sections, "entries")
+        words = numbers(sections, "words").reshape(len(rows), layout.directory)
+        rings = numbers(sections, "rings").reshape(len(rows), len(layout.rings), 2)
         counts = rings[:, :, 1] - rings[:, :, 0]
-        right = len(np.unique(rows)) == len(rows) and bool(
-            (rows >= 0).all() and (rows < ROW_LIMIT).all() and (rings >= 0).all() and (rings < NUMBER_LIMIT).all() and (counts >= 0).all()
-        )
-        # Counts that are right add up to what is there; sums in Python, where they cannot overflow.
-        totals = [sum(column.tolist()) * ring.width for column, ring in zip(counts.T, layout.rings, strict=True)]
-        right = right and bool(((words[:, 0] >= 0) & (words[:, 0] < NUMBER_LIMIT)).all())
-        if not right or sum(totals) != len(entries):
-            raise ValueError("blocks of a snapshot")
-        split = np.split(entries, np.cumsum(totals)[:-1].astype(np.int64)) if totals else []
+        demand(inside(rings, 0, NUMBER_LIMIT), inside(counts, 0, len(entries) + 1))
+        totals = counts.sum(axis=0) * self.widths
+        demand(totals.sum() == len(entries))
+        split = np.split(entries, np.cumsum(totals)[:-1]) if layout.rings else []
         parts = [part.reshape(-1, ring.width) for part, ring in zip(split, layout.rings, strict=True)]
         for number, ring in enumerate(layout.rings):
+            owner = owners(counts[:, number], parts[number])
             if ring.dated:
-                _check_dates(parts[number][:, 0], counts[:, number], words[:, 0])
+                dates = parts[number][:, 0]
+                demand(ascending(dates, owner), inside(dates, 0, words[owner, 0]))
         if check is not None:
             check(words, parts)
-        if stored is not None:
-            rows = stored.every(rows - 1, words[:, 0]) + 1
+        rows = rows_of(rows - 1, words[:, 0], stored)
         self.ensure(int(rows.max(initial=-1)) + 1)
         self._restore(rows, words, rings, parts)
 
@@ -426,11 +420,3 @@ def _copy_ring(old: Array, before: Array, new: Array, after: Array, width: int) 
         begin, end = int(before[DATA]) + source * width, int(after[DATA]) + target * width
         new[end : end + count * width] = old[begin : begin + count * width]
         number += count
-
-
-def _check_dates(positions: Array, counts: Array, following: Array) -> None:
-    """ValueError unless the positions of each row's entries ascend and lie before its next event."""
-    owner = np.repeat(np.arange(len(counts)), counts)
-    descends = (np.diff(positions) < 0) & (np.diff(owner) == 0)
-    if descends.any() or (positions < 0).any() or (positions >= following[owner]).any():
-        raise ValueError("positions in a snapshot")
