@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict
 import numpy as np
 
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.input.order import NEVER
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
 from cepheid.engine.output.counts import joined
@@ -21,6 +22,7 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cepheid.engine.memory.store import Store
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -99,6 +101,14 @@ def collect(chunks: Sequence[Chunk]) -> Chunk:
     fields = {name: np.concatenate([np.zeros(0, kind), *(getattr(chunk, name) for chunk in chunks)]) for name, kind in empty.items()}
     counts = [chunk.counts for chunk in chunks if chunk.counts is not None]
     return Chunk(offsets, **fields, counts=joined(counts) if counts else None)
+
+
+class HasBytes(Protocol):
+    """What says how much memory it takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its arrays."""
 
 
 class Running(Protocol):
@@ -299,12 +309,64 @@ class Bounded(Feeding):
         self.events = 0
 
 
-class KernelRun(Bounded, KernelLoop):
+class Keeping(Bounded):
+    """An evaluation that keeps the state of its partitions in a store, in the row after their slot."""
+
+    store: Store
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return len(self.store) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.store.ensure(count + 1)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
+        self.store.release(np.asarray(slots, np.int64) + 1)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        rows = np.flatnonzero(self._idle(None if self.window is None else max(time - self.window, NEVER)))
+        rows = rows[rows > 0]
+        self.store.empty(rows)
+        return rows - 1
+
+    @abstractmethod
+    def _idle(self, oldest: int | None) -> Array:
+        """For each row whether no match can go on (bool). oldest: the least time that one may start at, None without a time window."""
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        return self.store.nbytes + int(self.marked.nbytes) + sum(int(part.nbytes) for part in self._parts())
+
+    @abstractmethod
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        """What takes memory beside the store."""
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the store's memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        return is_wasteful(self.store.reserved, self._needed)
+
+    @abstractmethod
+    def _needed(self) -> int:
+        """The bytes of `Store.reserved` that the live state would take in a fresh evaluation."""
+
+
+class KernelRun(Keeping, KernelLoop):
     """An evaluation by the kernel of this name, with the bounds of the matches in its vector.
 
-    counters: what a snapshot counts, in its order: numbers of the vector, or attributes.
+    workplace: what the kernel takes for the row of a partition that is not kept. counters: what a snapshot counts, in its order: numbers of the
+    vector, or attributes.
     """
 
+    workplace: ClassVar[int] = -1
     counters: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str, bounds: Bounds) -> None:
@@ -315,6 +377,30 @@ class KernelRun(Bounded, KernelLoop):
             self._set(field, value or 0)
         self._set("consume", CONSUME[self.consume])
         self._set("budget", BUDGET)
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them.
+
+        The batch is read only as far as chunks are asked for; they are to be read to the end before another call. O(n) and the output, plus
+        O(live state) per segment.
+        """
+        yield from self._run(events, events.records(workplace=self.workplace))
+        self.events += len(events)
+
+    def _run(self, events: Events, rows: Array, *more: Array) -> Iterator[Chunk]:
+        """What a batch gives; rows: of its segments. more: what the kernel of this name reads beside."""
+        self.store.open(np.maximum(rows, 0))
+        self.marked = np.zeros(len(events), np.uint8)
+        yield from self._read(self._begin(events), events.times, events.cuts, rows, *more, continued=events.continued)
+        yield from self._taken()
+
+    @abstractmethod
+    def _begin(self, events: Events) -> Array:
+        """Make ready for a batch; its letters as the kernel reads them."""
+
+    @abstractmethod
+    def _taken(self) -> Iterable[Chunk]:
+        """What is buffered, ready to be given."""
 
     @property
     def reached(self) -> int:

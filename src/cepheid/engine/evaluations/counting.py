@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import Chunk, KernelRun, is_wasteful
+from cepheid.engine.evaluations.base import Chunk, KernelRun
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.evaluations.method import Guarantee, Method
@@ -25,11 +25,11 @@ from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Unpack
 
     from cepheid.automata import Program
-    from cepheid.engine.evaluations.base import Bounds
+    from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.stored import Stored
 
@@ -102,85 +102,51 @@ class Counting(KernelRun):
         width = self.sizes.width
         self._fanout = power_of_two(self.table.fanout + 1)
         self._collect_at = self.sizes.collect
-        self.blocks = CountBlocks(Shape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0)
+        self.store: CountBlocks = CountBlocks(
+            Shape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0
+        )
         self._work()
 
     @property
     def shape(self) -> Shape:
         """How wide rows and numbers are by now."""
-        return self.blocks.shape
+        return self.store.shape
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
-        yield from self._counted(events, events.records(workplace=-1), np.zeros(0, np.int64))
-        self.events += len(events)
-
-    def _counted(self, events: Events, rows: Array, positions: Array) -> Iterator[Chunk]:
-        """What a batch gives; positions: of its rows, for replay only."""
-        self.marked = np.zeros(len(events), np.uint8)
+    def _begin(self, events: Events) -> Array:
         self._letters = events.letters
         self._collected = -1
-        self._open(rows)
         self._set("record", -1)
-        yield from self._read(self.table.begin(events.letters), events.times, events.cuts, rows, positions, continued=events.continued)
-        yield from self._taken()
+        return self.table.begin(events.letters)
 
-    def _open(self, rows: Array) -> None:
-        """Give the partitions of a batch their blocks."""
-        rows = np.maximum(rows, 0)
-        if len(rows):
-            self.blocks.ensure(int(rows.max()) + 1)
-            self.blocks.open(rows)
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
+        yield from self._run(events, events.records(workplace=self.workplace), np.zeros(0, np.int64))
+        self.events += len(events)
 
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
-        self.blocks.release(np.asarray(slots, np.int64) + 1)
-
-    def expire(self, time: int) -> Array:
-        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
-
-        Positions go on where they were. Vectorized, O(slots).
-        """
-        blocks = self.blocks
-        idle = blocks.offsets < 0
-        held = blocks.open_rows
-        header = blocks.header(held)
+    def _idle(self, oldest: int | None) -> Array:
+        store = self.store
+        idle, held = store.offsets < 0, store.held_rows
+        header = store.plain(held)
         done = header[:, EPOCH] != self._get("epoch")
         done |= header[:, HEAD] == header[:, TAIL] if self.bounded else header[:, PLAIN] == 1
-        if self.window is not None:
-            newest = blocks.offsets[held] + blocks.shape.ring + ((header[:, TAIL] - 1) & header[:, MASK]) * blocks.shape.entry
-            done |= blocks.words[newest + 1] < max(time - self.window, -(1 << 63))
+        if oldest is not None:
+            newest = store.offsets[held] + store.shape.ring + ((header[:, TAIL] - 1) & header[:, MASK]) * store.shape.entry
+            done |= store.words[newest + 1] < oldest
         idle[held] = done
-        rows = np.flatnonzero(idle)
-        rows = rows[rows > 0]
-        blocks.empty(rows)
-        return rows - 1
+        return idle
 
-    def memory_usage(self) -> int:
-        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
-        arrays = (self.marked, self._vector, self._scratch, self._out_positions, self._out_segments, self._out_counts)
-        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.table.nbytes
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        return (self._vector, self._scratch, self._out_positions, self._out_segments, self._out_counts, self.table)
 
-    @property
-    def wasteful(self) -> bool:
-        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        return is_wasteful(int(self.blocks.words.nbytes), lambda: self.blocks.needed)
+    def _needed(self) -> int:
+        return self.store.needed
 
     @property
     def matches(self) -> int:
         """Rows given: one per trigger."""
         return self._get("triggers")
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are."""
-        return len(self.blocks) - 1
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        self.blocks.ensure(count + 1)
 
     # ------------------------------------------------------------------------------------------------ state
 
@@ -190,8 +156,8 @@ class Counting(KernelRun):
         Sections: counters; slots (int64, SLOT_COLUMNS per partition that has seen an event); under a window the stored events (positions,
         times, letters), from which `load` computes the numbers anew; without one macros, and counts (uint64, rows x macros x limbs).
         """
-        rows = self.blocks.used
-        header = self.blocks.header(rows)
+        rows = self.store.used
+        header = self.store.plain(rows)
         position = header[:, POSITION]
         fresh = header[:, EPOCH] == self._get("epoch")
         low = np.where(fresh, header[:, LOW], position)
@@ -205,8 +171,8 @@ class Counting(KernelRun):
         }
 
     def _dump_events(self, rows: Array, position: Array, low: Array) -> tuple[Array, dict[str, bytes]]:
-        words = self.blocks.words
-        owner, places = self.blocks.entries(rows)
+        words = self.store.words
+        owner, places = self.store.entries(rows)
         oldest = low if self.count_window is None else np.maximum(low, position + 1 - self.count_window)
         kept = words[places] >= oldest[owner]
         places, owner = places[kept], owner[kept]
@@ -218,7 +184,7 @@ class Counting(KernelRun):
         }
 
     def _dump_rows(self, rows: Array, has: Array) -> tuple[Array, dict[str, bytes]]:
-        numbers = self.blocks.words[self.blocks.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
+        numbers = self.store.words[self.store.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
         used = np.flatnonzero(numbers.any(axis=(0, 2)))
         macros = [self.table.macros[macro] for macro in used.tolist()]
         width = max(((macro.bit_length() + 7) // 8 for macro in macros), default=1)
@@ -234,18 +200,18 @@ class Counting(KernelRun):
         demand(inside(low, 0, position + 1), counts >= 0)
         rows = rows_of(slots[:, 0], position, stored)
         skipped = self._get("skipped")
-        self.blocks.ensure(int(rows.max(initial=0)) + 1)
-        self.blocks.keep(rows, np.column_stack([position, low, np.full(len(rows), self._get("epoch"))]))
+        self.store.ensure(int(rows.max(initial=0)) + 1)
+        self.store.keep(rows, np.column_stack([position, low, np.full(len(rows), self._get("epoch"))]))
         # The others have nothing open: they need no block before their next event.
         held = counts > 0
         rows, counts, position = rows[held], counts[held], position[held]
-        self.blocks.open(rows)
+        self.store.open(rows)
         if self.bounded:
             self._restore_events(rows, counts, position, sections)
         else:
             self._restore_rows(rows, counts, sections)
         # Replaying the events of a partition moves its position, and may skip some.
-        self.blocks.set_words(rows, POSITION, position)
+        self.store.set_words(rows, POSITION, position)
         self._set("skipped", skipped)
 
     def _restore_events(self, rows: Array, counts: Array, position: Array, sections: Mapping[str, Any]) -> None:
@@ -260,7 +226,7 @@ class Counting(KernelRun):
         )
         self._set("replay", 1)
         self.table.entries = 1 << 62  # no state is given up for a bound of the table
-        given = list(self._counted(Events(letters, times, np.cumsum(counts) - counts), rows.astype(np.int32), positions))
+        given = list(self._run(Events(letters, times, np.cumsum(counts) - counts), rows.astype(np.int32), positions))
         assert not given, "what is replayed has been counted before"
         self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
         self._set("replay", 0)
@@ -276,17 +242,17 @@ class Counting(KernelRun):
         demand(len(set(columns.tolist())) == len(macros))
         self._shape_up(max(size, self.shape.size))
         self._outputs(len(self._out_segments))
-        blocks = self.blocks
+        store = self.store
         row: Array = np.zeros((len(rows), self.shape.width, self.shape.size), np.int64)
         row[:, columns, :size] = found
-        blocks.words[blocks.matrices(rows)[:, 0]] = row
+        store.words[store.matrices(rows)[:, 0]] = row
         alive = found.any(axis=2)
         bits = np.where(alive, np.int64(1) << np.minimum(columns, HIGH).astype(np.int64), 0)
-        blocks.set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
-        blocks.set_words(rows, PLAIN, 0)
+        store.set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
+        store.set_words(rows, PLAIN, 0)
         owner, column = np.nonzero(alive & (columns >= HIGH))
-        blocks.words[blocks.offsets[rows[owner]] + WORDS + columns[column]] = 1
-        self._set("too_wide", blocks.exceed(self._most))
+        store.words[store.offsets[rows[owner]] + WORDS + columns[column]] = 1
+        self._set("too_wide", store.exceed(self._most))
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
 
@@ -297,7 +263,7 @@ class Counting(KernelRun):
         self._most = (1 << 64 - (shape.width * self._fanout).bit_length()) - 1
 
     def _arrays(self) -> tuple[Array, ...]:
-        table, blocks, shape = self.table, self.blocks, self.shape
+        table, store, shape = self.table, self.store, self.shape
         values = {"codes": table.codes, "macros": len(table.macros), "width": shape.width, "rows": shape.rows, "size": shape.size}
         for name, value in {**values, "most": self._most}.items():
             self._set(name, value)
@@ -310,9 +276,9 @@ class Counting(KernelRun):
             table.known,
             table.stirs,
             table.moves,
-            blocks.offsets,
-            blocks.words,
-            blocks.words.view(np.uint64),
+            store.offsets,
+            store.words,
+            store.words.view(np.uint64),
             self._scratch,
             self._out_positions,
             self._out_segments,
@@ -360,12 +326,12 @@ class Counting(KernelRun):
 
     def _live(self) -> list[int]:
         """The macro states that are alive in the partition being read."""
-        offset = int(self.blocks.offsets[self._get("record")])
-        bits = int(self.blocks.words[offset + LIVE])
+        offset = int(self.store.offsets[self._get("record")])
+        bits = int(self.store.words[offset + LIVE])
         live = [macro for macro in range(HIGH) if bits >> macro & 1]
         if bits >> HIGH:
             alive = offset + WORDS
-            live += (HIGH + np.flatnonzero(self.blocks.words[alive + HIGH : alive + self.shape.width])).tolist()
+            live += (HIGH + np.flatnonzero(self.store.words[alive + HIGH : alive + self.shape.width])).tolist()
         return live
 
     def _make_room(self) -> list[Chunk]:
@@ -387,7 +353,7 @@ class Counting(KernelRun):
         self.ensure_slots(slots)
         self._restore(sections, None)
         self._letters, self._batch, self.marked = letters, (self.table.begin(letters), *batch[1:]), marked
-        self._open(batch[3])
+        self.store.open(np.maximum(batch[3], 0))
         for name, value in values.items():
             self._set(name, value)
         self._collected = values["row"]
@@ -397,7 +363,7 @@ class Counting(KernelRun):
     # ------------------------------------------------------------------------------------------------ widths
 
     def _mend_room(self) -> None:
-        self.blocks.grow(self._get("record"))
+        self.store.grow(self._get("record"))
 
     def _mend_wide(self) -> list[Chunk]:
         """Some number could overflow in the next step: all of them become twice as wide."""
@@ -426,10 +392,10 @@ class Counting(KernelRun):
         if shape == self.shape and fanout == self._fanout:
             return
         if shape != self.shape:
-            self.blocks.reshape(shape)
+            self.store.reshape(shape)
         self._fanout = fanout
         self._work()
-        self._set("too_wide", self.blocks.exceed(self._most))
+        self._set("too_wide", self.store.exceed(self._most))
 
 
 class CountMethod(Method):

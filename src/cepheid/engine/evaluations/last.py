@@ -68,7 +68,7 @@ class Last(SupportEvaluation):
         self._path: Array = np.zeros(2 * self.sizes.scratch, np.int64)
         self._forgotten()
         self.mends |= {"path": self._mend_path, "pool": self._mend_pool, "limit": self._mend_ring}
-        self._set("plain", self.blocks.layout.directory)
+        self._set("plain", self.store.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)
 
     def _layout(self) -> Layout:
@@ -76,7 +76,7 @@ class Last(SupportEvaluation):
         return Layout((*HEADER, 1, *greatest), (STARTS, *(TAKEN for _ in self._ring_of)), kept=KEPT)
 
     def _tables(self) -> tuple[Array, ...]:
-        pool = (self.blocks.sizes, self.blocks.pool, self.blocks.widths)
+        pool = (self.store.sizes, self.store.pool, self.store.widths)
         tables = (self._sources, self._first_of, self._moves, self._into_first, self._into)
         return (*pool, *tables, self._starts, self._states, self._seen, *self._cursors, self._path)
 

@@ -33,16 +33,16 @@ SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cel
 # ---------------------------------------------------------------------------------------------------- graph -> sections
 
 
-def dump(graph: MatchGraph) -> dict[str, Any]:
-    """The live state of all partitions as named sections; the graph is unchanged.
+def dump(graph: MatchGraph, epoch: int) -> dict[str, Any]:
+    """The live state of all partitions as named sections; the graph is unchanged. epoch: see `MatchGraph.consumed`.
 
-    Linear in the rings of the partitions that have open matches. Sections: counters; slots (int64, one row of `SLOT_COLUMNS` per partition that
+    Linear in the rings of the partitions that have open matches. Sections: slots (int64, one row of `SLOT_COLUMNS` per partition that
     has seen an event); starts_position, starts_time; list_macro, list_max, list_length, list_entries; macros; cells (int32, columns); labels.
     """
     column, record = graph.column, graph.records
     used = np.flatnonzero((record[:, column["position"]] > 0) | (record[:, column["base"]] > 0))
     record, slots = record[used], used - 1
-    consumed = graph.consumed(record)
+    consumed = graph.consumed(record, epoch)
     for name, value in (("lists", 0), ("head", record[:, column["next"]]), ("starts_head", record[:, column["starts_tail"]])):
         record[:, column[name]] = np.where(consumed, value, record[:, column[name]])
     starts_owner, starts_position, starts_time = _live_starts(graph, record)
@@ -76,7 +76,7 @@ def dump(graph: MatchGraph) -> dict[str, Any]:
     }
 
 
-def live_cells(graph: MatchGraph) -> int:
+def live_cells(graph: MatchGraph, epoch: int) -> int:
     """How many cells of all partitions are not before the least start that an open match may have. O(partitions x log cells)."""
     column = graph.column
     record = graph.records[graph.records[:, column["cells_mask"]] >= 0]
@@ -88,7 +88,7 @@ def live_cells(graph: MatchGraph) -> int:
         return np.asarray(np.where(found < 0, ~found, found))
 
     first = first_from(position, head, following, _lows(graph, record, *_first_starts(graph, record)))
-    return int((following - first)[~graph.consumed(record)].sum())
+    return int((following - first)[~graph.consumed(record, epoch)].sum())
 
 
 def _first_starts(graph: MatchGraph, record: Array) -> tuple[Array, Array]:
@@ -209,19 +209,20 @@ def _live_lists(graph: MatchGraph, record: Array, lows: Array, dense: Array) -> 
 # ---------------------------------------------------------------------------------------------------- sections -> graph
 
 
-def load(graph: MatchGraph, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
-    """Bring a fresh graph, of the same program and bounds, into the state of `dump`.
+def load(graph: MatchGraph, sections: Mapping[str, Any], stored: Stored | None = None) -> tuple[int, int]:
+    """Bring a fresh graph, of the same program and bounds, into the state of `dump`; returns the most lists of a partition, and entries of a list.
 
     stored: the partitions that it is to be of. Raises ValueError or KeyError if the sections do not fit together. Linear in the sections.
     """
     parts = {name: numbers(sections, name, kind) for name, kind in _KINDS.items()}
     slots = parts["slots"].reshape(-1, len(SLOT_COLUMNS)).T
     cells = parts["cells"].reshape(4, -1).T
-    macros = macro_states(sections["macros"][4:], *struct.unpack_from("<I", sections["macros"]), states=graph.program.states)
+    macros = macro_states(sections["macros"][4:], *struct.unpack_from("<I", sections["macros"]), states=graph.table.program.states)
     _check(graph, parts, slots, cells, macros)
     rows = rows_of(slots[0], slots[1] + slots[2], stored)
     if len(rows):
         _restore(graph, parts, (rows, *slots[1:]), cells, macros)
+    return int(slots[5].max(initial=0)), int(parts["list_length"].max(initial=1))
 
 
 _KINDS = {
@@ -249,7 +250,7 @@ def _check(graph: MatchGraph, parts: Mapping[str, Array], slots: Array, cells: A
         inside(base, -position, NUMBER_LIMIT),
         slot[1:] > slot[:-1],
         parts["list_length"] >= 1,
-        parts["labels"] < graph.program.labels,
+        parts["labels"] < graph.table.program.labels,
         parts["list_macro"] >= 0,
         int(parts["list_macro"].max(initial=-1)) + 1 == len(macros),
         graph.window is not None or not len(of_start),
@@ -307,7 +308,7 @@ def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
 def _restore(graph: MatchGraph, parts: Mapping[str, Array], slots: tuple[Array, ...], cells: Array, macros: list[int]) -> None:
     column = graph.column
     rows, base, position, last_time, starts, lists, cell_counts = slots
-    graph.ensure_slots(int(rows[-1]))
+    graph.open(rows)
     list_owner = np.repeat(np.arange(len(rows)), lists)
     entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(rows)).astype(np.int64)
     # Ids start at 1, and one place is for the cell that is made next.
@@ -335,12 +336,11 @@ def _restore(graph: MatchGraph, parts: Mapping[str, Array], slots: tuple[Array, 
     graph.cells.arrays[1][place] = parts["labels"]
     _, place = ragged(start_offset, starts)
     graph.starts.arrays[0][place], graph.starts.arrays[1][place] = parts["starts_position"], parts["starts_time"]
-    numbers = graph.adopt_macros(macros)
+    known = graph.table.adopt(macros)
     packed = graph.packed.arrays[0]
     owner, place = ragged(packed_offset, lists)
-    packed[place] = numbers[parts["list_macro"]]
+    packed[place] = known[parts["list_macro"]]
     packed[place + lists[owner]] = parts["list_max"]
     packed[place + 2 * lists[owner]] = parts["list_length"]
     _, place = ragged(packed_offset + 3 * lists, entry_counts)
     packed[place] = parts["list_entries"]
-    graph.fit_lists(int(lists.max()), int(parts["list_length"].max(initial=1)))

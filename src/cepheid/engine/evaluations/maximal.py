@@ -25,7 +25,7 @@ from cepheid.engine.evaluations.base import ALL
 from cepheid.engine.evaluations.domination import TABLE_ENTRIES, TOP, DominationTable, explore
 from cepheid.engine.evaluations.method import Guarantee
 from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes
-from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Layout, Ring
+from cepheid.engine.memory.blocks import HEAD, TAIL, Layout, Ring
 from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners
 from cepheid.engine.memory.container import damaged
 from cepheid.engine.memory.pools import power_of_two, ragged
@@ -103,9 +103,9 @@ class Maximal(SupportEvaluation):
             "order_expiry": self._mend_order_expiry,
             "program": self._mend_program,
             "expiry": self._mend_expiry,
-            "nodes": lambda: self.blocks.grow(self._row(), NODES),
-            "rows": lambda: self.blocks.grow(self._row(), ROWS),
-            "groups": lambda: self.blocks.grow(self._row(), GROUPS, places=self._get("argument")),
+            "nodes": lambda: self.store.grow(self._row(), NODES),
+            "rows": lambda: self.store.grow(self._row(), ROWS),
+            "groups": lambda: self.store.grow(self._row(), GROUPS, places=self._get("argument")),
             "scratch": self._mend_scratch,
             "stack": self._mend_stack,
             "damaged": self._damaged,
@@ -188,10 +188,10 @@ class Maximal(SupportEvaluation):
         """Whether the tables were full, and now hold what is live alone, under new numbers."""
         if not self.table.full:
             return False
-        rows = np.flatnonzero(self.blocks.offsets >= 0)
-        orders = self.blocks.offsets[rows] + ORDER
+        rows = self.store.held_rows
+        orders = self.store.offsets[rows] + ORDER
         places = np.array([place for row in rows.tolist() for place in self._group_places(row)], np.int64)
-        words = self.blocks.words
+        words = self.store.words
         configurations, reordered = self.table.renumber(words[places], words[orders])
         words[places] = configurations[words[places]]
         words[orders] = reordered[words[orders]]
@@ -199,11 +199,11 @@ class Maximal(SupportEvaluation):
 
     def _group_places(self, row: int) -> Iterator[int]:
         """Where the configurations of a row's groups stand in the blocks' words."""
-        offset = int(self.blocks.offsets[row])
-        place = offset + int(self.blocks.words[offset + self.blocks.layout.ring(GROUPS) + 2])
-        for _ in range(int(self.blocks.words[offset + GROUP_COUNT])):
+        offset = int(self.store.offsets[row])
+        place = offset + int(self.store.words[offset + self.store.layout.ring(GROUPS) + 2])
+        for _ in range(int(self.store.words[offset + GROUP_COUNT])):
             yield place
-            place += 3 + int(self.table.shapes[4 * self.blocks.words[place]])
+            place += 3 + int(self.table.shapes[4 * self.store.words[place]])
 
     def _mend_scratch(self) -> None:
         wanted = self._get("argument")
@@ -228,18 +228,14 @@ class Maximal(SupportEvaluation):
 
     def _free_nodes(self) -> None:
         """Free what was made before the oldest live start of each partition, as the kernel does at its next event."""
-        blocks = self.blocks
-        rows = np.flatnonzero(blocks.offsets >= 0)
-        offsets, oldest = blocks.offsets[rows], self._oldest(rows, blocks.plain(rows))
-        ring = offsets + blocks.layout.ring(ROWS)
-        head, tail, data, mask = (blocks.words[ring + place] for place in range(len(DIRECTORY)))
-        owner, index = ragged(head, tail - head)
-        places = offsets[owner] + data[owner] + (index & mask[owner]) * blocks.layout.rings[ROWS].width
-        live = blocks.words[places] >= oldest[owner]
-        nodes = offsets + blocks.layout.ring(NODES)
-        first = blocks.words[nodes + TAIL]
-        np.minimum.at(first, owner[live], blocks.words[places[live] + FIRST_NODE])
-        blocks.words[nodes + HEAD] = first
+        store, rows = self.store, self.store.held_rows
+        oldest = self._oldest(rows, store.plain(rows))
+        owner, places = store.places(rows, ROWS)
+        live = store.words[places] >= oldest[owner]
+        nodes = store.offsets[rows] + store.layout.ring(NODES)
+        first = store.words[nodes + TAIL]
+        np.minimum.at(first, owner[live], store.words[places[live] + FIRST_NODE])
+        store.words[nodes + HEAD] = first
 
     def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
         waiting = self.automaton.waiting

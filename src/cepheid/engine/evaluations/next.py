@@ -102,7 +102,7 @@ class Next(SupportEvaluation):
 
     def _tables(self) -> tuple[Array, ...]:
         tables = self.tables
-        pool = (self.blocks.sizes, self.blocks.pool)
+        pool = (self.store.sizes, self.store.pool)
         return (*pool, tables.place_of, tables.actions, tables.move_start, tables.moves, tables.held, self._deadline, self._sets)
 
     def _learned(self, code: int, letter: int) -> None:

@@ -354,7 +354,7 @@ class PerEnd(Bounded):
 
     def _renew(self) -> None:
         """Between two windows the match graph of one holds nothing: a fresh one takes its place where windows have become much shorter."""
-        if is_wasteful(self._chosen.cells.nbytes, lambda: self._chosen.cells.nbytes * self._longest // self._longest_ever):
+        if is_wasteful(self._chosen.store.cells.nbytes, lambda: self._chosen.store.cells.nbytes * self._longest // self._longest_ever):
             self._chosen = Evaluation(self.program.chosen, limit=self.limit, variant=self.variant)
             self._longest_ever = 1
         self._longest = 1

@@ -24,20 +24,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cepheid.automata.supports import SupportProgram
-from cepheid.engine.evaluations.base import ALL, KernelRun, is_wasteful
+from cepheid.engine.evaluations.base import ALL, KernelRun
 from cepheid.engine.evaluations.labelling import Labelling, SupportChunk
 from cepheid.engine.evaluations.method import Method
 from cepheid.engine.letters.codes import LetterCodes
-from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
+from cepheid.engine.memory.blocks import Blocks, Ring
 from cepheid.engine.memory.checks import demand, inside
-from cepheid.engine.memory.pools import ragged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Bounds, Chunk
+    from cepheid.engine.evaluations.base import Bounds, Chunk, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Task
     from cepheid.engine.memory.blocks import Layout
@@ -107,6 +106,7 @@ class SupportEvaluation(KernelRun, ABC):
     """
 
     kernel_name: ClassVar[str]
+    workplace: ClassVar[int] = 0
     counters: ClassVar[tuple[str, ...]] = ("events", "matches", "triggers", "skipped", "epoch")
 
     def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
@@ -115,7 +115,7 @@ class SupportEvaluation(KernelRun, ABC):
         self.program = program
         self.codes = LetterCodes(program.bits)
         self.labelling = Labelling(program, variant=self.variant)
-        self.blocks = Blocks(self._layout(), places=self.sizes.places)
+        self.store: Blocks = Blocks(self._layout(), places=self.sizes.places)
         self.matches = 0
         self._outputs(self.sizes.supports, self.sizes.positions)
         self.mends |= {
@@ -150,75 +150,36 @@ class SupportEvaluation(KernelRun, ABC):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, as `Evaluation.chunks`."""
-        rows = events.records(workplace=0)
-        if len(rows):
-            self.blocks.ensure(int(rows.max()) + 1)
-            self.blocks.open(rows)
-        self.marked = np.zeros(len(events), np.uint8)
+    def _begin(self, events: Events) -> Array:
         self.labelling.begin()
-        yield from self._read(self.codes.begin(events.letters), events.times, events.cuts, rows, continued=events.continued)
-        yield from self._taken()
-        self.events += len(events)
+        return self.codes.begin(events.letters)
 
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
-        self.blocks.release(np.asarray(slots, np.int64) + 1)
+    def _idle(self, oldest: int | None) -> Array:
+        idle = self.store.offsets < 0
+        held = self.store.held_rows
+        words = self.store.plain(held)
+        idle[held] = words[:, NEWEST_START] < self._lows(words)
+        if oldest is not None:
+            idle[held] |= words[:, NEWEST_TIME] < oldest
+        return idle
 
-    def expire(self, time: int) -> Array:
-        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        return (self._vector, self.codes, *self._tables(), *self._out)
 
-        Positions go on where they were. Vectorized, O(slots).
-        """
-        blocks = self.blocks
-        idle = blocks.offsets < 0
-        held = np.flatnonzero(~idle)
-        words = blocks.plain(held)
-        start = words[:, NEWEST_START]
-        done = start < self._lows(words)
-        if self.window is not None:
-            done |= words[:, NEWEST_TIME] < max(time - self.window, -(1 << 63))
-        idle[held] = done
-        rows = np.flatnonzero(idle)
-        rows = rows[rows > 0]
-        blocks.empty(rows)
-        return rows - 1
-
-    def memory_usage(self) -> int:
-        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
-        arrays = (self.marked, self._vector, *self._tables(), *self._out)
-        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.codes.nbytes
-
-    @property
-    def wasteful(self) -> bool:
-        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-
-        def needed() -> int:
-            rows = self.blocks.used
-            return self.blocks.needed(rows, self._oldest(rows, self.blocks.plain(rows)))
-
-        return is_wasteful(int(self.blocks.words.nbytes), needed)
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are."""
-        return len(self.blocks) - 1
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        self.blocks.ensure(count + 1)
+    def _needed(self) -> int:
+        rows = self.store.used
+        return self.store.needed(rows, self._oldest(rows, self.store.plain(rows)))
 
     # ------------------------------------------------------------------------------------------------ state
 
     def dump(self) -> dict[str, bytes]:
         """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
-        rows = self.blocks.used
-        words = self.blocks.plain(rows)
-        return {"counters": self._count().tobytes(), **self.blocks.dump(rows, words, self._oldest(rows, words))}
+        rows = self.store.used
+        words = self.store.plain(rows)
+        return {"counters": self._count().tobytes(), **self.store.dump(rows, words, self._oldest(rows, words))}
 
     def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
-        self.blocks.load(sections, check=self._check_state, stored=stored)
+        self.store.load(sections, check=self._check_state, stored=stored)
 
     def _check_state(self, words: Array, entries: list[Array]) -> None:
         position, low, newest, epoch = words[:, POSITION], words[:, LOW], words[:, NEWEST_START], words[:, EPOCH]
@@ -235,28 +196,23 @@ class SupportEvaluation(KernelRun, ABC):
     def _oldest(self, rows: Array, words: Array) -> Array:
         """Per row, the least start that a match which ends after the partition's last event may have, as far as is known by then."""
         oldest = self._lows(words)
-        held = np.flatnonzero(self.blocks.offsets[rows] >= 0)
+        held = np.flatnonzero(self.store.offsets[rows] >= 0)
         if self.window is None:
             return oldest
-        offsets = self.blocks.offsets[rows[held]]
-        first = offsets + self.blocks.layout.ring(0)
-        head, tail, data, mask = (self.blocks.words[first + place] for place in range(len(DIRECTORY)))
-        assert (HEAD, TAIL) == (0, 1)
-        owner, index = ragged(head, tail - head)
-        places = offsets[owner] + data[owner] + (index & mask[owner]) * self.blocks.layout.rings[0].width
+        owner, places = self.store.places(rows[held], 0)
         # Unsigned: the difference of two int64 times cannot overflow.
-        age = words[held, LAST_TIME][owner].view(np.uint64) - self.blocks.words[places + 1].view(np.uint64)
-        inside = age <= np.uint64(self.window)
+        age = words[held, LAST_TIME][owner].view(np.uint64) - self.store.words[places + 1].view(np.uint64)
+        recent = age <= np.uint64(self.window)
         first_inside = words[held, POSITION].copy()
-        np.minimum.at(first_inside, owner[inside], self.blocks.words[places[inside]])
+        np.minimum.at(first_inside, owner[recent], self.store.words[places[recent]])
         oldest[held] = np.maximum(oldest[held], first_inside)
         return oldest
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
 
     def _arrays(self) -> tuple[Array, ...]:
-        blocks = self.blocks
-        shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, blocks.words, blocks.offsets, blocks.template)
+        store = self.store
+        shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, store.words, store.offsets, store.template)
         return (*shared, *self._tables(), *self._out, self.marked)
 
     # ------------------------------------------------------------------------------------------------ output
@@ -310,11 +266,11 @@ class SupportEvaluation(KernelRun, ABC):
 
     def _mend_ring(self) -> None:
         """Ring `argument` of the partition being read is full."""
-        self.blocks.grow(self._row(), self._get("argument"))
+        self.store.grow(self._row(), self._get("argument"))
 
     def _mend_pool(self) -> None:
         """The kernel gives out a block of `argument` words, for which there is no room."""
-        self.blocks.reserve(self._get("argument"))
+        self.store.reserve(self._get("argument"))
 
     def _row(self) -> int:
         """The row of the partition being read."""
