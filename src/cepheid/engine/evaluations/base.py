@@ -296,8 +296,13 @@ class Bounds(TypedDict, total=False):
     variant: str | None
 
 
-class Bounded(Feeding):
-    """An evaluation of matches within bounds. events: how many it has read."""
+class Keeping(Feeding):
+    """An evaluation of matches within bounds, that keeps the state of its partitions in a store, each in the row after its slot.
+
+    events: how many it has read.
+    """
+
+    store: Store
 
     def __init__(self, bounds: Bounds) -> None:
         self.window = bounds.get("window")
@@ -307,12 +312,6 @@ class Bounded(Feeding):
         self.variant = bounds.get("variant")
         self.marked: Array = np.zeros(0, np.uint8)
         self.events = 0
-
-
-class Keeping(Bounded):
-    """An evaluation that keeps the state of its partitions in a store, in the row after their slot."""
-
-    store: Store
 
     @property
     def slots(self) -> int:
@@ -327,20 +326,6 @@ class Keeping(Bounded):
         """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
         self.store.release(np.asarray(slots, np.int64) + 1)
 
-    def expire(self, time: int) -> Array:
-        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
-
-        Positions go on where they were. Vectorized, O(slots).
-        """
-        rows = np.flatnonzero(self._idle(None if self.window is None else max(time - self.window, NEVER)))
-        rows = rows[rows > 0]
-        self.store.empty(rows)
-        return rows - 1
-
-    @abstractmethod
-    def _idle(self, oldest: int | None) -> Array:
-        """For each row whether no match can go on (bool). oldest: the least time that one may start at, None without a time window."""
-
     def memory_usage(self) -> int:
         """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
         return self.store.nbytes + int(self.marked.nbytes) + sum(int(part.nbytes) for part in self._parts())
@@ -348,15 +333,6 @@ class Keeping(Bounded):
     @abstractmethod
     def _parts(self) -> Iterable[Array | HasBytes]:
         """What takes memory beside the store."""
-
-    @property
-    def wasteful(self) -> bool:
-        """Whether the store's memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        return is_wasteful(self.store.reserved, self._needed)
-
-    @abstractmethod
-    def _needed(self) -> int:
-        """The bytes of `Store.reserved` that the live state would take in a fresh evaluation."""
 
 
 class KernelRun(Keeping, KernelLoop):
@@ -370,7 +346,7 @@ class KernelRun(Keeping, KernelLoop):
     counters: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str, bounds: Bounds) -> None:
-        Bounded.__init__(self, bounds)
+        Keeping.__init__(self, bounds)
         KernelLoop.__init__(self, name, self.variant)
         self.mends["pause"] = self._go_on
         for field, value in (("window", self.window), ("timed", self.window is not None), ("count_window", self.count_window)):
@@ -393,6 +369,33 @@ class KernelRun(Keeping, KernelLoop):
         self.marked = np.zeros(len(events), np.uint8)
         yield from self._read(self._begin(events), events.times, events.cuts, rows, *more, continued=events.continued)
         yield from self._taken()
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        rows = np.flatnonzero(self._idle(time))
+        rows = rows[rows > 0]
+        self.store.empty(rows)
+        return rows - 1
+
+    @abstractmethod
+    def _idle(self, time: int) -> Array:
+        """For each row whether no match can go on at `time` or later: bool."""
+
+    def _since(self, time: int) -> int | None:
+        """The least time that a match which ends at `time` may start at, None without a time window."""
+        return None if self.window is None else max(time - self.window, NEVER)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the store's memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        return is_wasteful(self.store.reserved, self._needed)
+
+    @abstractmethod
+    def _needed(self) -> int:
+        """The bytes of `Store.reserved` that the live state would take in a fresh evaluation."""
 
     @abstractmethod
     def _begin(self, events: Events) -> Array:

@@ -125,8 +125,8 @@ class Counting(KernelRun):
         yield from self._run(events, events.records(workplace=self.workplace), np.zeros(0, np.int64))
         self.events += len(events)
 
-    def _idle(self, oldest: int | None) -> Array:
-        store = self.store
+    def _idle(self, time: int) -> Array:
+        store, oldest = self.store, self._since(time)
         idle, held = store.offsets < 0, store.held_rows
         header = store.plain(held)
         done = header[:, EPOCH] != self._get("epoch")

@@ -137,8 +137,8 @@ class Evaluation(KernelRun):
         """Pure union cells made (name in paper: union nodes)."""
         return self._get("unions")
 
-    def _idle(self, oldest: int | None) -> Array:
-        return self.store.idle(self._get("epoch"), oldest)
+    def _idle(self, time: int) -> Array:
+        return self.store.idle(self._get("epoch"), self._since(time))
 
     def dump(self) -> dict[str, Any]:
         """The live state of all partitions as named sections, see `match_state.dump`."""

@@ -154,8 +154,8 @@ class SupportEvaluation(KernelRun, ABC):
         self.labelling.begin()
         return self.codes.begin(events.letters)
 
-    def _idle(self, oldest: int | None) -> Array:
-        idle = self.store.offsets < 0
+    def _idle(self, time: int) -> Array:
+        idle, oldest = self.store.offsets < 0, self._since(time)
         held = self.store.held_rows
         words = self.store.plain(held)
         idle[held] = words[:, NEWEST_START] < self._lows(words)
