@@ -14,7 +14,7 @@ import numpy as np
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
-from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
+from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
 from cepheid.engine.output.counts import joined
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -82,9 +82,8 @@ class Chunk:
         """The matches with these numbers, in this order."""
         lengths = np.diff(self.offsets)[numbers]
         _, marks = ragged(self.offsets[:-1][numbers], lengths)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         counts = None if self.counts is None else self.counts[numbers]
-        return Chunk(offsets, self.positions[marks], self.labels[marks], self.segments[numbers], counts)
+        return Chunk(offsets_of(lengths), self.positions[marks], self.labels[marks], self.segments[numbers], counts)
 
 
 def is_wasteful(reserved: int, needed: Callable[[], int]) -> bool:

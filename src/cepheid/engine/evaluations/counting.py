@@ -16,7 +16,7 @@ import numpy as np
 from cepheid.engine.evaluations.base import Chunk, KernelRun
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, FIRST_CHUNK
-from cepheid.engine.evaluations.method import Guarantee, Method
+from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
 from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
 from cepheid.engine.memory.container import macro_states
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Unpack
 
-    from cepheid.automata import Program
     from cepheid.engine.evaluations.base import Bounds, HasBytes
-    from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.evaluations.method import Terms
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -398,27 +397,12 @@ class Counting(KernelRun):
         self._set("too_wide", self.store.exceed(self._most))
 
 
-class CountMethod(Method):
+class CountMethod(AutomatonMethod):
     """The sliding product: COUNT(*), but for a strategy that a window or consumption bounds."""
 
     name = "count"
+    evaluation = Counting
     counts = True
-
-    def serves(self, task: Task) -> bool:
-        """COUNT(*)."""
-        return task.plan.count
-
-    def fits(self, task: Task) -> str | None:
-        """A strategy must be an automaton."""
-        return task.bounded_choice
-
-    def program(self, task: Task) -> Program:
-        """The pattern's, with the strategy in it."""
-        return task.selected
-
-    def start(self, terms: Terms, **options: Any) -> Counting:
-        """See `Counting`."""
-        return Counting(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in `cepheid.kernel.counting`."""

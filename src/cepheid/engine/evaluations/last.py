@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, waiting
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import Layout, Ring
 from cepheid.engine.memory.checks import demand, inside
-from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
@@ -51,14 +49,11 @@ class Last(SupportEvaluation):
     kernel_name: ClassVar[str] = "last"
 
     def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
-        waiting = WaitingAutomaton.of(program.automaton)
-        if waiting is None:
-            raise NotSupportedError("this evaluation of LAST needs a pattern that waits: `;`, `+` and OR", help="choose per end instead")
-        self.waiting = waiting
-        moves = {(source, move.target) for source, out in enumerate(waiting.moves) for move in out if not move.final}
+        self.waiting = waiting(program)
+        moves = {(source, move.target) for source, out in enumerate(self.waiting.moves) for move in out if not move.final}
         self._ring_of = {move: number for number, move in enumerate(sorted(moves, key=lambda move: move[::-1]), 1)}
         super().__init__(program, sizes=sizes, **bounds)
-        states = waiting.waiting + 1
+        states = self.waiting.waiting + 1
         self._into: Array = np.array([(ring, source) for (source, _), ring in self._ring_of.items()], np.int32).reshape(-1)
         entered = np.bincount(np.array([target for _, target in self._ring_of], np.int64), minlength=states + 1)
         self._into_first: Array = np.concatenate([np.zeros(1), np.cumsum(entered)]).astype(np.int32)
@@ -122,11 +117,8 @@ class LastMethod(SupportMethod):
     """LAST by a walk back."""
 
     name = "last"
+    evaluation = Last
     strategy = Strategy.LAST
-
-    def start(self, terms: Terms, **options: Any) -> Last:
-        """See `Last`."""
-        return Last(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in `cepheid.kernel.last`."""

@@ -14,7 +14,7 @@ import numpy as np
 from cepheid.engine.evaluations import match_state
 from cepheid.engine.evaluations.base import ALL, Chunk, KernelRun, is_wasteful
 from cepheid.engine.evaluations.match_graph import MatchGraph
-from cepheid.engine.evaluations.method import Guarantee, Method
+from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
 from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Unpack
 
-    from cepheid.automata import Program
     from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.events import Events
-    from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.evaluations.method import Terms
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -409,27 +408,12 @@ class Evaluation(KernelRun):
         return low
 
 
-class MatchGraphMethod(Method):
+class MatchGraphMethod(AutomatonMethod):
     """The match graph: every task that gives matches, but for a strategy that a window or consumption bounds."""
 
     name = "match graph"
+    evaluation = Evaluation
     samples = True
-
-    def serves(self, task: Task) -> bool:
-        """Whatever gives matches."""
-        return not task.plan.count
-
-    def fits(self, task: Task) -> str | None:
-        """A strategy must be an automaton."""
-        return task.bounded_choice
-
-    def program(self, task: Task) -> Program:
-        """The pattern's, with the strategy in it."""
-        return task.selected
-
-    def start(self, terms: Terms, **options: Any) -> Evaluation:
-        """See `Evaluation`."""
-        return Evaluation(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """Theorem 1 of foundations-cel."""

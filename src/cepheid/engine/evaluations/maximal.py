@@ -24,12 +24,11 @@ from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.base import ALL
 from cepheid.engine.evaluations.domination import TABLE_ENTRIES, TOP, DominationTable, explore
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes, waiting
 from cepheid.engine.memory.blocks import HEAD, TAIL, Layout, Ring
 from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners
 from cepheid.engine.memory.container import damaged
 from cepheid.engine.memory.pools import power_of_two, ragged
-from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
@@ -79,16 +78,13 @@ class Maximal(SupportEvaluation):
     kernel_name: ClassVar[str] = "maximal"
 
     def __init__(self, program: Program, *, sizes: MaximalSizes | None = None, **bounds: Unpack[Bounds]) -> None:
-        automaton = WaitingAutomaton.of(program.automaton)
-        if automaton is None:
-            raise NotSupportedError("MAX by groups of starts needs a pattern whose partial matches may wait", help="choose per end instead")
-        self.automaton = automaton
+        self.automaton = waiting(program)
         sizes, limit = sizes or MaximalSizes(), bounds.get("limit")
         self._counted = not limit or not _hides_inside(program)
         if not self._counted:
             most = max(LABELLED_AT_ONCE, 2 * (limit or 0))
             sizes = replace(sizes, supports=min(sizes.supports, most), most_supports=min(sizes.most_supports, most))
-        self.table = DominationTable(automaton, entries=sizes.entries)
+        self.table = DominationTable(self.automaton, entries=sizes.entries)
         self._group_of: Array = np.full(self.table.room, -1, np.int32)
         self._scratch: Array = np.zeros(sizes.scratch, np.int64)
         self._values: Array = np.zeros(0, np.int64)
@@ -110,7 +106,7 @@ class Maximal(SupportEvaluation):
             "stack": self._mend_stack,
             "damaged": self._damaged,
         }
-        self._set("states", automaton.waiting)
+        self._set("states", self.automaton.waiting)
         if not self._counted:
             self._set("limit", ALL)
         self._fit()
@@ -390,6 +386,7 @@ class MaximalMethod(SupportMethod):
     """MAX by groups of starts, where any stream leads to few."""
 
     name = "maximal"
+    evaluation = Maximal
     strategy = Strategy.MAX
 
     def fits(self, task: Task) -> str | None:
@@ -397,10 +394,6 @@ class MaximalMethod(SupportMethod):
         if task.waiting is not None and explore(task.waiting, task.whole.predicates) is None:
             return "partial matches can contain each other in more ways than are walked through beforehand (EXPLORED_STEPS)"
         return task.obstacle
-
-    def start(self, terms: Terms, **options: Any) -> Maximal:
-        """See `Maximal`."""
-        return Maximal(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in the head of this file, with the most groups and macro states that any stream leads to."""

@@ -40,21 +40,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, waiting
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import Layout, Ring
 from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import power_of_two
-from cepheid.errors import LimitError, NotSupportedError
+from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.automata.waiting import WaitingMove
+    from cepheid.automata.waiting import WaitingAutomaton, WaitingMove
     from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Terms
     from cepheid.engine.evaluations.supports import SupportSizes
@@ -84,10 +83,7 @@ class Next(SupportEvaluation):
     kernel_name: ClassVar[str] = "next"
 
     def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
-        automaton = WaitingAutomaton.of(program.automaton)
-        if automaton is None:
-            raise NotSupportedError("NXT by a greedy walk needs a pattern whose partial matches may wait", help="let the planner choose")
-        self.tables = NextTables(automaton)
+        self.tables = NextTables(waiting(program))
         super().__init__(program, sizes=sizes, **bounds)
         self._deadline: Array = np.zeros(self.tables.states, np.int64)
         self._sets: Array = np.zeros(3 * self.tables.states, np.int32)
@@ -237,11 +233,8 @@ class NextMethod(SupportMethod):
     """NXT by deadlines."""
 
     name = "next"
+    evaluation = Next
     strategy = Strategy.NXT
-
-    def start(self, terms: Terms, **options: Any) -> Next:
-        """See `Next`."""
-        return Next(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in the head of this file."""

@@ -491,6 +491,7 @@ class PerEndMethod(Method):
     """What chooses end by end: NXT, LAST and MAX over any pattern."""
 
     name = "per end"
+    evaluation = PerEnd
 
     def serves(self, task: Task) -> bool:
         """The strategies that choose; COUNT(*) counts what they choose."""
@@ -504,11 +505,6 @@ class PerEndMethod(Method):
     def program(self, task: Task) -> EndProgram:
         """The pattern's, and the automaton by which each window is read."""
         return end_program(task.whole, variables=task.shown, strategy=task.strategy)
-
-    def start(self, terms: Terms, **options: Any) -> PerEnd:
-        """See `PerEnd`."""
-        assert isinstance(terms.program, EndProgram)
-        return PerEnd(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in the head of this file."""

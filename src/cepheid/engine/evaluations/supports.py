@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cepheid.automata.supports import SupportProgram
+from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.base import ALL, KernelRun
 from cepheid.engine.evaluations.labelling import Labelling, SupportChunk
 from cepheid.engine.evaluations.method import Method
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory.blocks import Blocks, Ring
 from cepheid.engine.memory.checks import demand, inside
+from cepheid.errors import NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -275,6 +277,16 @@ class SupportEvaluation(KernelRun, ABC):
     def _row(self) -> int:
         """The row of the partition being read."""
         return int(self._batch[3][self._get("segment")])
+
+
+def waiting(program: Program) -> WaitingAutomaton:
+    """The automaton of a program as a waiting one; raises NotSupportedError outside the fragment."""
+    automaton = WaitingAutomaton.of(program.automaton)
+    if automaton is None:
+        raise NotSupportedError(
+            "this evaluation needs a pattern whose partial matches may wait: `;`, `+` and OR", help="choose per end instead"
+        )
+    return automaton
 
 
 class SupportMethod(Method):
