@@ -448,3 +448,47 @@ class KernelRun(Keeping, KernelLoop):
     def skipped(self) -> int:
         """Events that changed nothing and were passed without a step."""
         return self._get("skipped")
+
+
+class BufferedRun(KernelRun):
+    """A run whose kernel writes lists of events, matches or supports, into buffers that grow to what the stream gives.
+
+    kind: the type of what stands beside each position. lists, marks: first room, for so many lists and so many positions in all of them.
+    most_lists, most_marks: room at most, but for one list that is longer by itself.
+    """
+
+    kind: ClassVar[type[np.generic]]
+
+    def __init__(self, name: str, bounds: Bounds, *, lists: int, marks: int, most_lists: int, most_marks: int) -> None:
+        super().__init__(name, bounds)
+        self.mends["output"] = self._mend_output
+        self._most = most_lists, most_marks
+        self._make_buffers(lists, marks)
+
+    def _make_buffers(self, lists: int, marks: int) -> None:
+        """Of offsets, positions, what stands beside them, and segments."""
+        offsets: Array = np.zeros(lists + 1, np.int64)
+        self._buffers: tuple[Array, ...] = (offsets, np.empty(marks, np.int64), np.empty(marks, self.kind), np.empty(lists, np.int32))
+
+    def _buffered(self) -> tuple[Array, ...] | None:
+        """What is buffered, if there is anything: the buffers themselves when they are full enough, else copies."""
+        lists, marks = self._get("buffered_matches"), self._get("buffered_positions")
+        if not lists:
+            return None
+        self._set("buffered_matches", 0)
+        self._set("buffered_positions", 0)
+        room, marks_room = len(self._buffers[3]), len(self._buffers[1])
+        found = tuple(buffer[:count] for buffer, count in zip(self._buffers, (lists + 1, marks, marks, lists), strict=True))
+        if 2 * lists <= room and 2 * marks <= marks_room:
+            return tuple(part.copy() for part in found)
+        most_lists, most_marks = self._most
+        room = min(2 * room, most_lists)
+        wanted = room * marks * 21 // (lists * 20) + 1  # as long as these lists and 5 % more
+        self._make_buffers(room, min(wanted, max(marks_room, most_marks)))
+        return found
+
+    def _mend_output(self) -> Iterable[Chunk]:
+        """The buffers are full; where not even one list fits, make room for a longer one."""
+        if not self._get("buffered_matches"):
+            self._make_buffers(len(self._buffers[3]), 2 * len(self._buffers[1]))
+        return self._taken()

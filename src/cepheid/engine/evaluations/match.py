@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cepheid.engine.evaluations import match_state
-from cepheid.engine.evaluations.base import ALL, Chunk, KernelRun, is_wasteful
+from cepheid.engine.evaluations.base import ALL, BufferedRun, Chunk, is_wasteful
 from cepheid.engine.evaluations.match_graph import MatchGraph
 from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
 from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, Successors, TransitionTable
@@ -68,7 +68,7 @@ class Sizes:
     table: int = TABLE_ENTRIES
 
 
-class Evaluation(KernelRun):
+class Evaluation(BufferedRun):
     """The run state of one program over any number of partitions.
 
     sample: of an ending event with more matches only so many, spread evenly over them. Update O(live macro states) per event, output-linear
@@ -77,6 +77,7 @@ class Evaluation(KernelRun):
     LimitError past SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT.
     """
 
+    kind: ClassVar[type[np.generic]] = np.uint16
     counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "matches", "skipped", "unions")
 
     def __init__(
@@ -88,13 +89,12 @@ class Evaluation(KernelRun):
         **bounds: Unpack[Bounds],
     ) -> None:
         sizes = sizes or Sizes()
-        super().__init__("match", bounds)
+        room = {"lists": sizes.chunk, "marks": sizes.chunk_positions, "most_lists": sizes.most_chunk, "most_marks": CHUNK_POSITIONS}
+        super().__init__("match", bounds, **room)
         self.program = program
         self.table = TransitionTable(program, entries=sizes.table)
         self.store: MatchGraph = MatchGraph(self.kernel, self.table, bounds, cells=sizes.cells, starts=sizes.starts, packed=sizes.packed)
         self.sample = sample
-        self._most_chunk = sizes.most_chunk
-        self._outputs(sizes.chunk, sizes.chunk_positions)
         self._stack: Array = np.zeros(sizes.stack, np.int32)
         self._paths(sizes.path)
         self._list_arrays(sizes.lists, sizes.entries)
@@ -107,7 +107,6 @@ class Evaluation(KernelRun):
             "transition": self._mend_transition,
             "cells": self._mend_cells,
             "starts": self._mend_starts,
-            "output": self._mend_output,
             "stack": self._mend_stack,
             "lists": self._mend_lists,
             "packed": self._mend_packed,
@@ -159,15 +158,9 @@ class Evaluation(KernelRun):
 
     def _parts(self) -> Iterable[Array | HasBytes]:
         work = (self._weights, self._stamps, self._stack, self._path, self._path_labels, self._list_of, *self._lists)
-        return (self._vector, self.table, *work, self._out_offsets, self._out_positions, self._out_labels, self._out_segments)
+        return (self._vector, self.table, *work, *self._buffers)
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
-
-    def _outputs(self, matches: int, positions: int) -> None:
-        self._out_offsets: Array = np.zeros(matches + 1, np.int64)
-        self._out_positions: Array = np.empty(positions, np.int64)
-        self._out_labels: Array = np.empty(positions, np.uint16)
-        self._out_segments: Array = np.empty(matches, np.int32)
 
     def _paths(self, length: int) -> None:
         self._path: Array = np.zeros(length, np.int32)
@@ -211,10 +204,7 @@ class Evaluation(KernelRun):
             self._stack,
             self._path,
             self._path_labels,
-            self._out_offsets,
-            self._out_positions,
-            self._out_labels,
-            self._out_segments,
+            *self._buffers,
             self.marked,
             self._weights,
             self._stamps,
@@ -223,33 +213,8 @@ class Evaluation(KernelRun):
     # ------------------------------------------------------------------------------------------------ output
 
     def _taken(self) -> list[Chunk]:
-        """The buffered matches, if there are any, as one chunk: the buffers themselves when they are full enough, else copies."""
-        matches, positions = self._get("buffered_matches"), self._get("buffered_positions")
-        if not matches:
-            return []
-        self._set("buffered_matches", 0)
-        self._set("buffered_positions", 0)
-        room, position_room = len(self._out_segments), len(self._out_positions)
-        full = 2 * matches > room or 2 * positions > position_room
-        arrays = (
-            self._out_offsets[: matches + 1],
-            self._out_positions[:positions],
-            self._out_labels[:positions],
-            self._out_segments[:matches],
-        )
-        if full:
-            room = min(2 * room, self._most_chunk)
-            wanted = room * positions * 21 // (matches * 20) + 1  # as long as these matches and 5 % more
-            self._outputs(room, min(wanted, max(position_room, CHUNK_POSITIONS)))
-        else:
-            arrays = (arrays[0].copy(), arrays[1].copy(), arrays[2].copy(), arrays[3].copy())
-        return [Chunk(*arrays)]
-
-    def _mend_output(self) -> list[Chunk]:
-        """The buffers are full; where not even one match fits, make room for a longer one."""
-        if not self._get("buffered_matches"):
-            self._outputs(len(self._out_segments), 2 * len(self._out_positions))
-        return self._taken()
+        found = self._buffered()
+        return [] if found is None else [Chunk(*found)]
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated, counted in the match graph: a double, inf past 1e308; None where there is none.

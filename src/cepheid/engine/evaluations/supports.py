@@ -17,7 +17,7 @@ What a kernel of this kind keeps to:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from cepheid.automata.supports import SupportProgram
 from cepheid.automata.waiting import WaitingAutomaton
-from cepheid.engine.evaluations.base import ALL, KernelRun
+from cepheid.engine.evaluations.base import ALL, BufferedRun
 from cepheid.engine.evaluations.labelling import Labelling, SupportChunk
 from cepheid.engine.evaluations.method import Method
 from cepheid.engine.letters.codes import LetterCodes
@@ -101,7 +101,7 @@ class SupportSizes:
     codes: int = CODE_LIMIT
 
 
-class SupportEvaluation(KernelRun, ABC):
+class SupportEvaluation(BufferedRun):
     """The run state of one strategy over any number of partitions; the interface is that of `Evaluation`.
 
     program: see `Labelling`. Memory is bounded by the marked events of the window, without a window by all marked events.
@@ -109,20 +109,20 @@ class SupportEvaluation(KernelRun, ABC):
 
     kernel_name: ClassVar[str]
     workplace: ClassVar[int] = 0
+    kind: ClassVar[type[np.generic]] = np.int64
     counters: ClassVar[tuple[str, ...]] = ("events", "matches", "triggers", "skipped", "epoch")
 
     def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
-        super().__init__(self.kernel_name, bounds)
-        self.sizes = sizes or SupportSizes()
+        self.sizes = sizes = sizes or SupportSizes()
+        room = {"lists": sizes.supports, "marks": sizes.positions, "most_lists": sizes.most_supports, "most_marks": sizes.most_positions}
+        super().__init__(self.kernel_name, bounds, **room)
         self.program = program
         self.codes = LetterCodes(program.bits)
         self.labelling = Labelling(program, variant=self.variant)
         self.store: Blocks = Blocks(self._layout(), places=self.sizes.places)
         self.matches = 0
-        self._outputs(self.sizes.supports, self.sizes.positions)
         self.mends |= {
             "letter": self._mend_letter,
-            "output": self._mend_output,
             "ring": self._mend_ring,
         }
         self._set("limit", ALL if self.limit is None else self.limit)
@@ -166,7 +166,7 @@ class SupportEvaluation(KernelRun, ABC):
         return idle
 
     def _parts(self) -> Iterable[Array | HasBytes]:
-        return (self._vector, self.codes, *self._tables(), *self._out)
+        return (self._vector, self.codes, *self._tables(), *self._buffers)
 
     def _needed(self) -> int:
         rows = self.store.used
@@ -215,46 +215,19 @@ class SupportEvaluation(KernelRun, ABC):
     def _arrays(self) -> tuple[Array, ...]:
         store = self.store
         shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, store.words, store.offsets, store.template)
-        return (*shared, *self._tables(), *self._out, self.marked)
+        return (*shared, *self._tables(), *self._buffers, self.marked)
 
     # ------------------------------------------------------------------------------------------------ output
 
-    def _outputs(self, supports: int, positions: int) -> None:
-        """offsets, positions, letters and segments of the supports that wait to be handed over."""
-        self._out: tuple[Array, ...] = (
-            np.zeros(supports + 1, np.int64),
-            np.empty(positions, np.int64),
-            np.empty(positions, np.int64),
-            np.empty(supports, np.int32),
-        )
-
     def _taken(self) -> Iterator[Chunk]:
-        """The matches on the buffered supports; buffers that were full become larger."""
-        supports, positions = self._get("buffered_matches"), self._get("buffered_positions")
-        if not supports:
+        """The matches on the buffered supports."""
+        found = self._buffered()
+        if found is None:
             return
-        offsets, places, letters, segments = self._out
-        chunk = SupportChunk(
-            offsets[: supports + 1].copy(),
-            places[:positions].copy(),
-            letters[:positions].astype(np.uint64),
-            segments[:supports].copy(),
-        )
-        self._set("buffered_matches", 0)
-        self._set("buffered_positions", 0)
-        room = len(segments)
-        if room < self.sizes.most_supports and 2 * max(supports * len(places), positions * room) > room * len(places):
-            wanted = max(2 * len(places), positions * 2 * room // supports)
-            self._outputs(2 * room, min(wanted, max(len(places), self.sizes.most_positions)))
-        for found in self.labelling.label(chunk, self.limit):
-            self.matches += len(found)
-            yield found
-
-    def _mend_output(self) -> Iterator[Chunk]:
-        """The buffers are full; where not even one support fits, make room for a longer one."""
-        if not self._get("buffered_matches"):
-            self._outputs(len(self._out[3]), 2 * len(self._out[1]))
-        return self._taken()
+        offsets, positions, letters, segments = found
+        for labelled in self.labelling.label(SupportChunk(offsets, positions, letters.view(np.uint64), segments), self.limit):
+            self.matches += len(labelled)
+            yield labelled
 
     # ------------------------------------------------------------------------------------------------ what the kernel lacks
 
