@@ -19,7 +19,7 @@ from cepheid.engine.evaluations.match import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
 from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
-from cepheid.engine.memory.container import macro_states
+from cepheid.engine.memory.container import macro_bytes, macro_states
 from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
@@ -183,13 +183,12 @@ class Counting(KernelRun):
         }
 
     def _dump_rows(self, rows: Array, has: Array) -> tuple[Array, dict[str, bytes]]:
-        numbers = self.store.words[self.store.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
-        used = np.flatnonzero(numbers.any(axis=(0, 2)))
-        macros = [self.table.macros[macro] for macro in used.tolist()]
-        width = max(((macro.bit_length() + 7) // 8 for macro in macros), default=1)
+        found = self.store.words[self.store.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
+        used = np.flatnonzero(found.any(axis=(0, 2)))
+        width, masks = macro_bytes([self.table.macros[macro] for macro in used.tolist()])
         return has.astype(np.int64), {
-            "macros": struct.pack("<II", width, self.shape.size) + b"".join(macro.to_bytes(width, "little") for macro in macros),
-            "counts": numbers[:, used].astype("<u8").tobytes(),
+            "macros": struct.pack("<II", width, self.shape.size) + masks,
+            "counts": found[:, used].astype("<u8").tobytes(),
         }
 
     def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:

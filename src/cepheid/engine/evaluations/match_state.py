@@ -13,7 +13,7 @@ import numpy as np
 
 from cepheid.engine.input.order import earlier
 from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
-from cepheid.engine.memory.container import macro_states
+from cepheid.engine.memory.container import macro_bytes, macro_states
 from cepheid.engine.memory.pools import NUMBER_LIMIT, Pool, first_from, ragged
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def dump(graph: MatchGraph, epoch: int) -> dict[str, Any]:
         axis=1,
     )
     macros, numbers = np.unique(lists["macro"], return_inverse=True)
+    width, masks = macro_bytes([graph.table.macros[int(q)] for q in macros])
     return {
         "slots": table.astype("<i8"),
         "starts_position": (starts_position - lows[starts_owner]).astype("<i4"),
@@ -70,7 +71,7 @@ def dump(graph: MatchGraph, epoch: int) -> dict[str, Any]:
         "list_max": lists["max"].astype("<i4"),
         "list_length": lists["length"].astype("<i4"),
         "list_entries": lists["entries"].astype("<i4"),
-        "macros": _macro_bytes([graph.table.macros[int(q)] for q in macros]),
+        "macros": struct.pack("<I", width) + masks,
         "cells": np.ascontiguousarray(cells.T, "<i4"),
         "labels": labels.astype("<u2"),
     }
@@ -105,12 +106,6 @@ def _first_starts(graph: MatchGraph, record: Array) -> tuple[Array, Array]:
         head = first_from(lambda start: positions[offset + (start & mask)], head, tail, oldest)
     open_ = head < tail
     return owner[open_], positions[(offset + (head & mask))[open_]].astype(np.int64)
-
-
-def _macro_bytes(macros: list[int]) -> bytes:
-    """Macro states as bit masks of one width: the width (4 bytes), then each mask."""
-    width = max(((mask.bit_length() + 7) // 8 for mask in macros), default=1)
-    return struct.pack("<I", width) + b"".join(mask.to_bytes(width, "little") for mask in macros)
 
 
 def _live_starts(graph: MatchGraph, record: Array) -> tuple[Array, Array, Array]:

@@ -138,7 +138,9 @@ class Blocks(BlockStore):
 
     def directory(self, row: int) -> Array:
         """The directory of a row's block: int64, one line per ring (see DIRECTORY), a copy."""
-        return np.concatenate([self.lines(np.array([row]), ring) for ring in range(len(self.layout.rings))])
+        first = int(self.offsets[row])
+        lines: Array = self.words[first + self.layout.directory : first + self.layout.data].reshape(-1, len(DIRECTORY)).copy()
+        return lines
 
     def entries(self, row: int, ring: int) -> Array:
         """The entries of a ring, oldest first: int64, (entries, width), a copy."""
