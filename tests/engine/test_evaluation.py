@@ -180,9 +180,9 @@ def test_expired_partitions_give_their_memory_to_others():
         run.feed(letters, np.repeat(np.full(keys, 1000 * batch), 50), cuts=cuts, slots=slots)
         if batch == 0:
             assert len(run.expire(10)) == 0
-            size = run.cells.nbytes
+            size = run.store.cells.nbytes
         assert run.expire(1000 * batch + 11).tolist() == list(range(run.slots))
-        assert run.cells.nbytes == size
+        assert run.store.cells.nbytes == size
     assert matches_of(run, [A, B, C], [30_000] * 3, slots=np.array([3])) == [(50, 51, 52)]
 
 
@@ -211,10 +211,10 @@ def test_every_slab_has_one_owner():
 
 
 def check_slabs(run):
-    column = run.column
-    for pool, kind in ((run.cells, "cells"), (run.starts, "starts"), (run.packed, "packed")):
-        sizes = run.records[:, column["packed_size"]] if kind == "packed" else run.records[:, column[f"{kind}_mask"]] + 1
-        used = [(int(o), int(s)) for o, s in zip(run.records[:, column[f"{kind}_offset"]], sizes, strict=True) if s]
+    column = run.store.column
+    for pool, kind in ((run.store.cells, "cells"), (run.store.starts, "starts"), (run.store.packed, "packed")):
+        sizes = run.store.records[:, column["packed_size"]] if kind == "packed" else run.store.records[:, column[f"{kind}_mask"]] + 1
+        used = [(int(o), int(s)) for o, s in zip(run.store.records[:, column[f"{kind}_offset"]], sizes, strict=True) if s]
         for size_class in range(32):
             offset = int(pool.numbers[size_class])
             while offset >= 0:
@@ -258,7 +258,7 @@ class WideLabel(Sequence):
 def test_a_match_may_not_stay_open_for_more_events_than_positions_can_count():
     run = Evaluation(Sequence())
     matches_of(run, [A, B], slots=np.array([0]))
-    run.records[1, run.column["position"]] += (1 << 30) + 1
+    run.store.records[1, run.store.column["position"]] += (1 << 30) + 1
     with pytest.raises(LimitError, match="has been open for") as error:
         matches_of(run, [C], slots=np.array([0]))
     assert "WITHIN" in str(error.value)

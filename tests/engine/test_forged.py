@@ -217,7 +217,7 @@ def test_sets_of_starts_that_share_their_parts_are_refused():
     Maximal(program, count_window=40).load(sections)
     entries = np.frombuffer(sections["entries"], "<i8").copy()
     (rows, nodes, _) = np.frombuffer(sections["rings"], "<i8").reshape(3, 2).tolist()
-    first = (rows[1] - rows[0]) * run.blocks.layout.rings[0].width
+    first = (rows[1] - rows[0]) * run.store.layout.rings[0].width
     forks = entries[first : first + 4 * (nodes[1] - nodes[0])].reshape(-1, 4)
     shared = forks[:, 1] >= 0
     assert shared.any()

@@ -153,7 +153,7 @@ def test_memory_is_bounded_by_the_window():
     for _ in range(3):
         letters = rng.choice(np.array([1, 2, 4, 8], np.uint64), 20_000)
         run.feed(letters, np.arange(20_000), slots=np.zeros(1, np.int32))
-        sizes.append(run.blocks.held)
+        sizes.append(run.store.held)
     assert sizes[2] <= 2 * sizes[0]  # chance may want one more doubling of a ring
     assert run.most_groups <= 4
 

@@ -194,11 +194,11 @@ def test_only_events_of_open_windows_are_kept() -> None:
     for start in range(0, 50_000, 1_000):
         fed(run, [1, 2, 0, 0, 4] * 200, times=list(range(start, start + 1_000)), slots=np.array([3], np.int32))
     assert run.memory_usage() < 1 << 20
-    assert int(run.records[:, 3].sum()) < 12
+    assert int(run.store.records[:, 3].sum()) < 12
     slots = np.array([3], np.int64)
     assert 3 not in run.expire(50_000).tolist()
     assert 3 in run.expire(60_000).tolist()
-    assert int(run.records[:, 3].sum()) == 0
+    assert int(run.store.records[:, 3].sum()) == 0
     assert not run.wasteful
     run.release(slots)
     assert fed(run, [1, 2, 4], slots=np.array([3], np.int32)) == [[0, 1, 2]]

@@ -282,8 +282,8 @@ def check_invariants(run, most_lists):
     of the lists that were live before m, and those of one list strictly decrease.
     """
     assert (run._list_of == -1).all()
-    column, packed, cells = run.column, run.packed.arrays[0], run.cells.arrays[0].reshape(-1, 4)
-    for row in run.records.tolist():
+    column, packed, cells = run.store.column, run.store.packed.arrays[0], run.store.cells.arrays[0].reshape(-1, 4)
+    for row in run.store.records.tolist():
         for kind, first, last in (("cells", "head", "next"), ("starts", "starts_head", "starts_tail")):
             assert 0 <= row[column[last]] - row[column[first]] <= row[column[f"{kind}_mask"]] + 1
         count, offset = row[column["lists"]], row[column["packed_offset"]]
@@ -306,9 +306,9 @@ def depth(cells, row, column, cell):
 
 def age(run, rng):
     """As if each stored partition had seen a thousand million events: relative positions and ids near the limits of 32 bits."""
-    column = run.column
-    cells, positions, packed = run.cells.arrays[0].reshape(-1, 4), run.starts.arrays[0], run.packed.arrays[0]
-    for row in run.records:
+    column = run.store.column
+    cells, positions, packed = run.store.cells.arrays[0].reshape(-1, 4), run.store.starts.arrays[0], run.store.packed.arrays[0]
+    for row in run.store.records:
         more = rng.choice([0, (1 << 30) + 5]) if row[column["position"]] < 1 << 20 else 0
         mask = int(row[column["cells_mask"]])
         ids = rng.choice([0, 1 << 30]) if mask >= 0 and row[column["next"]] < 1 << 20 else 0

@@ -88,7 +88,7 @@ def test_a_segment_without_slot_begins_anew_unless_it_goes_on(variant: str) -> N
     assert read(run, letters[:1], continued=True).tolist() == [5]
     assert read(run, letters[:2], slots=np.array([0], np.int32)).tolist() == [1, 3]
     assert read(run, letters[:2], slots=np.array([0], np.int32)).tolist() == [5, 5]
-    run.release(np.array([0]))
+    run.release(np.array([1]))
     assert read(run, letters[:1], slots=np.array([0], np.int32), narrow=True).tolist() == [1]
     assert read(run, letters[:0], cuts=np.zeros(0, np.int64)).tolist() == []
 

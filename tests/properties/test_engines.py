@@ -19,7 +19,7 @@ from cepheid.engine.evaluations.match import Sizes
 from cepheid.engine.evaluations.maximal import MaximalSizes
 from cepheid.engine.evaluations.supports import SupportSizes
 from cepheid.engine.input import payload
-from cepheid.engine.memory import blocks
+from cepheid.engine.memory import store
 from cepheid.engine.run import batches
 from cepheid.testing.differential import WAYS, Case, check, draw, pieces, rows_of
 from cepheid.testing.generators import ABSENT, ENGINE, WAITING
@@ -118,7 +118,7 @@ def given_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("cepheid.engine.run.member.IDLE_CHECK", 1)
     patch.setattr(running, "SHRINK_FROM", 0)
     patch.setattr(running, "SHRINK_RATIO", 0)
-    patch.setattr(blocks, "SQUEEZE_RATIO", 0)
+    patch.setattr(store, "SQUEEZE_RATIO", 0)
     patch.setattr(payload, "LEAST_COMPACTION", 1)
     patch.setattr(supports, "SupportSizes", lambda: SupportSizes(places=1))
     patch.setattr(maximal, "MaximalSizes", lambda: MaximalSizes(places=1))

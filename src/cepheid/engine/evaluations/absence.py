@@ -30,6 +30,7 @@ from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.codes import having
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
+from cepheid.engine.memory.checks import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -350,7 +351,7 @@ class AbsenceState:
         """
         alphabet = self._program.automaton.alphabet
         words = len(alphabet.words) if alphabet.number_bits else 1
-        *columns, times, slots, shown = _columns(sections["held"], words + 3)
+        *columns, times, slots, shown = numbers(sections, "held").reshape(words + 3, -1)
         letters = np.stack(columns, axis=1).view(np.uint64) if alphabet.number_bits else columns[0].view(np.uint64)
         events = container.table_of(sections["held_events"])
         slots = stored.slots[stored.rows(slots)]
@@ -364,7 +365,7 @@ class AbsenceState:
         held = dataclasses.replace(held, events=pa.Table.from_arrays(events.columns, schema=wanted))
         completed = []
         for number in range(len(self.absences)):
-            owners, positions, moments = _columns(sections[f"absence{number}"], 3)
+            owners, positions, moments = numbers(sections, f"absence{number}").reshape(3, -1)
             completed.append(Ends(stored.those(owners, positions), positions, moments))
         seen = self.partitions.seen[: self.partitions.slots]
         waiting = np.bincount(slots, minlength=len(seen))
@@ -389,7 +390,3 @@ def _ends(found: Chunk, positions: Array, times: Array, arrived: Arrived) -> End
 def _before(times: Array, bound: int) -> int:
     """How many of some ascending times are before a bound, which need not be an int64."""
     return len(times) if bound > ALWAYS else int(np.searchsorted(times, bound)) if bound > NEVER else 0
-
-
-def _columns(section: bytes, count: int) -> tuple[Array, ...]:
-    return tuple(np.frombuffer(section, "<i8").reshape(count, -1).astype(np.int64))

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict
 
 import numpy as np
 
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.memory.pools import ragged
+from cepheid.engine.input.order import NEVER
+from cepheid.engine.memory.checks import demand, fitting, inside, numbers
+from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
 from cepheid.engine.output.counts import joined
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -20,6 +22,7 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cepheid.engine.memory.store import Store
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -79,9 +82,8 @@ class Chunk:
         """The matches with these numbers, in this order."""
         lengths = np.diff(self.offsets)[numbers]
         _, marks = ragged(self.offsets[:-1][numbers], lengths)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         counts = None if self.counts is None else self.counts[numbers]
-        return Chunk(offsets, self.positions[marks], self.labels[marks], self.segments[numbers], counts)
+        return Chunk(offsets_of(lengths), self.positions[marks], self.labels[marks], self.segments[numbers], counts)
 
 
 def is_wasteful(reserved: int, needed: Callable[[], int]) -> bool:
@@ -98,6 +100,14 @@ def collect(chunks: Sequence[Chunk]) -> Chunk:
     fields = {name: np.concatenate([np.zeros(0, kind), *(getattr(chunk, name) for chunk in chunks)]) for name, kind in empty.items()}
     counts = [chunk.counts for chunk in chunks if chunk.counts is not None]
     return Chunk(offsets, **fields, counts=joined(counts) if counts else None)
+
+
+class HasBytes(Protocol):
+    """What says how much memory it takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its arrays."""
 
 
 class Running(Protocol):
@@ -277,34 +287,129 @@ class KernelLoop(ABC):
             yield from self.mends[name]() or ()
 
 
-class KernelRun(Feeding, KernelLoop):
-    """An evaluation by one kernel, with the bounds of the matches in its vector.
+class Bounds(TypedDict, total=False):
+    """What bounds the matches of an evaluation, and what runs it: every evaluation takes these by name.
 
-    name, variant: of the kernel. window, count_window, consume, limit: see `cepheid.engine.evaluations.match.Evaluation`.
+    window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
+    end - start + 1 in events. consume: after a trigger only later starts count, in its partition or (ANY: the partitions are then fed in
+    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. variant: see `cepheid.kernel.VARIANTS`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        window: int | None,
-        count_window: int | None,
-        consume: Consumption,
-        limit: int | None,
-        variant: str | None,
-    ) -> None:
-        self.window = window
-        self.count_window = count_window
-        self.consume = consume
-        self.limit = limit
-        super().__init__(name, variant)
-        self.mends["pause"] = self._go_on
+    window: int | None
+    count_window: int | None
+    consume: Consumption
+    limit: int | None
+    variant: str | None
+
+
+class Keeping(Feeding):
+    """An evaluation of matches within bounds, that keeps the state of its partitions in a store, each in the row after its slot.
+
+    events: how many it has read.
+    """
+
+    store: Store
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.window = bounds.get("window")
+        self.count_window = bounds.get("count_window")
+        self.consume = bounds.get("consume", Consumption.NONE)
+        self.limit = bounds.get("limit")
+        self.variant = bounds.get("variant")
         self.marked: Array = np.zeros(0, np.uint8)
         self.events = 0
-        for field, value in (("window", window), ("timed", window is not None), ("count_window", count_window)):
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return len(self.store) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self.store.ensure(count + 1)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
+        self.store.release(np.asarray(slots, np.int64) + 1)
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
+        return self.store.nbytes + int(self.marked.nbytes) + sum(int(part.nbytes) for part in self._parts())
+
+    @abstractmethod
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        """What takes memory beside the store."""
+
+
+class KernelRun(Keeping, KernelLoop):
+    """An evaluation by the kernel of this name, with the bounds of the matches in its vector.
+
+    workplace: what the kernel takes for the row of a partition that is not kept. counters: what a snapshot counts, in its order: numbers of the
+    vector, or attributes.
+    """
+
+    workplace: ClassVar[int] = -1
+    counters: ClassVar[tuple[str, ...]]
+
+    def __init__(self, name: str, bounds: Bounds) -> None:
+        Keeping.__init__(self, bounds)
+        KernelLoop.__init__(self, name, self.variant)
+        self.mends["pause"] = self._go_on
+        for field, value in (("window", self.window), ("timed", self.window is not None), ("count_window", self.count_window)):
             self._set(field, value or 0)
-        self._set("consume", CONSUME[consume])
+        self._set("consume", CONSUME[self.consume])
         self._set("budget", BUDGET)
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them.
+
+        The batch is read only as far as chunks are asked for; they are to be read to the end before another call. O(n) and the output, plus
+        O(live state) per segment.
+        """
+        yield from self._run(events, events.records(workplace=self.workplace))
+        self.events += len(events)
+
+    def _run(self, events: Events, rows: Array, *more: Array) -> Iterator[Chunk]:
+        """What a batch gives; rows: of its segments. more: what the kernel of this name reads beside."""
+        self.store.open(np.maximum(rows, 0))
+        self.marked = np.zeros(len(events), np.uint8)
+        yield from self._read(self._begin(events), events.times, events.cuts, rows, *more, continued=events.continued)
+        yield from self._taken()
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+
+        Positions go on where they were. Vectorized, O(slots).
+        """
+        rows = np.flatnonzero(self._idle(time))
+        rows = rows[rows > 0]
+        self.store.empty(rows)
+        return rows - 1
+
+    @abstractmethod
+    def _idle(self, time: int) -> Array:
+        """For each row whether no match can go on at `time` or later: bool."""
+
+    def _since(self, time: int) -> int | None:
+        """The least time that a match which ends at `time` may start at, None without a time window."""
+        return None if self.window is None else max(time - self.window, NEVER)
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether the store's memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        return is_wasteful(self.store.reserved, self._needed)
+
+    @abstractmethod
+    def _needed(self) -> int:
+        """The bytes of `Store.reserved` that the live state would take in a fresh evaluation."""
+
+    @abstractmethod
+    def _begin(self, events: Events) -> Array:
+        """Make ready for a batch; its letters as the kernel reads them."""
+
+    @abstractmethod
+    def _taken(self) -> Iterable[Chunk]:
+        """What is buffered, ready to be given."""
 
     @property
     def reached(self) -> int:
@@ -317,6 +422,29 @@ class KernelRun(Feeding, KernelLoop):
 
     def _go_on(self) -> None:
         """The kernel has returned only so that whoever waits can break in: Python looks at signals between two calls."""
+
+    def _count(self) -> Array:
+        """The counters of a snapshot."""
+        return np.array([self._get(name) if name in self.field else getattr(self, name) for name in self.counters], "<i8")
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
+
+        stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
+        """
+        with fitting():
+            counters = numbers(sections, "counters")
+            demand(inside(counters, 0, NUMBER_LIMIT))
+            for name, value in zip(self.counters, counters.tolist(), strict=True):
+                if name in self.field:
+                    self._set(name, value)
+                else:
+                    setattr(self, name, value)
+            self._restore(sections, stored)
+
+    @abstractmethod
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        """Go on from the sections beside the counters; raises ValueError or KeyError where they do not fit."""
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated: unknown where they are not in a match graph."""
@@ -331,3 +459,47 @@ class KernelRun(Feeding, KernelLoop):
     def skipped(self) -> int:
         """Events that changed nothing and were passed without a step."""
         return self._get("skipped")
+
+
+class BufferedRun(KernelRun):
+    """A run whose kernel writes lists of events, matches or supports, into buffers that grow to what the stream gives.
+
+    kind: the type of what stands beside each position. lists, marks: first room, for so many lists and so many positions in all of them.
+    most_lists, most_marks: room at most, but for one list that is longer by itself.
+    """
+
+    kind: ClassVar[type[np.generic]]
+
+    def __init__(self, name: str, bounds: Bounds, *, lists: int, marks: int, most_lists: int, most_marks: int) -> None:
+        super().__init__(name, bounds)
+        self.mends["output"] = self._mend_output
+        self._most = most_lists, most_marks
+        self._make_buffers(lists, marks)
+
+    def _make_buffers(self, lists: int, marks: int) -> None:
+        """Of offsets, positions, what stands beside them, and segments."""
+        offsets: Array = np.zeros(lists + 1, np.int64)
+        self._buffers: tuple[Array, ...] = (offsets, np.empty(marks, np.int64), np.empty(marks, self.kind), np.empty(lists, np.int32))
+
+    def _buffered(self) -> tuple[Array, ...] | None:
+        """What is buffered, if there is anything: the buffers themselves when they are full enough, else copies."""
+        lists, marks = self._get("buffered_matches"), self._get("buffered_positions")
+        if not lists:
+            return None
+        self._set("buffered_matches", 0)
+        self._set("buffered_positions", 0)
+        room, marks_room = len(self._buffers[3]), len(self._buffers[1])
+        found = tuple(buffer[:count] for buffer, count in zip(self._buffers, (lists + 1, marks, marks, lists), strict=True))
+        if 2 * lists <= room and 2 * marks <= marks_room:
+            return tuple(part.copy() for part in found)
+        most_lists, most_marks = self._most
+        room = min(2 * room, most_lists)
+        wanted = room * marks * 21 // (lists * 20) + 1  # as long as these lists and 5 % more
+        self._make_buffers(room, min(wanted, max(marks_room, most_marks)))
+        return found
+
+    def _mend_output(self) -> Iterable[Chunk]:
+        """The buffers are full; where not even one list fits, make room for a longer one."""
+        if not self._get("buffered_matches"):
+            self._make_buffers(len(self._buffers[3]), 2 * len(self._buffers[1]))
+        return self._taken()

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import Chunk, KernelRun, is_wasteful
+from cepheid.engine.evaluations.base import Chunk, KernelRun
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, FIRST_CHUNK
-from cepheid.engine.evaluations.method import Guarantee, Method
+from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
 from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
-from cepheid.engine.memory.container import integer, macro_states
+from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
+from cepheid.engine.memory.container import macro_bytes, macro_states
 from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
-from cepheid.engine.memory.pools import NUMBER_LIMIT, power_of_two
-from cepheid.errors import LimitError, SnapshotError
-from cepheid.language.syntax import Consumption
+from cepheid.engine.memory.pools import power_of_two
+from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Unpack
 
-    from cepheid.automata import Program
-    from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.evaluations.base import Bounds, HasBytes
+    from cepheid.engine.evaluations.method import Terms
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -63,25 +64,17 @@ class CountSizes:
 
 
 class Counting(KernelRun):
-    """The run state of COUNT(*) for one program over any number of partitions; arguments and interface as those of `Evaluation`.
+    """The run state of COUNT(*) for one program over any number of partitions; the interface is that of `Evaluation`.
 
     limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.
     With m live macro states and numbers of K limbs: update O(m^2 K) amortized, per trigger O(m^2 K + m K^2); memory O(stored events of the
     window x m K), without a window O(m K), where K grows with the stream. Raises LimitError past COUNT_LIMBS, COUNT_STATES or COUNT_WORDS.
     """
 
-    def __init__(
-        self,
-        program: Successors,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: CountSizes | None = None,
-    ) -> None:
-        super().__init__("counting", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
+    counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "skipped", "epoch")
+
+    def __init__(self, program: Successors, *, sizes: CountSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        super().__init__("counting", bounds)
         self.sizes = sizes or CountSizes()
         self.program = program
         self._letters: Array = np.zeros(0, np.uint64)
@@ -108,85 +101,51 @@ class Counting(KernelRun):
         width = self.sizes.width
         self._fanout = power_of_two(self.table.fanout + 1)
         self._collect_at = self.sizes.collect
-        self.blocks = CountBlocks(Shape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0)
+        self.store: CountBlocks = CountBlocks(
+            Shape(width, width if self.bounded else 1, size), places=self.sizes.places if self.bounded else 0
+        )
         self._work()
 
     @property
     def shape(self) -> Shape:
         """How wide rows and numbers are by now."""
-        return self.blocks.shape
+        return self.store.shape
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
-        yield from self._counted(events, events.records(workplace=-1), np.zeros(0, np.int64))
-        self.events += len(events)
-
-    def _counted(self, events: Events, rows: Array, positions: Array) -> Iterator[Chunk]:
-        """What a batch gives; positions: of its rows, for replay only."""
-        self.marked = np.zeros(len(events), np.uint8)
+    def _begin(self, events: Events) -> Array:
         self._letters = events.letters
         self._collected = -1
-        self._open(rows)
         self._set("record", -1)
-        yield from self._read(self.table.begin(events.letters), events.times, events.cuts, rows, positions, continued=events.continued)
-        yield from self._taken()
+        return self.table.begin(events.letters)
 
-    def _open(self, rows: Array) -> None:
-        """Give the partitions of a batch their blocks."""
-        rows = np.maximum(rows, 0)
-        if len(rows):
-            self.blocks.ensure(int(rows.max()) + 1)
-            self.blocks.open(rows)
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`: the counts of its triggers."""
+        yield from self._run(events, events.records(workplace=self.workplace), np.zeros(0, np.int64))
+        self.events += len(events)
 
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
-        self.blocks.release(np.asarray(slots, np.int64) + 1)
-
-    def expire(self, time: int) -> Array:
-        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
-
-        Positions go on where they were. Vectorized, O(slots).
-        """
-        blocks = self.blocks
-        idle = blocks.offsets < 0
-        held = blocks.open_rows
-        header = blocks.header(held)
+    def _idle(self, time: int) -> Array:
+        store, oldest = self.store, self._since(time)
+        idle, held = store.offsets < 0, store.held_rows
+        header = store.plain(held)
         done = header[:, EPOCH] != self._get("epoch")
         done |= header[:, HEAD] == header[:, TAIL] if self.bounded else header[:, PLAIN] == 1
-        if self.window is not None:
-            newest = blocks.offsets[held] + blocks.shape.ring + ((header[:, TAIL] - 1) & header[:, MASK]) * blocks.shape.entry
-            done |= blocks.words[newest + 1] < max(time - self.window, -(1 << 63))
+        if oldest is not None:
+            newest = store.offsets[held] + store.shape.ring + ((header[:, TAIL] - 1) & header[:, MASK]) * store.shape.entry
+            done |= store.words[newest + 1] < oldest
         idle[held] = done
-        rows = np.flatnonzero(idle)
-        rows = rows[rows > 0]
-        blocks.empty(rows)
-        return rows - 1
+        return idle
 
-    def memory_usage(self) -> int:
-        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
-        arrays = (self.marked, self._vector, self._scratch, self._out_positions, self._out_segments, self._out_counts)
-        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.table.nbytes
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        return (self._vector, self._scratch, self._out_positions, self._out_segments, self._out_counts, self.table)
 
-    @property
-    def wasteful(self) -> bool:
-        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        return is_wasteful(int(self.blocks.words.nbytes), lambda: self.blocks.needed)
+    def _needed(self) -> int:
+        return self.store.needed
 
     @property
     def matches(self) -> int:
         """Rows given: one per trigger."""
         return self._get("triggers")
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are."""
-        return len(self.blocks) - 1
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        self.blocks.ensure(count + 1)
 
     # ------------------------------------------------------------------------------------------------ state
 
@@ -196,24 +155,23 @@ class Counting(KernelRun):
         Sections: counters; slots (int64, SLOT_COLUMNS per partition that has seen an event); under a window the stored events (positions,
         times, letters), from which `load` computes the numbers anew; without one macros, and counts (uint64, rows x macros x limbs).
         """
-        rows = self.blocks.used
-        header = self.blocks.header(rows)
+        rows = self.store.used
+        header = self.store.plain(rows)
         position = header[:, POSITION]
         fresh = header[:, EPOCH] == self._get("epoch")
         low = np.where(fresh, header[:, LOW], position)
         stored, sections = (
             self._dump_events(rows, position, low) if self.bounded else self._dump_rows(rows, fresh & (header[:, PLAIN] == 0))
         )
-        counters = [self.events, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
         return {
-            "counters": np.array(counters, "<i8").tobytes(),
+            "counters": self._count().tobytes(),
             "slots": np.stack([rows - 1, position, low, stored], axis=1).astype("<i8").tobytes(),
             **sections,
         }
 
     def _dump_events(self, rows: Array, position: Array, low: Array) -> tuple[Array, dict[str, bytes]]:
-        words = self.blocks.words
-        owner, places = self.blocks.entries(rows)
+        words = self.store.words
+        owner, places = self.store.entries(rows)
         oldest = low if self.count_window is None else np.maximum(low, position + 1 - self.count_window)
         kept = words[places] >= oldest[owner]
         places, owner = places[kept], owner[kept]
@@ -225,102 +183,78 @@ class Counting(KernelRun):
         }
 
     def _dump_rows(self, rows: Array, has: Array) -> tuple[Array, dict[str, bytes]]:
-        numbers = self.blocks.words[self.blocks.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
-        used = np.flatnonzero(numbers.any(axis=(0, 2)))
-        macros = [self.table.macros[macro] for macro in used.tolist()]
-        width = max(((macro.bit_length() + 7) // 8 for macro in macros), default=1)
+        found = self.store.words[self.store.matrices(rows[has])[:, 0, : len(self.table.macros)]].view(np.uint64)
+        used = np.flatnonzero(found.any(axis=(0, 2)))
+        width, masks = macro_bytes([self.table.macros[macro] for macro in used.tolist()])
         return has.astype(np.int64), {
-            "macros": struct.pack("<II", width, self.shape.size) + b"".join(macro.to_bytes(width, "little") for macro in macros),
-            "counts": numbers[:, used].astype("<u8").tobytes(),
+            "macros": struct.pack("<II", width, self.shape.size) + masks,
+            "counts": found[:, used].astype("<u8").tobytes(),
         }
 
-    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
-
-        stored: as for `Evaluation.load`. Costs what reading the stored events did.
-        """
-        try:
-            counters = np.frombuffer(sections["counters"], "<i8").tolist()
-            self.events, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
-            slots = np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64)
-            _check_slots(slots)
-            if stored is not None:
-                slots[:, 0] = stored.every(slots[:, 0], slots[:, 1])
-            self._set("epoch", epoch)
-            self._restore(slots, sections)
-        except (KeyError, TypeError, ValueError, struct.error) as error:
-            if isinstance(error, LimitError):
-                raise
-            raise SnapshotError(
-                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
-            ) from error
-        self._set("triggers", triggers)
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        """As in the base; costs what reading the stored events did."""
+        slots = numbers(sections, "slots", width=len(SLOT_COLUMNS))
+        _, position, low, counts = slots.T
+        demand(inside(low, 0, position + 1), counts >= 0)
+        rows = rows_of(slots[:, 0], position, stored)
+        skipped = self._get("skipped")
+        self.store.ensure(int(rows.max(initial=0)) + 1)
+        self.store.keep(rows, np.column_stack([position, low, np.full(len(rows), self._get("epoch"))]))
+        # The others have nothing open: they need no block before their next event.
+        held = counts > 0
+        rows, counts, position = rows[held], counts[held], position[held]
+        self.store.open(rows)
+        if self.bounded:
+            self._restore_events(rows, counts, position, sections)
+        else:
+            self._restore_rows(rows, counts, sections)
+        # Replaying the events of a partition moves its position, and may skip some.
+        self.store.set_words(rows, POSITION, position)
         self._set("skipped", skipped)
 
     def letters_in(self, sections: Mapping[str, Any]) -> Array:
         """The letters of events that what `dump` gave speaks of, in any order: under a window those of the stored events (int64)."""
         return np.frombuffer(sections["letters"], "<i8").astype(np.int64) if self.bounded else np.zeros(0, np.int64)
 
-    def _restore(self, slots: Array, sections: Mapping[str, bytes]) -> None:
-        rows = slots[:, 0] + 1
-        self.blocks.ensure(int(rows.max(initial=0)) + 1)
-        self.blocks.keep(rows, np.column_stack([slots[:, 1:3], np.full(len(rows), self._get("epoch"))]))
-        # The others have nothing open: they need no block before their next event.
-        held = slots[:, 3] > 0
-        self.blocks.open(rows[held])
-        if self.bounded:
-            self._restore_events(slots, sections)
-        else:
-            self._restore_rows(slots, sections)
-        # Replaying the events of a partition moves its position.
-        self.blocks.set_words(rows[held], POSITION, slots[held, 1])
-
-    def _restore_events(self, slots: Array, sections: Mapping[str, bytes]) -> None:
-        positions, times = (np.frombuffer(sections[name], "<i8").astype(np.int64) for name in ("positions", "times"))
-        letters = np.frombuffer(sections["letters"], "<u8").astype(np.uint64)
-        counts = slots[:, 3]
-        if not len(positions) == len(times) == len(letters) == sum(counts.tolist()):
-            raise ValueError("stored events of a snapshot")
-        owner = np.repeat(np.arange(len(slots)), counts)
-        same = np.diff(owner) == 0
-        if (same & ((np.diff(positions) <= 0) | (times[1:] < times[:-1]))).any() or (positions < 0).any():
-            raise ValueError("stored events of a snapshot")
-        if (positions >= slots[owner, 1]).any() or (letters >> np.uint64(self.program.bits)).any():
-            raise ValueError("stored events of a snapshot")
-        mine = np.flatnonzero(counts)
-        cuts = (np.cumsum(counts) - counts)[mine]
+    def _restore_events(self, rows: Array, counts: Array, position: Array, sections: Mapping[str, Any]) -> None:
+        positions, times = numbers(sections, "positions"), numbers(sections, "times")
+        letters = numbers(sections, "letters", "<u8")
+        owner = owners(counts, positions, times, letters)
+        demand(
+            ascending(positions, owner, strictly=True),
+            ascending(times, owner),
+            inside(positions, 0, position[owner]),
+            letters >> np.uint64(self.program.bits) == 0,
+        )
         self._set("replay", 1)
         self.table.entries = 1 << 62  # no state is given up for a bound of the table
-        given = list(self._counted(Events(letters, times, cuts), (slots[mine, 0] + 1).astype(np.int32), positions))
+        given = list(self._run(Events(letters, times, np.cumsum(counts) - counts), rows.astype(np.int32), positions))
         assert not given, "what is replayed has been counted before"
         self.table.entries = max(self.sizes.table, self.table.macro_count * self.table.codes)
         self._set("replay", 0)
 
-    def _restore_rows(self, slots: Array, sections: Mapping[str, bytes]) -> None:
+    def _restore_rows(self, rows: Array, counts: Array, sections: Mapping[str, Any]) -> None:
         width, size = struct.unpack_from("<II", sections["macros"])
-        if not 0 < size <= COUNT_LIMBS or (slots[:, 3] > 1).any():
-            raise ValueError("rows of a snapshot")
+        demand(0 < size <= COUNT_LIMBS, counts == 1)
         macros = macro_states(sections["macros"][8:], width, states=self.program.states)
-        rows = slots[slots[:, 3] == 1, 0] + 1
-        numbers = np.frombuffer(sections["counts"], "<u8").reshape(len(rows), len(macros), size).view(np.int64)
-        size = 1 + int(np.flatnonzero(numbers.any(axis=(0, 1))).max(initial=0))  # what the numbers need
-        numbers = numbers[:, :, :size]
+        found = numbers(sections, "counts", "<u8").reshape(len(rows), len(macros), size).view(np.int64)
+        size = 1 + int(np.flatnonzero(found.any(axis=(0, 1))).max(initial=0))  # what the numbers need
+        found = found[:, :, :size]
         columns = self.table.adopt(macros)
-        if len(set(columns.tolist())) != len(macros):
-            raise ValueError("macro states of a snapshot")
+        demand(len(set(columns.tolist())) == len(macros))
         self._shape_up(max(size, self.shape.size))
         self._outputs(len(self._out_segments))
-        blocks = self.blocks
+        store = self.store
         row: Array = np.zeros((len(rows), self.shape.width, self.shape.size), np.int64)
-        row[:, columns, :size] = numbers
-        blocks.words[blocks.matrices(rows)[:, 0]] = row
-        alive = numbers.any(axis=2)
+        row[:, columns, :size] = found
+        store.words[store.matrices(rows)[:, 0]] = row
+        alive = found.any(axis=2)
         bits = np.where(alive, np.int64(1) << np.minimum(columns, HIGH).astype(np.int64), 0)
-        blocks.set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
-        blocks.set_words(rows, PLAIN, 0)
+        store.set_words(rows, LIVE, np.bitwise_or.reduce(bits, axis=1) | 1)
+        store.set_words(rows, PLAIN, 0)
         owner, column = np.nonzero(alive & (columns >= HIGH))
-        blocks.words[blocks.offsets[rows[owner]] + WORDS + columns[column]] = 1
-        self._set("too_wide", blocks.exceed(self._most))
+        store.words[store.offsets[rows[owner]] + WORDS + columns[column]] = 1
+        self._set("too_wide", store.exceed(self._most))
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
 
@@ -331,7 +265,7 @@ class Counting(KernelRun):
         self._most = (1 << 64 - (shape.width * self._fanout).bit_length()) - 1
 
     def _arrays(self) -> tuple[Array, ...]:
-        table, blocks, shape = self.table, self.blocks, self.shape
+        table, store, shape = self.table, self.store, self.shape
         values = {"codes": table.codes, "macros": len(table.macros), "width": shape.width, "rows": shape.rows, "size": shape.size}
         for name, value in {**values, "most": self._most}.items():
             self._set(name, value)
@@ -344,9 +278,9 @@ class Counting(KernelRun):
             table.known,
             table.stirs,
             table.moves,
-            blocks.offsets,
-            blocks.words,
-            blocks.words.view(np.uint64),
+            store.offsets,
+            store.words,
+            store.words.view(np.uint64),
             self._scratch,
             self._out_positions,
             self._out_segments,
@@ -394,12 +328,12 @@ class Counting(KernelRun):
 
     def _live(self) -> list[int]:
         """The macro states that are alive in the partition being read."""
-        offset = int(self.blocks.offsets[self._get("record")])
-        bits = int(self.blocks.words[offset + LIVE])
+        offset = int(self.store.offsets[self._get("record")])
+        bits = int(self.store.words[offset + LIVE])
         live = [macro for macro in range(HIGH) if bits >> macro & 1]
         if bits >> HIGH:
             alive = offset + WORDS
-            live += (HIGH + np.flatnonzero(self.blocks.words[alive + HIGH : alive + self.shape.width])).tolist()
+            live += (HIGH + np.flatnonzero(self.store.words[alive + HIGH : alive + self.shape.width])).tolist()
         return live
 
     def _make_room(self) -> list[Chunk]:
@@ -419,9 +353,9 @@ class Counting(KernelRun):
         self._start(self.shape.size)
         self._outputs(self.sizes.chunk)
         self.ensure_slots(slots)
-        self._restore(np.frombuffer(sections["slots"], "<i8").reshape(-1, len(SLOT_COLUMNS)).astype(np.int64), sections)
+        self._restore(sections, None)
         self._letters, self._batch, self.marked = letters, (self.table.begin(letters), *batch[1:]), marked
-        self._open(batch[3])
+        self.store.open(np.maximum(batch[3], 0))
         for name, value in values.items():
             self._set(name, value)
         self._collected = values["row"]
@@ -431,7 +365,7 @@ class Counting(KernelRun):
     # ------------------------------------------------------------------------------------------------ widths
 
     def _mend_room(self) -> None:
-        self.blocks.grow(self._get("record"))
+        self.store.grow(self._get("record"))
 
     def _mend_wide(self) -> list[Chunk]:
         """Some number could overflow in the next step: all of them become twice as wide."""
@@ -460,41 +394,18 @@ class Counting(KernelRun):
         if shape == self.shape and fanout == self._fanout:
             return
         if shape != self.shape:
-            self.blocks.reshape(shape)
+            self.store.reshape(shape)
         self._fanout = fanout
         self._work()
-        self._set("too_wide", self.blocks.exceed(self._most))
+        self._set("too_wide", self.store.exceed(self._most))
 
 
-def _check_slots(slots: Array) -> None:
-    """ValueError unless the partitions of a snapshot can be."""
-    slot, position, low, stored = slots.T
-    right = bool(((slot >= -1) & (low >= 0) & (low <= position) & (position < NUMBER_LIMIT) & (stored >= 0)).all())
-    if not right or len(np.unique(slot)) != len(slot):
-        raise ValueError("partitions of a snapshot")
-
-
-class CountMethod(Method):
+class CountMethod(AutomatonMethod):
     """The sliding product: COUNT(*), but for a strategy that a window or consumption bounds."""
 
     name = "count"
+    evaluation = Counting
     counts = True
-
-    def serves(self, task: Task) -> bool:
-        """COUNT(*)."""
-        return task.plan.count
-
-    def fits(self, task: Task) -> str | None:
-        """A strategy must be an automaton."""
-        return task.bounded_choice
-
-    def program(self, task: Task) -> Program:
-        """The pattern's, with the strategy in it."""
-        return task.selected
-
-    def start(self, terms: Terms, **options: Any) -> Counting:
-        """See `Counting`."""
-        return Counting(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in `cepheid.kernel.counting`."""

@@ -7,23 +7,22 @@ of the labelling automaton (`cepheid.automata.supports`).
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cepheid.automata.supports import FIRST, LAST, labelling, shown_variables
-from cepheid.engine.evaluations.base import Chunk
+from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.letters.codes import DIRECT_BITS, having
 from cepheid.engine.letters.words import in_words
-from cepheid.engine.memory.pools import ragged
+from cepheid.engine.memory.pools import offsets_of, ragged
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from cepheid.automata.program import Program
 
@@ -62,7 +61,7 @@ class SupportChunk:
         """The supports with these numbers, in this order."""
         lengths = np.diff(self.offsets)[numbers]
         _, marks = ragged(self.offsets[:-1][numbers], lengths)
-        return SupportChunk(_offsets(lengths), self.positions[marks], self.letters[marks], self.segments[numbers])
+        return SupportChunk(offsets_of(lengths), self.positions[marks], self.letters[marks], self.segments[numbers])
 
 
 class Labelling:
@@ -189,7 +188,7 @@ class Labelling:
         lengths = np.diff(chunk.offsets)[owner]
         _, marks = ragged(chunk.offsets[:-1][owner], lengths)
         _, source = ragged(found.offsets[:-1][number], lengths)
-        return Chunk(_offsets(lengths), chunk.positions[marks], self._graph_labels[found.labels[source]], owner)
+        return Chunk(offsets_of(lengths), chunk.positions[marks], self._graph_labels[found.labels[source]], owner)
 
     def _labellings(self, chunk: SupportChunk, limit: int | None) -> Chunk | None:
         """The matches of the labelling automaton on supports, one after the other; segments: the number of the support. None past MARKS_AT_ONCE."""
@@ -201,7 +200,7 @@ class Labelling:
             if marks > MARKS_AT_ONCE:
                 self._graph = None  # it is in the middle of something
                 return None
-        return _join(found)
+        return collect(found)
 
     def _graph_of(self, limit: int | None) -> Evaluation:
         """The match graph of the labelling automaton, with no open partition."""
@@ -229,9 +228,9 @@ class Labelling:
         """Without the matches that their trigger has given already; matches on one support differ, so only crowded triggers are looked at."""
         if not len(chunk):
             return chunk
-        segments, ends = chunk.segments, chunk.positions[chunk.offsets[1:] - 1]
-        starts = np.concatenate([[True], (np.diff(segments) != 0) | (np.diff(ends) != 0)])
-        if self._trigger == (int(segments[0]), int(ends[0])):
+        starts = np.zeros(len(chunk), np.bool_)
+        starts[chunk.triggers] = True
+        if self._trigger == (int(chunk.segments[0]), int(chunk.ends[0])):
             starts[0] = False
         # Without a crowd, what is remembered is the last trigger, which may go on in the next chunk.
         first = 0 if crowded or not starts.any() else int(np.flatnonzero(starts)[-1])
@@ -254,9 +253,7 @@ class Labelling:
         """At most `limit` matches per trigger, also where a trigger's supports came in several chunks."""
         if not len(chunk) or (limit is None and self._hidden is None):
             return chunk
-        ends = chunk.positions[chunk.offsets[1:] - 1]
-        changes = np.flatnonzero((np.diff(chunk.segments) != 0) | (np.diff(ends) != 0)) + 1
-        firsts = np.concatenate([np.zeros(1, np.int64), changes])
+        ends, firsts = chunk.ends, chunk.triggers
         counts = np.diff(firsts, append=len(chunk))
         trigger = (int(chunk.segments[0]), int(ends[0]))
         before = self._given if trigger == self._trigger else 0
@@ -276,7 +273,7 @@ def _without(chunk: Chunk, hidden: int) -> Chunk:
     keep[chunk.offsets[1:] - 1] = True
     if keep.all():
         return chunk
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[chunk.offsets]
+    offsets = offsets_of(keep)[chunk.offsets]
     return Chunk(offsets, chunk.positions[keep], chunk.labels[keep], chunk.segments)
 
 
@@ -303,18 +300,3 @@ def _key(chunk: Chunk, number: int) -> bytes:
     marks = slice(chunk.offsets[number], chunk.offsets[number + 1])
     key: bytes = chunk.positions[marks].tobytes() + chunk.labels[marks].tobytes()
     return key
-
-
-def _offsets(lengths: Array) -> Array:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-
-
-def _join(chunks: Iterable[Chunk]) -> Chunk:
-    parts = list(chunks)
-    shifts = itertools.accumulate((len(part.positions) for part in parts), initial=0)
-    return Chunk(
-        np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + shift for part, shift in zip(parts, shifts, strict=False))]),
-        np.concatenate([np.zeros(0, np.int64), *(part.positions for part in parts)]),
-        np.concatenate([np.zeros(0, np.uint16), *(part.labels for part in parts)]),
-        np.concatenate([np.zeros(0, np.int32), *(part.segments for part in parts)]),
-    )

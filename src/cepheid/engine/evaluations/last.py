@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, waiting
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import Layout, Ring
-from cepheid.errors import NotSupportedError
+from cepheid.engine.memory.checks import demand, inside
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Terms
+    from cepheid.engine.evaluations.supports import SupportSizes
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +40,7 @@ HIGH = 62  # states from here on share one bit of `live`
 
 
 class Last(SupportEvaluation):
-    """The run state of LAST over any number of partitions; arguments and interface as those of `Evaluation`.
+    """The run state of LAST over any number of partitions; the interface is that of `Evaluation`.
 
     Update O(moves that fire) per event, whatever the window; per trigger one support, O(moves) per position, amortized. Memory: three words
     for each move that an event of the window takes; without a window, for each move taken. Raises NotSupportedError outside the fragment.
@@ -45,15 +48,12 @@ class Last(SupportEvaluation):
 
     kernel_name: ClassVar[str] = "last"
 
-    def __init__(self, program: Program, **arguments: Any) -> None:
-        waiting = WaitingAutomaton.of(program.automaton)
-        if waiting is None:
-            raise NotSupportedError("this evaluation of LAST needs a pattern that waits: `;`, `+` and OR", help="choose per end instead")
-        self.waiting = waiting
-        moves = {(source, move.target) for source, out in enumerate(waiting.moves) for move in out if not move.final}
+    def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        self.waiting = waiting(program)
+        moves = {(source, move.target) for source, out in enumerate(self.waiting.moves) for move in out if not move.final}
         self._ring_of = {move: number for number, move in enumerate(sorted(moves, key=lambda move: move[::-1]), 1)}
-        super().__init__(program, **arguments)
-        states = waiting.waiting + 1
+        super().__init__(program, sizes=sizes, **bounds)
+        states = self.waiting.waiting + 1
         self._into: Array = np.array([(ring, source) for (source, _), ring in self._ring_of.items()], np.int32).reshape(-1)
         entered = np.bincount(np.array([target for _, target in self._ring_of], np.int64), minlength=states + 1)
         self._into_first: Array = np.concatenate([np.zeros(1), np.cumsum(entered)]).astype(np.int32)
@@ -63,7 +63,7 @@ class Last(SupportEvaluation):
         self._path: Array = np.zeros(2 * self.sizes.scratch, np.int64)
         self._forgotten()
         self.mends |= {"path": self._mend_path, "pool": self._mend_pool, "limit": self._mend_ring}
-        self._set("plain", self.blocks.layout.directory)
+        self._set("plain", self.store.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)
 
     def _layout(self) -> Layout:
@@ -71,7 +71,7 @@ class Last(SupportEvaluation):
         return Layout((*HEADER, 1, *greatest), (STARTS, *(TAKEN for _ in self._ring_of)), kept=KEPT)
 
     def _tables(self) -> tuple[Array, ...]:
-        pool = (self.blocks.sizes, self.blocks.pool, self.blocks.widths)
+        pool = (self.store.sizes, self.store.pool, self.store.widths)
         tables = (self._sources, self._first_of, self._moves, self._into_first, self._into)
         return (*pool, *tables, self._starts, self._states, self._seen, *self._cursors, self._path)
 
@@ -107,13 +107,9 @@ class Last(SupportEvaluation):
 
     def _check(self, words: Array, entries: list[Array]) -> None:
         live, greatest = words[:, LIVE], words[:, GREATEST:]
-        right = bool(((live >= 1) & (live < 1 << HIGH + 1) & (live & 1 == 1)).all())
-        right = right and bool(((greatest >= -1) & (greatest < np.maximum(words[:, [POSITION]], 1))).all())
+        demand(inside(live, 1, 1 << HIGH + 1), live & 1 == 1, inside(greatest, -1, np.maximum(words[:, [POSITION]], 1)))
         taken = np.concatenate([np.zeros((0, TAKEN.width), np.int64), *entries[1:]])
-        letters, starts = taken[:, LETTER], taken[:, START]
-        right = right and bool(((starts >= 0) & (starts <= taken[:, 0])).all())
-        if not right or bool(((letters < 0) | (letters >= 1 << self.program.bits)).any()):
-            raise ValueError("state of LAST in a snapshot")
+        demand(inside(taken[:, START], 0, taken[:, 0] + 1), inside(taken[:, LETTER], 0, 1 << self.program.bits))
 
     def _mend_path(self) -> None:
         """The longest support so far does not fit; the walk is begun anew."""
@@ -124,11 +120,8 @@ class LastMethod(SupportMethod):
     """LAST by a walk back."""
 
     name = "last"
+    evaluation = Last
     strategy = Strategy.LAST
-
-    def start(self, terms: Terms, **options: Any) -> Last:
-        """See `Last`."""
-        return Last(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in `cepheid.kernel.last`."""

@@ -7,25 +7,25 @@ The kernel (`cepheid.kernel.match`) is one loop over flat arrays that returns wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cepheid.engine.evaluations import match_state
-from cepheid.engine.evaluations.base import ALL, Chunk, is_wasteful
+from cepheid.engine.evaluations.base import ALL, BufferedRun, Chunk, is_wasteful
 from cepheid.engine.evaluations.match_graph import MatchGraph
-from cepheid.engine.evaluations.method import Guarantee, Method
-from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, Successors
+from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
+from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, Successors, TransitionTable
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
-from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import Unpack
 
-    from cepheid.automata import Program
+    from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.events import Events
-    from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.evaluations.method import Terms
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -68,45 +68,33 @@ class Sizes:
     table: int = TABLE_ENTRIES
 
 
-class Evaluation(MatchGraph):
+class Evaluation(BufferedRun):
     """The run state of one program over any number of partitions.
 
-    window: greatest time(end) - time(start) of a match, in units of the time column, None without a bound. count_window: greatest
-    end - start + 1 in events. consume: after a trigger only later starts count, in its partition or (ANY: the partitions are then fed in
-    stream order) in all. limit: matches per ending event, None for all, 0 to count the ending events only. sample: of an ending event with
-    more matches only so many, spread evenly over them. variant: see `cepheid.kernel.VARIANTS`. Update O(live macro states) per event,
-    output-linear delay (foundations-cel, section 6), with a sample O(window) per trigger; memory is bounded by the marked events of the
-    window, without a window by all marked events.
+    sample: of an ending event with more matches only so many, spread evenly over them. Update O(live macro states) per event, output-linear
+    delay (foundations-cel, section 6), with a sample O(window) per trigger; memory is bounded by the marked events of the window, without a
+    window by all marked events. A chunk has at most CHUNK_MATCHES matches and CHUNK_POSITIONS marks, or one longer match. Reading raises
+    LimitError past SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT.
     """
+
+    kind: ClassVar[type[np.generic]] = np.uint16
+    counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "matches", "skipped", "unions")
 
     def __init__(
         self,
         program: Successors,
         *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
         sample: int | None = None,
-        variant: str | None = None,
         sizes: Sizes | None = None,
+        **bounds: Unpack[Bounds],
     ) -> None:
         sizes = sizes or Sizes()
-        super().__init__(
-            program,
-            window=window,
-            count_window=count_window,
-            consume=consume,
-            limit=limit,
-            variant=variant,
-            entries=sizes.table,
-            cells=sizes.cells,
-            starts=sizes.starts,
-            packed=sizes.packed,
-        )
+        room = {"lists": sizes.chunk, "marks": sizes.chunk_positions, "most_lists": sizes.most_chunk, "most_marks": CHUNK_POSITIONS}
+        super().__init__("match", bounds, **room)
+        self.program = program
+        self.table = TransitionTable(program, entries=sizes.table)
+        self.store: MatchGraph = MatchGraph(self.kernel, self.table, bounds, cells=sizes.cells, starts=sizes.starts, packed=sizes.packed)
         self.sample = sample
-        self._most_chunk = sizes.most_chunk
-        self._outputs(sizes.chunk, sizes.chunk_positions)
         self._stack: Array = np.zeros(sizes.stack, np.int32)
         self._paths(sizes.path)
         self._list_arrays(sizes.lists, sizes.entries)
@@ -119,7 +107,6 @@ class Evaluation(MatchGraph):
             "transition": self._mend_transition,
             "cells": self._mend_cells,
             "starts": self._mend_starts,
-            "output": self._mend_output,
             "stack": self._mend_stack,
             "lists": self._mend_lists,
             "packed": self._mend_packed,
@@ -134,78 +121,46 @@ class Evaluation(MatchGraph):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them.
-
-        The batch is read only as far as chunks are asked for; they are to be read to the end before another call. A chunk has at most
-        CHUNK_MATCHES matches and CHUNK_POSITIONS marks, or one longer match.
-
-        Raises LimitError past SPAN_LIMIT, CELL_LIMIT or LIST_LIMIT. O(n) and the output, plus O(live state) per segment.
-        """
-        # Record 0 is the workplace of the segments that are not kept.
-        records = events.records(workplace=-1)
-        self.ensure_slots(int(records.max(initial=0)))
-        self.marked = np.zeros(len(events), np.uint8)
+    def _begin(self, events: Events) -> Array:
         self._set("record", -1)
-        yield from self._read(self.table.begin(events.letters), events.times, events.cuts, records, continued=events.continued)
-        yield from self._taken()
-        self.events += len(events)
+        return self.table.begin(events.letters)
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+        return self._get("matches")
+
+    @property
+    def unions(self) -> int:
+        """Pure union cells made (name in paper: union nodes)."""
+        return self._get("unions")
+
+    def _idle(self, time: int) -> Array:
+        return self.store.idle(self._get("epoch"), self._since(time))
 
     def dump(self) -> dict[str, Any]:
         """The live state of all partitions as named sections, see `match_state.dump`."""
-        return match_state.dump(self)
+        return {"counters": self._count(), **match_state.dump(self.store, self._get("epoch"))}
 
-    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
-
-        stored: the partitions of the snapshot, which the sections must have; None: the slots stay as they are.
-        """
-        match_state.load(self, sections, stored)
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        lists, length = match_state.load(self.store, sections, stored)
+        self._fit_tables()
+        self._grow_lists(max(power_of_two(lists), self._get("list_count")), max(power_of_two(length), self._get("list_length")))
 
     @property
     def wasteful(self) -> bool:
-        """Whether the match graphs' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-        per_place = self.cells.nbytes // self.cells.places
-        return is_wasteful(self.cells.nbytes, lambda: per_place * match_state.live_cells(self))
+        """Whether the cells' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
+        return is_wasteful(self.store.cells.nbytes, self._needed)
 
-    def memory_usage(self) -> int:
-        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
-        own = (
-            self.records,
-            self.marked,
-            self._weights,
-            self._stamps,
-            self._vector,
-            self._stack,
-            self._path,
-            self._path_labels,
-            self._list_of,
-            *self._lists,
-        )
-        outputs = (self._out_offsets, self._out_positions, self._out_labels, self._out_segments)
-        arrays = sum(int(array.nbytes) for array in (*own, *outputs))
-        return arrays + self.table.nbytes + self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
+    def _needed(self) -> int:
+        cells = self.store.cells
+        return cells.nbytes // cells.places * match_state.live_cells(self.store, self._get("epoch"))
 
-    # ------------------------------------------------------------------------------------------------ what restoring needs
-
-    def adopt_macros(self, macros: list[int]) -> Array:
-        """Numbers of these macro states (bit masks over automaton states) in this evaluation's table (int32)."""
-        numbers = self.table.adopt(macros)
-        self._fit_tables()
-        return numbers
-
-    def fit_lists(self, lists: int, length: int) -> None:
-        """Make room for partitions with so many live lists of so many entries."""
-        count, entries = power_of_two(lists), power_of_two(length)
-        self._grow_lists(max(count, self._get("list_count")), max(entries, self._get("list_length")))
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        work = (self._weights, self._stamps, self._stack, self._path, self._path_labels, self._list_of, *self._lists)
+        return (self._vector, self.table, *work, *self._buffers)
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
-
-    def _outputs(self, matches: int, positions: int) -> None:
-        self._out_offsets: Array = np.zeros(matches + 1, np.int64)
-        self._out_positions: Array = np.empty(positions, np.int64)
-        self._out_labels: Array = np.empty(positions, np.uint16)
-        self._out_segments: Array = np.empty(matches, np.int32)
 
     def _paths(self, length: int) -> None:
         self._path: Array = np.zeros(length, np.int32)
@@ -227,8 +182,8 @@ class Evaluation(MatchGraph):
         table = self.table
         self._set("codes", table.codes)
         self._set("fanout", table.fanout)
-        if self.sample is not None and len(self._stamps) != self.cells.places:
-            self._weights, self._stamps = np.zeros(self.cells.places + 1, np.float64), np.zeros(self.cells.places, np.int64)
+        if self.sample is not None and len(self._stamps) != self.store.cells.places:
+            self._weights, self._stamps = np.zeros(self.store.cells.places + 1, np.float64), np.zeros(self.store.cells.places, np.int64)
         return (
             self._vector,
             *self._batch,
@@ -238,21 +193,18 @@ class Evaluation(MatchGraph):
             table.known,
             table.stirs,
             table.moves,
-            self.records.reshape(-1),
-            *self.cells.arrays,
-            *self.starts.arrays,
-            *self.packed.arrays,
-            self._pools.reshape(-1),
+            self.store.records.reshape(-1),
+            *self.store.cells.arrays,
+            *self.store.starts.arrays,
+            *self.store.packed.arrays,
+            self.store.pools.reshape(-1),
             *self._lists[:5],
             self._list_of,
             self._lists[5],
             self._stack,
             self._path,
             self._path_labels,
-            self._out_offsets,
-            self._out_positions,
-            self._out_labels,
-            self._out_segments,
+            *self._buffers,
             self.marked,
             self._weights,
             self._stamps,
@@ -261,33 +213,8 @@ class Evaluation(MatchGraph):
     # ------------------------------------------------------------------------------------------------ output
 
     def _taken(self) -> list[Chunk]:
-        """The buffered matches, if there are any, as one chunk: the buffers themselves when they are full enough, else copies."""
-        matches, positions = self._get("buffered_matches"), self._get("buffered_positions")
-        if not matches:
-            return []
-        self._set("buffered_matches", 0)
-        self._set("buffered_positions", 0)
-        room, position_room = len(self._out_segments), len(self._out_positions)
-        full = 2 * matches > room or 2 * positions > position_room
-        arrays = (
-            self._out_offsets[: matches + 1],
-            self._out_positions[:positions],
-            self._out_labels[:positions],
-            self._out_segments[:matches],
-        )
-        if full:
-            room = min(2 * room, self._most_chunk)
-            wanted = room * positions * 21 // (matches * 20) + 1  # as long as these matches and 5 % more
-            self._outputs(room, min(wanted, max(position_room, CHUNK_POSITIONS)))
-        else:
-            arrays = (arrays[0].copy(), arrays[1].copy(), arrays[2].copy(), arrays[3].copy())
-        return [Chunk(*arrays)]
-
-    def _mend_output(self) -> list[Chunk]:
-        """The buffers are full; where not even one match fits, make room for a longer one."""
-        if not self._get("buffered_matches"):
-            self._outputs(len(self._out_segments), 2 * len(self._out_positions))
-        return self._taken()
+        found = self._buffered()
+        return [] if found is None else [Chunk(*found)]
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated, counted in the match graph: a double, inf past 1e308; None where there is none.
@@ -334,7 +261,7 @@ class Evaluation(MatchGraph):
 
     def _renumber(self) -> None:
         """The table is full: keep the live macro states of all partitions, under new numbers."""
-        live, places, packed = self._live(), self.packed_macros(), self.packed.arrays[0]
+        live, places, packed = self._live(), self.store.packed_macros(), self.store.packed.arrays[0]
         renumbered = self.table.renumber(np.concatenate([live, packed[places]]))
         live[:] = renumbered[live]
         packed[places] = renumbered[packed[places]]
@@ -354,13 +281,13 @@ class Evaluation(MatchGraph):
                 f"the open matches of one partition need {wanted} cells, and the limit is {CELL_LIMIT}",
                 help="bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
             )
-        self.cells.reserve(wanted)
+        self.store.cells.reserve(wanted)
 
     def _mend_starts(self) -> None:
-        self.starts.reserve(self._get("argument"))
+        self.store.starts.reserve(self._get("argument"))
 
     def _mend_packed(self) -> None:
-        self.packed.reserve(self._get("argument"))
+        self.store.packed.reserve(self._get("argument"))
 
     def _mend_stack(self) -> None:
         self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
@@ -401,7 +328,7 @@ class Evaluation(MatchGraph):
         mask = self._get("cells_mask")
         drop = max(0, (self._get("head") - 1) & ~mask) if mask >= 0 else 0
         offset = self._get("cells_offset")
-        cells = self.cells.arrays[0].reshape(-1, 4)
+        cells = self.store.cells.arrays[0].reshape(-1, 4)
         place = offset + (np.arange(self._get("head"), self._get("next"), dtype=np.int64) & mask)
         moved = cells[place]
         moved[:, 0] += np.where(moved[:, 0] < 0, low, -low).astype(np.int32)
@@ -418,7 +345,7 @@ class Evaluation(MatchGraph):
         entries = self._lists[3].reshape(-1, self._get("list_length"))[start : start + count]
         entries[:] = np.maximum(entries - drop, 0)
         ids = np.arange(self._get("starts_head"), self._get("starts_tail"), dtype=np.int64)
-        self.starts.arrays[0][self._get("starts_offset") + (ids & self._get("starts_mask"))] -= low
+        self.store.starts.arrays[0][self._get("starts_offset") + (ids & self._get("starts_mask"))] -= low
 
     def _least_open(self) -> int:
         """Least relative position that an open match starts at; frees what is older and drops expired starts."""
@@ -427,18 +354,18 @@ class Evaluation(MatchGraph):
             mask, offset = self._get("starts_mask"), self._get("starts_offset")
             places = offset + (np.arange(self._get("starts_head"), self._get("starts_tail"), dtype=np.int64) & mask)
             now = int(self._batch[1][self._get("row")])
-            inside = self.starts.arrays[1][places] >= now - self.window
+            inside = self.store.starts.arrays[1][places] >= now - self.window
             if self.count_window is not None:
-                inside &= self.starts.arrays[0][places] > position - self.count_window
+                inside &= self.store.starts.arrays[0][places] > position - self.count_window
             expired = int(np.count_nonzero(~inside))
             self._set("starts_head", self._get("starts_head") + expired)
             if expired < len(places):
-                low = int(self.starts.arrays[0][places[expired]])
+                low = int(self.store.starts.arrays[0][places[expired]])
         elif self.count_window is not None:
             low = max(0, position - self.count_window + 1)
         mask, head, following = self._get("cells_mask"), self._get("head"), self._get("next")
         place = self._get("cells_offset") + (np.arange(head, following, dtype=np.int64) & mask)
-        made = self.cells.arrays[0].reshape(-1, 4)[place, 0]
+        made = self.store.cells.arrays[0].reshape(-1, 4)[place, 0]
         made = np.where(made < 0, ~made, made)
         if self.window is None and self.count_window is None:
             return int(made[0]) if len(made) else position
@@ -446,27 +373,12 @@ class Evaluation(MatchGraph):
         return low
 
 
-class MatchGraphMethod(Method):
+class MatchGraphMethod(AutomatonMethod):
     """The match graph: every task that gives matches, but for a strategy that a window or consumption bounds."""
 
     name = "match graph"
+    evaluation = Evaluation
     samples = True
-
-    def serves(self, task: Task) -> bool:
-        """Whatever gives matches."""
-        return not task.plan.count
-
-    def fits(self, task: Task) -> str | None:
-        """A strategy must be an automaton."""
-        return task.bounded_choice
-
-    def program(self, task: Task) -> Program:
-        """The pattern's, with the strategy in it."""
-        return task.selected
-
-    def start(self, terms: Terms, **options: Any) -> Evaluation:
-        """See `Evaluation`."""
-        return Evaluation(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """Theorem 1 of foundations-cel."""

@@ -5,113 +5,67 @@ What reads events is `match`; what makes bytes of the graphs, and back, is `matc
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import KernelRun
-from cepheid.engine.evaluations.transitions import Successors, TransitionTable
 from cepheid.engine.memory.pools import POOL_NUMBERS, Pool, ragged
+from cepheid.engine.memory.store import Store
 
 if TYPE_CHECKING:
-    from cepheid.language.syntax import Consumption
+    from cepheid.engine.evaluations.base import Bounds
+    from cepheid.engine.evaluations.transitions import TransitionTable
 
 Array = np.ndarray[Any, Any]
 
 
-class MatchGraph(KernelRun):
-    """The match graphs of one program over any number of partitions.
+class MatchGraph(Store):
+    """The match graphs of one program, within bounds.
 
-    entries: bound of the transition table. cells, starts, packed: first places of these pools (powers of two). The others: see
-    `cepheid.engine.evaluations.match.Evaluation`. records: int64, a row per slot after row 0, the workplace of partitions that are not kept;
-    `column` says what stands where.
+    kernel: of matches. table: of the macro states that the lists speak of. cells, starts, packed: first places of these pools (powers of two).
+    records: int64, `column` says what stands where.
     """
 
-    def __init__(
-        self,
-        program: Successors,
-        *,
-        window: int | None,
-        count_window: int | None,
-        consume: Consumption,
-        limit: int | None,
-        variant: str | None,
-        entries: int,
-        cells: int,
-        starts: int,
-        packed: int,
-    ) -> None:
-        super().__init__("match", window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
-        self.program = program
-        self.column = {name: place for place, name in enumerate(self.kernel.RECORD)}
-        self.table = TransitionTable(program, entries=entries)
-        self._pools: Array = np.zeros((3, POOL_NUMBERS), np.int64)
-        self.cells = Pool(self._pools[0], cells, ((np.int32, 4), (np.uint16, 1)))
-        self.starts = Pool(self._pools[1], starts, ((np.int32, 1), (np.int64, 1)))
-        self.packed = Pool(self._pools[2], packed, ((np.int32, 1),))
-        self.records: Array = np.zeros((0, len(self.column)), np.int64)
-        self.ensure_slots(0)
+    records: Array
 
-    @property
-    def matches(self) -> int:
-        """Matches given."""
-        return self._get("matches")
-
-    @property
-    def unions(self) -> int:
-        """Pure union cells made (name in paper: union nodes)."""
-        return self._get("unions")
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are."""
-        return len(self.records) - 1
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        if count + 1 > len(self.records):
-            rows = np.tile(self._blank(), (max(count + 1, 2 * len(self.records)), 1))
-            rows[: len(self.records)] = self.records
-            self.records = rows
-
-    def _blank(self) -> Array:
-        row = np.zeros(len(self.column), np.int64)
+    def __init__(self, kernel: Any, table: TransitionTable, bounds: Bounds, *, cells: int, starts: int, packed: int) -> None:
+        self.kernel = kernel
+        self.table = table
+        self.window = bounds.get("window")
+        self.count_window = bounds.get("count_window")
+        self.column = {name: place for place, name in enumerate(kernel.RECORD)}
+        self.blank: Array = np.zeros(len(self.column), np.int64)
         for name, value in (("head", 1), ("next", 1), ("cells_mask", -1), ("starts_mask", -1)):
-            row[self.column[name]] = value
-        return row
+            self.blank[self.column[name]] = value
+        super().__init__(records=self.blank)
+        self.pools: Array = np.zeros((3, POOL_NUMBERS), np.int64)
+        self.cells = Pool(self.pools[0], cells, ((np.int32, 4), (np.uint16, 1)))
+        self.starts = Pool(self.pools[1], starts, ((np.int32, 1), (np.int64, 1)))
+        self.packed = Pool(self.pools[2], packed, ((np.int32, 1),))
 
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
-        rows = np.unique(np.asarray(slots, np.int64)) + 1
-        self._empty(rows)
-        self.records[rows] = self._blank()
+    @property
+    def reserved(self) -> int:
+        """Bytes of the pools."""
+        return self.cells.nbytes + self.starts.nbytes + self.packed.nbytes
 
-    def expire(self, time: int) -> Array:
-        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
-
-        Positions go on where they were. Vectorized, O(slots).
-        """
+    def idle(self, epoch: int, oldest: int | None) -> Array:
+        """For each row whether no match can go on (bool). epoch: see `consumed`. oldest: the least time that one may start at, or None."""
         record = self.records
-        lists = record[:, self.column["lists"]]
-        idle = (lists == 0) | self.consumed(record)
-        if self.window is not None:
+        idle: Array = (record[:, self.column["lists"]] == 0) | self.consumed(record, epoch)
+        if oldest is not None:
             head, tail = record[:, self.column["starts_head"]], record[:, self.column["starts_tail"]]
             place = record[:, self.column["starts_offset"]] + ((tail - 1) & record[:, self.column["starts_mask"]])
             latest = self.starts.arrays[1][np.where(tail > head, place, 0)]
-            idle |= (tail > head) & (latest < time - self.window)
-        rows = np.flatnonzero(idle)
-        rows = rows[rows > 0]
-        self._empty(rows)
-        return rows - 1
+            idle |= (tail > head) & (latest < oldest)
+        return idle
 
-    def consumed(self, records: Array) -> Array:
-        """For each row of `records`, whether a trigger elsewhere has consumed all that is open in it: bool."""
-        stale: Array = records[:, self.column["epoch"]] != self._get("epoch")
+    def consumed(self, records: Array, epoch: int) -> Array:
+        """For each row of `records` whether a trigger elsewhere has consumed all that is open in it: bool. epoch: of the last such trigger."""
+        stale: Array = records[:, self.column["epoch"]] != epoch
         return stale
 
-    def _empty(self, rows: Array) -> None:
-        """Drop the open matches of stored partitions and take back their slabs."""
+    def empty(self, rows: Array) -> None:
+        """Drop the open matches of these rows and take back their slabs; positions go on."""
         record, column = self.records, self.column
         for pool, kind in ((self.cells, "cells"), (self.starts, "starts")):
             owners = rows[record[rows, column[f"{kind}_mask"]] >= 0]
@@ -120,26 +74,10 @@ class MatchGraph(KernelRun):
         self.packed.release(record[owners, column["packed_offset"]], record[owners, column["packed_size"]])
         kept = np.array([column["position"], column["base"], column["last_time"]])
         values = record[rows][:, kept]
-        record[rows] = self._blank()
+        record[rows] = self.blank
         record[rows[:, None], kept] = values
 
     def packed_macros(self) -> Array:
         """Places in the packed lists that hold the macro states of stored partitions (int64)."""
         stored = self.records[self.records[:, self.column["lists"]] > 0]
         return ragged(stored[:, self.column["packed_offset"]], stored[:, self.column["lists"]])[1]
-
-    # ------------------------------------------------------------------------------------------------ restoring
-
-    def restore_counters(self, events: int, counters: dict[str, int]) -> None:
-        """Go on counting from here."""
-        self.events = events
-        for name, value in counters.items():
-            self._set(name, value)
-
-    @abstractmethod
-    def adopt_macros(self, macros: list[int]) -> Array:
-        """Numbers of these macro states (bit masks over automaton states) in the table (int32)."""
-
-    @abstractmethod
-    def fit_lists(self, lists: int, length: int) -> None:
-        """Make room for partitions with so many live lists of so many entries."""

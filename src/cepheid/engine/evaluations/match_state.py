@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.input.order import earlier
-from cepheid.engine.memory.container import damaged, macro_states
+from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
+from cepheid.engine.memory.container import macro_bytes, macro_states
 from cepheid.engine.memory.pools import NUMBER_LIMIT, Pool, first_from, ragged
 
 if TYPE_CHECKING:
@@ -26,23 +27,22 @@ Array = np.ndarray[Any, Any]
 POSITION_LIMIT = 1 << 31
 """Positions relative to a partition's base are below it: the kernel has 32 bits for them."""
 
-_COUNTERS = ("triggers", "matches", "skipped", "unions")
 SLOT_COLUMNS = ("slot", "base", "position", "last_time", "starts", "lists", "cells")
 
 
 # ---------------------------------------------------------------------------------------------------- graph -> sections
 
 
-def dump(graph: MatchGraph) -> dict[str, Any]:
-    """The live state of all partitions as named sections; the graph is unchanged.
+def dump(graph: MatchGraph, epoch: int) -> dict[str, Any]:
+    """The live state of all partitions as named sections; the graph is unchanged. epoch: see `MatchGraph.consumed`.
 
-    Linear in the rings of the partitions that have open matches. Sections: counters; slots (int64, one row of `SLOT_COLUMNS` per partition that
+    Linear in the rings of the partitions that have open matches. Sections: slots (int64, one row of `SLOT_COLUMNS` per partition that
     has seen an event); starts_position, starts_time; list_macro, list_max, list_length, list_entries; macros; cells (int32, columns); labels.
     """
     column, record = graph.column, graph.records
     used = np.flatnonzero((record[:, column["position"]] > 0) | (record[:, column["base"]] > 0))
     record, slots = record[used], used - 1
-    consumed = graph.consumed(record)
+    consumed = graph.consumed(record, epoch)
     for name, value in (("lists", 0), ("head", record[:, column["next"]]), ("starts_head", record[:, column["starts_tail"]])):
         record[:, column[name]] = np.where(consumed, value, record[:, column[name]])
     starts_owner, starts_position, starts_time = _live_starts(graph, record)
@@ -62,9 +62,8 @@ def dump(graph: MatchGraph) -> dict[str, Any]:
         axis=1,
     )
     macros, numbers = np.unique(lists["macro"], return_inverse=True)
-    counters = [graph.events, *(getattr(graph, name) for name in _COUNTERS)]
+    width, masks = macro_bytes([graph.table.macros[int(q)] for q in macros])
     return {
-        "counters": np.array(counters, "<i8"),
         "slots": table.astype("<i8"),
         "starts_position": (starts_position - lows[starts_owner]).astype("<i4"),
         "starts_time": starts_time.astype("<i8"),
@@ -72,13 +71,13 @@ def dump(graph: MatchGraph) -> dict[str, Any]:
         "list_max": lists["max"].astype("<i4"),
         "list_length": lists["length"].astype("<i4"),
         "list_entries": lists["entries"].astype("<i4"),
-        "macros": _macro_bytes([graph.table.macros[int(q)] for q in macros]),
+        "macros": struct.pack("<I", width) + masks,
         "cells": np.ascontiguousarray(cells.T, "<i4"),
         "labels": labels.astype("<u2"),
     }
 
 
-def live_cells(graph: MatchGraph) -> int:
+def live_cells(graph: MatchGraph, epoch: int) -> int:
     """How many cells of all partitions are not before the least start that an open match may have. O(partitions x log cells)."""
     column = graph.column
     record = graph.records[graph.records[:, column["cells_mask"]] >= 0]
@@ -90,7 +89,7 @@ def live_cells(graph: MatchGraph) -> int:
         return np.asarray(np.where(found < 0, ~found, found))
 
     first = first_from(position, head, following, _lows(graph, record, *_first_starts(graph, record)))
-    return int((following - first)[~graph.consumed(record)].sum())
+    return int((following - first)[~graph.consumed(record, epoch)].sum())
 
 
 def _first_starts(graph: MatchGraph, record: Array) -> tuple[Array, Array]:
@@ -107,12 +106,6 @@ def _first_starts(graph: MatchGraph, record: Array) -> tuple[Array, Array]:
         head = first_from(lambda start: positions[offset + (start & mask)], head, tail, oldest)
     open_ = head < tail
     return owner[open_], positions[(offset + (head & mask))[open_]].astype(np.int64)
-
-
-def _macro_bytes(macros: list[int]) -> bytes:
-    """Macro states as bit masks of one width: the width (4 bytes), then each mask."""
-    width = max(((mask.bit_length() + 7) // 8 for mask in macros), default=1)
-    return struct.pack("<I", width) + b"".join(mask.to_bytes(width, "little") for mask in macros)
 
 
 def _live_starts(graph: MatchGraph, record: Array) -> tuple[Array, Array, Array]:
@@ -211,29 +204,23 @@ def _live_lists(graph: MatchGraph, record: Array, lows: Array, dense: Array) -> 
 # ---------------------------------------------------------------------------------------------------- sections -> graph
 
 
-def load(graph: MatchGraph, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
-    """Bring a fresh graph, of the same program and bounds, into the state of `dump`.
+def load(graph: MatchGraph, sections: Mapping[str, Any], stored: Stored | None = None) -> tuple[int, int]:
+    """Bring a fresh graph, of the same program and bounds, into the state of `dump`; returns the most lists of a partition, and entries of a list.
 
-    stored: the partitions that it is to be of. Raises SnapshotError if the sections do not fit together. Linear in the sections.
+    stored: the partitions that it is to be of. Raises ValueError or KeyError if the sections do not fit together. Linear in the sections.
     """
-    try:
-        parts = {name: np.frombuffer(sections[name], kind) for name, kind in _KINDS.items()}
-        slots = np.ascontiguousarray(parts["slots"].reshape(-1, len(SLOT_COLUMNS)).T)
-        cells = parts["cells"].reshape(4, -1).T
-        macros = macro_states(sections["macros"][4:], *struct.unpack_from("<I", sections["macros"]), states=graph.program.states)
-        _check(graph, parts, slots, cells, macros)
-        if stored is not None:
-            slots = np.stack([stored.every(slots[0], slots[1] + slots[2]), *slots[1:]])
-    except (KeyError, TypeError, ValueError, struct.error) as error:
-        raise damaged("its sections do not fit together") from error
-    counters = parts["counters"].tolist()
-    graph.restore_counters(counters[0], dict(zip(_COUNTERS, counters[1:], strict=True)))
-    if slots.size:
-        _restore(graph, parts, slots, cells, macros)
+    parts = {name: numbers(sections, name, kind) for name, kind in _KINDS.items()}
+    slots = parts["slots"].reshape(-1, len(SLOT_COLUMNS)).T
+    cells = parts["cells"].reshape(4, -1).T
+    macros = macro_states(sections["macros"][4:], *struct.unpack_from("<I", sections["macros"]), states=graph.table.program.states)
+    _check(graph, parts, slots, cells, macros)
+    rows = rows_of(slots[0], slots[1] + slots[2], stored)
+    if len(rows):
+        _restore(graph, parts, (rows, *slots[1:]), cells, macros)
+    return int(slots[5].max(initial=0)), int(parts["list_length"].max(initial=1))
 
 
 _KINDS = {
-    "counters": "<i8",
     "slots": "<i8",
     "starts_position": "<i4",
     "starts_time": "<i8",
@@ -248,83 +235,62 @@ _KINDS = {
 
 def _check(graph: MatchGraph, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
     """ValueError unless every index of the sections stays inside, and all that the kernel follows comes to an end: it does not look."""
-    slot, base, position, _, starts, lists, cell_counts = slots
-    # First of all: sums of greater ones wrap around, and numpy repeats whatever they say.
-    if not bool(((slots[4:] >= 0) & (slots[4:] <= max(map(len, parts.values())))).all()):
-        raise ValueError("counts of a snapshot")
-    counters = parts["counters"]
-    right = (
-        len(counters) == 1 + len(_COUNTERS)
-        and bool(((counters >= 0) & (counters < NUMBER_LIMIT)).all())
-        and bool(((slot >= -1) & (position >= 0) & (position < POSITION_LIMIT)).all())
-        and bool(((base >= -position) & (base < NUMBER_LIMIT)).all())
-        and bool((slot[1:] > slot[:-1]).all())
-        and len(parts["starts_position"]) == len(parts["starts_time"]) == starts.sum()
-        and len(parts["list_macro"]) == len(parts["list_max"]) == len(parts["list_length"]) == lists.sum()
-        and bool((parts["list_length"] >= 1).all())
-        and len(parts["list_entries"]) == sum(parts["list_length"].tolist())
-        and len(cells) == len(parts["labels"]) == cell_counts.sum()
-        and bool((parts["labels"] < graph.program.labels).all())
-        and bool((parts["list_macro"] >= 0).all())
-        and int(parts["list_macro"].max(initial=-1)) + 1 == len(macros)
-        and (graph.window is not None or not len(parts["starts_time"]))
-        and _right_starts(parts["starts_position"], np.repeat(np.arange(len(slot)), starts), position)
-        and _right_cells(graph, cells, cell_counts, position)
-        and _right_lists(parts, lists, cells, cell_counts)
+    slot, base, position, _, starts, lists, counts = slots
+    of_start = owners(starts, parts["starts_position"], parts["starts_time"])
+    of_list = owners(lists, parts["list_macro"], parts["list_max"], parts["list_length"])
+    of_entry = owners(parts["list_length"], parts["list_entries"])
+    of_cell = owners(counts, cells, parts["labels"])
+    demand(
+        inside(position, 0, POSITION_LIMIT),
+        inside(base, -position, NUMBER_LIMIT),
+        slot[1:] > slot[:-1],
+        parts["list_length"] >= 1,
+        parts["labels"] < graph.table.program.labels,
+        parts["list_macro"] >= 0,
+        int(parts["list_macro"].max(initial=-1)) + 1 == len(macros),
+        graph.window is not None or not len(of_start),
+        ascending(parts["starts_position"], of_start, strictly=True),
+        inside(parts["starts_position"], 0, position[of_start]),
     )
-    if not right:
-        raise ValueError("sections of a snapshot")
+    _check_cells(graph, cells, of_cell, counts, position)
+    _check_lists(parts, of_list, of_entry, cells, counts)
 
 
-def _right_starts(positions: Array, owner: Array, following: Array) -> bool:
-    """Whether each partition's starts ascend, and lie before its next event."""
-    ascends = (np.diff(positions) > 0) | (np.diff(owner) != 0)
-    return bool((ascends.all()) and ((positions >= 0) & (positions < following[owner])).all())
-
-
-def _right_cells(graph: MatchGraph, cells: Array, counts: Array, following: Array) -> bool:
-    """Whether the cells of each partition are in the order of the stream, their links lead to others that live as long, and never round.
+def _check_cells(graph: MatchGraph, cells: Array, owner: Array, counts: Array, following: Array) -> None:
+    """ValueError unless the cells of each partition are in the order of the stream, and their links lead to others that live as long, never round.
 
     A cell lives until its position is no longer inside, and is followed as long as its max start is.
     """
-    owner = np.repeat(np.arange(len(counts)), counts)
     first = (np.cumsum(counts) - counts)[owner]
     made, child, rest, most = cells.T
     union = made < 0
     made = np.where(union, ~made, made)
     number = np.arange(len(cells)) - first + 1
-    if not (
-        bool(((most >= 0) & (most <= made) & (made < following[owner])).all())
-        and bool(((np.diff(made) >= 0) | (np.diff(owner) != 0)).all())
-        and bool(((child >= union) & (child < number) & (rest >= 0) & (rest <= counts[owner])).all())
-    ):
-        return False
+    demand(
+        inside(most, 0, made + 1),
+        made < following[owner],
+        ascending(made, owner),
+        inside(child, union, number),
+        inside(rest, 0, counts[owner] + 1),
+    )
     has_child, has_rest = np.flatnonzero(child), np.flatnonzero(rest)
     below, beside = (first + child - 1)[has_child], (first + rest - 1)[has_rest]
-    if (most[below] < most[has_child]).any() or (most[beside] > most[has_rest]).any():
-        return False
+    demand(most[below] >= most[has_child], most[beside] <= most[has_rest])
     if (rest < number).all():
-        return True
+        return
     links: Array = np.full((len(cells), 2), -1, np.int32)
     links[has_child, 0], links[has_rest, 1] = below, beside
     arrays = (links.reshape(-1), np.zeros(len(cells), np.int32), np.zeros(len(cells), np.int32))
-    return bool(graph.kernel.acyclic(*arrays if graph.kernel.COMPILED else (array.data for array in arrays)))
+    demand(bool(graph.kernel.acyclic(*arrays if graph.kernel.COMPILED else (array.data for array in arrays))))
 
 
-def _right_lists(parts: Mapping[str, Array], lists: Array, cells: Array, counts: Array) -> bool:
-    """Whether each partition's lists have descending max starts, and the first entry of each has the list's, the others no greater ones."""
-    owner = np.repeat(np.arange(len(counts)), lists)
-    of_list = np.repeat(np.arange(len(owner)), parts["list_length"])
+def _check_lists(parts: Mapping[str, Array], owner: Array, of_list: Array, cells: Array, counts: Array) -> None:
+    """ValueError unless each partition's lists have descending max starts, and each list's first entry has it, the others no greater ones."""
     entries, most = parts["list_entries"], parts["list_max"]
-    if not bool(((entries >= 1) & (entries <= counts[owner[of_list]])).all()):
-        return False
+    demand(inside(entries, 1, counts[owner[of_list]] + 1))
     largest = cells[(np.cumsum(counts) - counts)[owner[of_list]] + entries - 1, 3]
     begins = np.diff(of_list, prepend=-1) != 0
-    return bool(
-        (largest[begins] == most).all()
-        and (begins[1:] | (np.diff(largest) <= 0)).all()
-        and ((np.diff(most) <= 0) | (np.diff(owner) != 0)).all()
-    )
+    demand(largest[begins] == most, ascending(-largest.astype(np.int64), of_list), ascending(-most.astype(np.int64), owner))
 
 
 def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
@@ -334,13 +300,12 @@ def _slabs(pool: Pool, counts: Array) -> tuple[Array, Array]:
     return pool.take(sizes), sizes
 
 
-def _restore(graph: MatchGraph, parts: Mapping[str, Array], slots: Array, cells: Array, macros: list[int]) -> None:
+def _restore(graph: MatchGraph, parts: Mapping[str, Array], slots: tuple[Array, ...], cells: Array, macros: list[int]) -> None:
     column = graph.column
-    slot, base, position, last_time, starts, lists, cell_counts = slots
-    rows = slot + 1
-    graph.ensure_slots(int(rows[-1]))
-    list_owner = np.repeat(np.arange(len(slot)), lists)
-    entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(slot)).astype(np.int64)
+    rows, base, position, last_time, starts, lists, cell_counts = slots
+    graph.open(rows)
+    list_owner = np.repeat(np.arange(len(rows)), lists)
+    entry_counts = np.bincount(list_owner, parts["list_length"], minlength=len(rows)).astype(np.int64)
     # Ids start at 1, and one place is for the cell that is made next.
     cell_offset, cell_size = _slabs(graph.cells, np.where(cell_counts > 0, cell_counts + 1, 0))
     start_offset, start_size = _slabs(graph.starts, starts)
@@ -366,12 +331,11 @@ def _restore(graph: MatchGraph, parts: Mapping[str, Array], slots: Array, cells:
     graph.cells.arrays[1][place] = parts["labels"]
     _, place = ragged(start_offset, starts)
     graph.starts.arrays[0][place], graph.starts.arrays[1][place] = parts["starts_position"], parts["starts_time"]
-    numbers = graph.adopt_macros(macros)
+    known = graph.table.adopt(macros)
     packed = graph.packed.arrays[0]
     owner, place = ragged(packed_offset, lists)
-    packed[place] = numbers[parts["list_macro"]]
+    packed[place] = known[parts["list_macro"]]
     packed[place + lists[owner]] = parts["list_max"]
     packed[place + 2 * lists[owner]] = parts["list_length"]
     _, place = ragged(packed_offset + 3 * lists, entry_counts)
     packed[place] = parts["list_entries"]
-    graph.fit_lists(int(lists.max()), int(parts["list_length"].max(initial=1)))

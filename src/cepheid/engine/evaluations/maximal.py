@@ -24,21 +24,22 @@ from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.base import ALL
 from cepheid.engine.evaluations.domination import TABLE_ENTRIES, TOP, DominationTable, explore
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes
-from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Layout, Ring
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes, waiting
+from cepheid.engine.memory.blocks import HEAD, TAIL, Layout, Ring
+from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners
+from cepheid.engine.memory.container import damaged
 from cepheid.engine.memory.pools import power_of_two, ragged
-from cepheid.errors import NotSupportedError, SnapshotError
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.base import Bounds, Chunk
     from cepheid.engine.evaluations.domination import Configuration, Macro
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.stored import Stored
-    from cepheid.language.syntax import Consumption
 
 Array = np.ndarray[Any, Any]
 
@@ -76,27 +77,14 @@ class Maximal(SupportEvaluation):
 
     kernel_name: ClassVar[str] = "maximal"
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption | None = None,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: MaximalSizes | None = None,
-    ) -> None:
-        automaton = WaitingAutomaton.of(program.automaton)
-        if automaton is None:
-            raise NotSupportedError("MAX by groups of starts needs a pattern whose partial matches may wait", help="choose per end instead")
-        self.automaton = automaton
-        sizes = sizes or MaximalSizes()
+    def __init__(self, program: Program, *, sizes: MaximalSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        self.automaton = waiting(program)
+        sizes, limit = sizes or MaximalSizes(), bounds.get("limit")
         self._counted = not limit or not _hides_inside(program)
         if not self._counted:
             most = max(LABELLED_AT_ONCE, 2 * (limit or 0))
             sizes = replace(sizes, supports=min(sizes.supports, most), most_supports=min(sizes.most_supports, most))
-        self.table = DominationTable(automaton, entries=sizes.entries)
+        self.table = DominationTable(self.automaton, entries=sizes.entries)
         self._group_of: Array = np.full(self.table.room, -1, np.int32)
         self._scratch: Array = np.zeros(sizes.scratch, np.int64)
         self._values: Array = np.zeros(0, np.int64)
@@ -105,21 +93,20 @@ class Maximal(SupportEvaluation):
         self._starts_stack: Array = np.zeros(STARTS_STACK, np.int64)
         self._stack: Array = np.zeros(max(4, sizes.scratch), np.int64)
         self._path: tuple[Array, Array] = (np.zeros(max(2, sizes.scratch), np.int64), np.zeros(max(2, sizes.scratch), np.int64))
-        bounds: dict[str, Any] = {} if consume is None else {"consume": consume}
-        super().__init__(program, window=window, count_window=count_window, limit=limit, variant=variant, sizes=sizes, **bounds)
+        super().__init__(program, sizes=sizes, **bounds)
         self.mends |= {
             "order": self._mend_order,
             "order_expiry": self._mend_order_expiry,
             "program": self._mend_program,
             "expiry": self._mend_expiry,
-            "nodes": lambda: self.blocks.grow(self._row(), NODES),
-            "rows": lambda: self.blocks.grow(self._row(), ROWS),
-            "groups": lambda: self.blocks.grow(self._row(), GROUPS, places=self._get("argument")),
+            "nodes": lambda: self.store.grow(self._row(), NODES),
+            "rows": lambda: self.store.grow(self._row(), ROWS),
+            "groups": lambda: self.store.grow(self._row(), GROUPS, places=self._get("argument")),
             "scratch": self._mend_scratch,
             "stack": self._mend_stack,
             "damaged": self._damaged,
         }
-        self._set("states", automaton.waiting)
+        self._set("states", self.automaton.waiting)
         if not self._counted:
             self._set("limit", ALL)
         self._fit()
@@ -197,10 +184,10 @@ class Maximal(SupportEvaluation):
         """Whether the tables were full, and now hold what is live alone, under new numbers."""
         if not self.table.full:
             return False
-        rows = np.flatnonzero(self.blocks.offsets >= 0)
-        orders = self.blocks.offsets[rows] + ORDER
+        rows = self.store.held_rows
+        orders = self.store.offsets[rows] + ORDER
         places = np.array([place for row in rows.tolist() for place in self._group_places(row)], np.int64)
-        words = self.blocks.words
+        words = self.store.words
         configurations, reordered = self.table.renumber(words[places], words[orders])
         words[places] = configurations[words[places]]
         words[orders] = reordered[words[orders]]
@@ -208,11 +195,11 @@ class Maximal(SupportEvaluation):
 
     def _group_places(self, row: int) -> Iterator[int]:
         """Where the configurations of a row's groups stand in the blocks' words."""
-        offset = int(self.blocks.offsets[row])
-        place = offset + int(self.blocks.words[offset + self.blocks.layout.ring(GROUPS) + 2])
-        for _ in range(int(self.blocks.words[offset + GROUP_COUNT])):
+        offset = int(self.store.offsets[row])
+        place = offset + int(self.store.words[offset + self.store.layout.ring(GROUPS) + 2])
+        for _ in range(int(self.store.words[offset + GROUP_COUNT])):
             yield place
-            place += 3 + int(self.table.shapes[4 * self.blocks.words[place]])
+            place += 3 + int(self.table.shapes[4 * self.store.words[place]])
 
     def _mend_scratch(self) -> None:
         wanted = self._get("argument")
@@ -225,7 +212,7 @@ class Maximal(SupportEvaluation):
         self._path = positions, letters
 
     def _damaged(self) -> None:
-        raise SnapshotError("the snapshot is damaged: its groups of starts overlap", help="use another snapshot, or start again without it")
+        raise damaged("its groups of starts overlap")
 
     # ------------------------------------------------------------------------------------------------ state
 
@@ -237,36 +224,26 @@ class Maximal(SupportEvaluation):
 
     def _free_nodes(self) -> None:
         """Free what was made before the oldest live start of each partition, as the kernel does at its next event."""
-        blocks = self.blocks
-        rows = np.flatnonzero(blocks.offsets >= 0)
-        offsets, oldest = blocks.offsets[rows], self._oldest(rows, blocks.plain(rows))
-        ring = offsets + blocks.layout.ring(ROWS)
-        head, tail, data, mask = (blocks.words[ring + place] for place in range(len(DIRECTORY)))
-        owner, index = ragged(head, tail - head)
-        places = offsets[owner] + data[owner] + (index & mask[owner]) * blocks.layout.rings[ROWS].width
-        live = blocks.words[places] >= oldest[owner]
-        nodes = offsets + blocks.layout.ring(NODES)
-        first = blocks.words[nodes + TAIL]
-        np.minimum.at(first, owner[live], blocks.words[places[live] + FIRST_NODE])
-        blocks.words[nodes + HEAD] = first
+        store, rows = self.store, self.store.held_rows
+        oldest = self._oldest(rows, store.plain(rows))
+        owner, places = store.places(rows, ROWS)
+        live = store.words[places] >= oldest[owner]
+        nodes = store.offsets[rows] + store.layout.ring(NODES)
+        first = store.words[nodes + TAIL]
+        np.minimum.at(first, owner[live], store.words[places[live] + FIRST_NODE])
+        store.words[nodes + HEAD] = first
 
-    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
-        """As in `SupportEvaluation`."""
-        try:
-            waiting = self.automaton.waiting
-            for configuration in _read(np.frombuffer(sections["configurations"], "<i8").tolist(), waiting):
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        waiting = self.automaton.waiting
+        with fitting("its configurations do not fit together"):
+            for configuration in _read(numbers(sections, "configurations").tolist(), waiting):
                 self.table.configuration(configuration)
-            orders = np.frombuffer(sections["orders"], "<i8").reshape(-1, waiting) if waiting else np.zeros((1, 0), np.int64)
+            orders = numbers(sections, "orders", width=waiting) if waiting else np.zeros((1, 0), np.int64)
             for order in orders.tolist():
                 self.table.order(_dense(order))
-            self._fit()
-            rings = np.frombuffer(sections["rings"], "<i8").reshape(-1, 3, 2)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise SnapshotError(
-                "the snapshot is damaged: its configurations do not fit together", help="use another snapshot, or start again without it"
-            ) from error
-        self._loading = rings
-        super().load(sections, stored)
+        self._fit()
+        self._loading = numbers(sections, "rings").reshape(-1, 3, 2)
+        super()._restore(sections, stored)
 
     def _letters(self, entries: list[Array]) -> Array:
         nodes = entries[NODES]
@@ -275,42 +252,35 @@ class Maximal(SupportEvaluation):
 
     def _check(self, words: Array, entries: list[Array]) -> None:
         rings, position = self._loading, words[:, POSITION]
-        if len(rings) != len(words):
-            raise ValueError("rings of a snapshot")
-        owner = [np.repeat(np.arange(len(words)), rings[:, ring, 1] - rings[:, ring, 0]) for ring in range(3)]
-        numbers = words[:, NUMBERS:]
-        starts, thresholds = entries[ROWS], entries[ROWS][:, FIRST_NODE + 1 :]
-        nodes_ascend = (np.diff(starts[:, FIRST_NODE]) >= 0) | (np.diff(owner[ROWS]) != 0)
-        right = (
-            bool((words[:, GROUP_COUNT] >= 0).all())
-            and bool(nodes_ascend.all())
-            and bool(((thresholds >= -1) & (thresholds < np.maximum(starts[:, :1], 1))).all())
-            and bool(((words[:, ORDER] >= 0) & (words[:, ORDER] < len(self.table.orders))).all())
-            and bool(((numbers >= -1) & (numbers < np.maximum(position, 1)[:, None])).all())
-            and bool((rings[:, GROUPS, 0] == 0).all())
-            and bool((entries[ROWS][:, FIRST_NODE] >= rings[owner[ROWS], NODES, 0]).all())
-            and bool((entries[ROWS][:, FIRST_NODE] <= rings[owner[ROWS], NODES, 1]).all())
-            and self._right_nodes(entries[NODES], owner[NODES], rings[:, NODES], position)
+        counts = rings[:, :, 1] - rings[:, :, 0]
+        of_row, of_node = (owners(counts[:, ring], entries[ring]) for ring in (ROWS, NODES))
+        starts, first_node = entries[ROWS], entries[ROWS][:, FIRST_NODE]
+        demand(
+            words[:, GROUP_COUNT] >= 0,
+            ascending(first_node, of_row),
+            inside(starts[:, FIRST_NODE + 1 :], -1, np.maximum(starts[:, :1], 1)),
+            inside(words[:, ORDER], 0, len(self.table.orders)),
+            inside(words[:, NUMBERS:], -1, np.maximum(position, 1)[:, None]),
+            rings[:, GROUPS, 0] == 0,
+            inside(first_node, rings[of_row, NODES, 0], rings[of_row, NODES, 1] + 1),
         )
-        if not right:
-            raise ValueError("nodes of a snapshot")
+        self._check_nodes(entries[NODES], of_node, rings[:, NODES], position)
         block, roots = self._check_groups(entries[GROUPS][:, 0], words[:, GROUP_COUNT], rings)
         oldest = position.copy()
-        oldest[owner[ROWS][::-1]] = starts[::-1, 0]
+        oldest[of_row[::-1]] = starts[::-1, 0]
         _check_sets(block, roots, rings[:, NODES], entries[NODES], oldest)
 
-    def _right_nodes(self, nodes: Array, owner: Array, rings: Array, position: Array) -> bool:
-        """Whether every link leads to an earlier node: then whatever the kernel follows comes to an end."""
+    def _check_nodes(self, nodes: Array, owner: Array, rings: Array, position: Array) -> None:
+        """ValueError unless every link leads to an earlier node: then whatever the kernel follows comes to an end."""
         counts = rings[:, 1] - rings[:, 0]
         number = np.arange(len(nodes)) - (np.cumsum(counts) - counts)[owner] + rings[owner, 0]
-        cell = nodes[:, 1] == CELL
-        last = np.where(cell, 1 << self.program.bits, number)
-        return bool(
-            (number > 0).all()
-            and ((nodes[:, 0] >= 0) & (nodes[:, 0] < position[owner])).all()
-            and ((nodes[:, 1] >= CELL) & (nodes[:, 1] <= MOST_BIT)).all()
-            and ((nodes[:, 2] >= 0) & (nodes[:, 2] < number)).all()
-            and ((nodes[:, 3] >= 0) & (nodes[:, 3] < last)).all()
+        last = np.where(nodes[:, 1] == CELL, 1 << self.program.bits, number)
+        demand(
+            number > 0,
+            inside(nodes[:, 0], 0, position[owner]),
+            inside(nodes[:, 1], CELL, MOST_BIT + 1),
+            inside(nodes[:, 2], 0, number),
+            inside(nodes[:, 3], 0, last),
         )
 
     def _check_groups(self, words: Array, counts: Array, rings: Array) -> tuple[Array, Array]:
@@ -323,27 +293,24 @@ class Maximal(SupportEvaluation):
         place, met = ends - rings[:, GROUPS, 1], np.zeros(0, np.int64)
         known, block = len(self.table.configurations), np.flatnonzero(counts > 0)
         while len(block):
-            _check_inside(place[block] + 3, ends[block])
+            demand(place[block] + 3 <= ends[block])
             configuration, first, newest = (words[place[block] + number] for number in range(3))
-            if not ((configuration >= 0) & (configuration < known) & (newest >= 0) & (newest < rings[block, ROWS, 1])).all():
-                raise ValueError("groups of a snapshot")
+            demand(inside(configuration, 0, known), inside(newest, 0, rings[block, ROWS, 1]))
             met = np.concatenate([met, block * known + configuration])
             runs = self.table.shapes[4 * configuration].astype(np.int64)
             after = place[block] + 3 + runs
-            _check_inside(after, ends[block])
+            demand(after <= ends[block])
             owner, index = ragged(place[block] + 3, runs)
             links, of = np.concatenate([first, words[index]]), np.concatenate([np.arange(len(block)), owner])
             nodes = rings[block, NODES]
             live = (newest >= rings[block, ROWS, 0])[of]
-            if not ((links >= nodes[of, 0]) & (links < nodes[of, 1]))[live].all():
-                raise ValueError("groups of a snapshot")
+            demand(inside(links, nodes[of, 0], nodes[of, 1])[live])
             begun = live[: len(block)]
             sets.append((block[begun], first[begun]))
             place[block] = after
             counts = counts - 1
             block = block[counts[block] > 0]
-        if (place != ends).any() or len(np.unique(met)) != len(met):
-            raise ValueError("groups of a snapshot")
+        demand(place == ends, len(np.unique(met)) == len(met))
         owners, roots = (np.concatenate(part) for part in zip(*sets, strict=True))
         return owners, roots
 
@@ -360,25 +327,17 @@ def _check_sets(owner: Array, links: Array, rings: Array, nodes: Array, oldest: 
     while len(links):
         found = nodes[first[owner] + links]
         bit = found[:, 1]
-        if not ((bit >= -1) & (bit < above) & (found[:, 0] >= oldest[owner])).all():
-            raise ValueError("starts of a snapshot")
+        demand(inside(bit, -1, above), found[:, 0] >= oldest[owner])
         fork = bit >= 0
         owner, found, bit = owner[fork], found[fork], bit[fork]
         low, high = found[:, 2], found[:, 3]
-        if not (high >= rings[owner, 0]).all():
-            raise ValueError("starts of a snapshot")
+        demand(high >= rings[owner, 0])
         newest = nodes[first[owner] + high, 0]
         newest_low = nodes[first[owner] + np.maximum(low, rings[owner, 0]), 0]
         kept = (low >= rings[owner, 0]) & (newest_low >= oldest[owner])
         apart = (newest ^ newest_low) >> bit == 1
-        if not ((newest == found[:, 0]) & (newest >> bit & 1 == 1) & (apart | ~kept)).all():
-            raise ValueError("starts of a snapshot")
+        demand(newest == found[:, 0], newest >> bit & 1 == 1, apart | ~kept)
         owner, above, links = np.append(owner, owner[kept]), np.append(bit, bit[kept]), np.append(high, low[kept])
-
-
-def _check_inside(places: Array, ends: Array) -> None:
-    if (places > ends).any():
-        raise ValueError("groups of a snapshot")
 
 
 def _hides_inside(program: Program) -> bool:
@@ -390,8 +349,7 @@ def _hides_inside(program: Program) -> bool:
 
 def _dense(order: list[int]) -> tuple[int, ...]:
     ranks = {0, *order}
-    if ranks != set(range(len(ranks))):
-        raise ValueError("orders of a snapshot")
+    demand(ranks == set(range(len(ranks))))
     return tuple(order)
 
 
@@ -414,8 +372,7 @@ def _read(flat: list[int], waiting: int) -> Iterator[Configuration]:
         nonlocal place
         found = flat[place : place + count]
         place += count
-        if count < 0 or len(found) != count or not all(least <= number <= most for number in found):
-            raise ValueError("configurations of a snapshot")
+        demand(count >= 0, len(found) == count, all(least <= number <= most for number in found))
         return found
 
     while place < len(flat):
@@ -425,8 +382,7 @@ def _read(flat: list[int], waiting: int) -> Iterator[Configuration]:
             states = sum(1 << state for state in set(several(several(1, 1, waiting)[0], 0, waiting - 1)))
             pairs = several(2 * several(1, 0, waiting)[0], 0, TOP)
             dominated = tuple(zip(pairs[::2], pairs[1::2], strict=True))
-            if not all(state < waiting and (level == TOP or level < len(labels)) for state, level in dominated):
-                raise ValueError("configurations of a snapshot")
+            demand(all(state < waiting and (level == TOP or level < len(labels)) for state, level in dominated))
             macros.append((states, dominated))
         yield tuple(labels), tuple(macros)
 
@@ -435,6 +391,7 @@ class MaximalMethod(SupportMethod):
     """MAX by groups of starts, where any stream leads to few."""
 
     name = "maximal"
+    evaluation = Maximal
     strategy = Strategy.MAX
 
     def fits(self, task: Task) -> str | None:
@@ -442,10 +399,6 @@ class MaximalMethod(SupportMethod):
         if task.waiting is not None and explore(task.waiting, task.whole.predicates) is None:
             return "partial matches can contain each other in more ways than are walked through beforehand (EXPLORED_STEPS)"
         return task.obstacle
-
-    def start(self, terms: Terms, **options: Any) -> Maximal:
-        """See `Maximal`."""
-        return Maximal(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in the head of this file, with the most groups and macro states that any stream leads to."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata import Program
-    from cepheid.engine.evaluations.base import Running
+    from cepheid.engine.evaluations.base import Bounds, Running
     from cepheid.logical.plan import Pattern, QueryPlan
 
 CHOOSING = frozenset({Strategy.NXT, Strategy.LAST, Strategy.MAX})
@@ -84,7 +84,7 @@ class Terms:
     partitioned: bool = False
 
     @property
-    def bounds(self) -> dict[str, Any]:
+    def bounds(self) -> Bounds:
         """What bounds it, as evaluations take it."""
         return {"window": self.window, "count_window": self.count_window, "consume": self.consume, "limit": self.limit}
 
@@ -111,11 +111,12 @@ class Guarantee:
 class Method(ABC):
     """One method of evaluation. Methods are equal by class: they hold nothing.
 
-    name: as `explain()` prints it; part of the fingerprint of stored state. samples: whether it can choose matches that are spread over all of a
-    trigger (option `sample`). counts: whether it gives the number of matches instead of these.
+    name: as `explain()` prints it; part of the fingerprint of stored state. evaluation: what it starts. samples: whether it can choose matches
+    that are spread over all of a trigger (option `sample`). counts: whether it gives the number of matches instead of these.
     """
 
     name: ClassVar[str]
+    evaluation: ClassVar[type[Any]]
     samples: ClassVar[bool] = False
     counts: ClassVar[bool] = False
 
@@ -131,9 +132,10 @@ class Method(ABC):
     def program(self, task: Task) -> Program:
         """The program by which it does a task that it fits. Raises NotSupportedError and LimitError as `construct`."""
 
-    @abstractmethod
     def start(self, terms: Terms, **options: Any) -> Running:
         """A new evaluation, without any state; options: the kernel's variant, and `sample` where the method samples."""
+        run: Running = self.evaluation(terms.program, **terms.bounds, **options)
+        return run
 
     @abstractmethod
     def guarantee(self, terms: Terms) -> Guarantee:
@@ -147,3 +149,19 @@ class Method(ABC):
 
     def __repr__(self) -> str:
         return f"<method {self.name}>"
+
+
+class AutomatonMethod(Method):
+    """What runs the automaton of all matches, or of those that a strategy chooses; the class says whether it gives them or counts them."""
+
+    def serves(self, task: Task) -> bool:
+        """Whatever gives matches, or COUNT(*)."""
+        return task.plan.count is self.counts
+
+    def fits(self, task: Task) -> str | None:
+        """A strategy must be an automaton."""
+        return task.bounded_choice
+
+    def program(self, task: Task) -> Program:
+        """The pattern's, with the strategy in it."""
+        return task.selected

@@ -40,19 +40,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, SupportSizes
+from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, waiting
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import Layout, Ring
+from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import power_of_two
-from cepheid.errors import LimitError, NotSupportedError
-from cepheid.language.syntax import Consumption, Strategy
+from cepheid.errors import LimitError
+from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from cepheid.automata.program import Program
-    from cepheid.automata.waiting import WaitingMove
+    from cepheid.automata.waiting import WaitingAutomaton, WaitingMove
+    from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Terms
+    from cepheid.engine.evaluations.supports import SupportSizes
 
 Array = np.ndarray[Any, Any]
 
@@ -70,7 +74,7 @@ LEAVES, ENDS, HELD = 1, 2, 4
 
 
 class Next(SupportEvaluation):
-    """The run state of NXT over any number of partitions; arguments and interface as those of `Evaluation`.
+    """The run state of NXT over any number of partitions; the interface is that of `Evaluation`.
 
     program: of the pattern before SELECT's projection. Raises NotSupportedError outside the fragment of `cepheid.automata.waiting`, LimitError
     past PAIR_LIMIT or MERGE_LIMIT. Update O(transitions fired x states) per event, delay O(transitions x log window) per position.
@@ -78,22 +82,9 @@ class Next(SupportEvaluation):
 
     kernel_name: ClassVar[str] = "next"
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: SupportSizes | None = None,
-    ) -> None:
-        automaton = WaitingAutomaton.of(program.automaton)
-        if automaton is None:
-            raise NotSupportedError("NXT by a greedy walk needs a pattern whose partial matches may wait", help="let the planner choose")
-        self.tables = NextTables(automaton)
-        super().__init__(program, window=window, count_window=count_window, consume=consume, limit=limit, variant=variant, sizes=sizes)
+    def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        self.tables = NextTables(waiting(program))
+        super().__init__(program, sizes=sizes, **bounds)
         self._deadline: Array = np.zeros(self.tables.states, np.int64)
         self._sets: Array = np.zeros(3 * self.tables.states, np.int32)
         self._set("states", self.tables.states)
@@ -107,7 +98,7 @@ class Next(SupportEvaluation):
 
     def _tables(self) -> tuple[Array, ...]:
         tables = self.tables
-        pool = (self.blocks.sizes, self.blocks.pool)
+        pool = (self.store.sizes, self.store.pool)
         return (*pool, tables.place_of, tables.actions, tables.move_start, tables.moves, tables.held, self._deadline, self._sets)
 
     def _learned(self, code: int, letter: int) -> None:
@@ -125,10 +116,7 @@ class Next(SupportEvaluation):
 
     def _check(self, words: Array, entries: list[Array]) -> None:
         first = words[:, self.tables.first_word :]
-        right = (first >= -1).all() and (first < np.maximum(words[:, POSITION], 1)[:, None]).all()
-        letters = self._letters(entries)
-        if not right or (letters < 0).any() or (letters >> self.program.bits).any():
-            raise ValueError("state of NXT in a snapshot")
+        demand(inside(first, -1, np.maximum(words[:, [POSITION]], 1)), inside(self._letters(entries), 0, 1 << self.program.bits))
 
 
 class NextTables:
@@ -247,11 +235,8 @@ class NextMethod(SupportMethod):
     """NXT by deadlines."""
 
     name = "next"
+    evaluation = Next
     strategy = Strategy.NXT
-
-    def start(self, terms: Terms, **options: Any) -> Next:
-        """See `Next`."""
-        return Next(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in the head of this file."""

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.automata.program import EndProgram, end_program, span_program
-from cepheid.engine.evaluations.base import Chunk, Feeding, collect, is_wasteful
+from cepheid.engine.evaluations.base import Chunk, Keeping, collect, is_wasteful
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
@@ -24,15 +24,17 @@ from cepheid.engine.evaluations.trackers import Trackers
 from cepheid.engine.input.order import earlier
 from cepheid.engine.input.partitions import events_before
 from cepheid.engine.letters.codes import having
-from cepheid.engine.memory.container import integer
-from cepheid.engine.memory.pools import ragged
-from cepheid.errors import SnapshotError
+from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners, rows_of
+from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
+from cepheid.engine.memory.store import Store
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata.program import Program
+    from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.stored import Stored
 
@@ -40,6 +42,10 @@ Array = np.ndarray[Any, Any]
 
 TABLE_BITS = 12
 """Up to so many letter bits, what a letter can do is looked up in a table of all letters."""
+
+NAMES = ("positions", "letters", "times", "places")
+KINDS = ("i8", "u8", "i8", "i8")
+"""The columns of kept events."""
 
 RECORD = ("seen", "low", "offset", "count")
 SEEN, LOW, OFFSET, COUNT = range(4)
@@ -91,43 +97,69 @@ class _Triggers:
         return _Triggers(self.segments[chosen], self.owners[chosen], self.starts[chosen], self.ends[chosen])
 
 
-class PerEnd(Feeding):
-    """The run state of a strategy that is chosen end by end; the interface is that of `Evaluation`, and so are the arguments.
+class _Kept(Store):
+    """The events that are kept, behind each other in columns (NAMES), and of each partition a line of RECORD that says where.
+
+    garbage: as many of them as live, and these, may be dead before they are collected.
+    """
+
+    records: Array
+
+    def __init__(self, garbage: int) -> None:
+        super().__init__(records=np.zeros(len(RECORD), np.int64))
+        self.columns: tuple[Array, ...] = tuple(np.zeros(0, kind) for kind in KINDS)
+        self._garbage = garbage
+        self._live = 0
+
+    @property
+    def reserved(self) -> int:
+        """Bytes of the columns."""
+        return sum(int(column.nbytes) for column in self.columns)
+
+    def empty(self, rows: Array) -> None:
+        """Forget the events of these rows, which are different; positions go on."""
+        self._live -= int(self.records[rows, COUNT].sum())
+        self.records[rows, COUNT] = 0
+
+    def write(self, rows: Array, counts: Array, columns: tuple[Array, ...]) -> None:
+        """Give rows their kept events, behind all others; dead ones are collected once they are more than the live."""
+        self._live += int(counts.sum()) - int(self.records[rows, COUNT].sum())
+        self.records[rows, OFFSET] = len(self.columns[0]) + np.cumsum(counts) - counts
+        self.records[rows, COUNT] = counts
+        if len(self.columns[0]) + len(columns[0]) > 2 * self._live + self._garbage:
+            others = np.setdiff1d(np.flatnonzero(self.records[:, COUNT]), rows)
+            _, places = self.places(others)
+            self.columns = tuple(column[places] for column in self.columns)
+            self.records[others, OFFSET] = np.cumsum(self.records[others, COUNT]) - self.records[others, COUNT]
+            self.records[rows, OFFSET] = len(places) + np.cumsum(counts) - counts
+        self.columns = tuple(np.concatenate([column, more]) for column, more in zip(self.columns, columns, strict=True))
+
+    def places(self, rows: Array) -> tuple[Array, Array]:
+        """(index into rows, place in the columns) of the kept events of these rows."""
+        return ragged(self.records[rows, OFFSET], self.records[rows, COUNT])
+
+
+class PerEnd(Keeping):
+    """The run state of a strategy that is chosen end by end; the interface is that of `Evaluation`.
 
     Update: that of the match graph for starts and ends, and O(window) per trigger. State: that, and 32 bytes per event that can matter within
     the window (without one: since consumption, else since the partition began).
     """
 
-    def __init__(
-        self,
-        program: EndProgram,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: PerEndSizes | None = None,
-    ) -> None:
+    def __init__(self, program: EndProgram, *, sizes: PerEndSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        super().__init__(bounds)
         self.program = program
-        self.window = window
-        self.count_window = count_window
-        self.consume = consume
-        self.limit = limit
         self.sizes = sizes or PerEndSizes()
-        spans = span_program(program.automaton)
-        self._spans = Evaluation(spans, window=window, count_window=count_window, consume=consume, limit=1, variant=variant)
-        self._chosen = Evaluation(program.chosen, limit=limit, variant=variant)
-        self._variant = variant
+        spans: Bounds = {**bounds, "limit": 1}
+        self._spans = Evaluation(span_program(program.automaton), **spans)
+        self._chosen = Evaluation(program.chosen, limit=self.limit, variant=self.variant)
         self._longest = self._longest_ever = 1  # events of a window: since the last look at the memory, and since `_chosen` was made
         trackers = program.chosen.trackers[len(program.trackers) :]
-        self._trackers = Trackers(trackers, program.chosen.automaton.alphabet, bits=program.bits + 1, variant=variant) if trackers else None
+        self._trackers = (
+            Trackers(trackers, program.chosen.automaton.alphabet, bits=program.bits + 1, variant=self.variant) if trackers else None
+        )
         self._abilities = _Abilities(program)
-        self.records: Array = np.zeros((1, len(RECORD)), np.int64)
-        self._kept: tuple[Array, ...] = tuple(np.zeros(0, kind) for kind in KINDS)
-        self._live = 0
-        self.marked: Array = np.zeros(0, np.uint8)
-        self.events = 0
+        self.store: _Kept = _Kept(self.sizes.garbage)
         self._consumed = -1  # place in the stream of the last trigger, for CONSUME BY ANY
         self._triggers = 0
         self._matches = 0
@@ -169,7 +201,7 @@ class PerEnd(Feeding):
         triggers = _Triggers(segments, owners[segments], spans.starts, spans.ends)
         rows = piece.cuts[segments] + triggers.ends - before[segments]
         lasts = index[rows]
-        lows = np.where(records >= 0, self.records[np.maximum(records, 0), LOW], 0)
+        lows = np.where(records >= 0, self.store.records[np.maximum(records, 0), LOW], 0)
         triggers, lasts, firsts = self._windows(events, triggers, lasts, lows)
         self._triggers += len(lasts)
         if self.limit != 0:
@@ -186,23 +218,24 @@ class PerEnd(Feeding):
         if piece.continued and fresh[0]:
             fresh[0] = False
         elif fresh.any():
-            self._forget(np.zeros(1, np.int64))
-        wanted[fresh] = len(self.records) + np.flatnonzero(fresh)
+            self.store.release(np.zeros(1, np.int64))
+        wanted[fresh] = len(self.store) + np.flatnonzero(fresh)
         records, owners = np.unique(wanted, return_inverse=True)
-        return owners.reshape(-1).astype(np.int64), np.where(records < len(self.records), records, -1)
+        return owners.reshape(-1).astype(np.int64), np.where(records < len(self.store), records, -1)
 
     def _gather(self, piece: Events, relevant: Array, owners: Array, records: Array) -> tuple[_Events, Array, Array]:
         """The events kept of these partitions and those of the piece; positions before each segment; for each row its index in the events."""
         lengths = np.diff(piece.cuts, append=len(piece.letters))
-        seen = np.where(records >= 0, self.records[np.maximum(records, 0), SEEN], 0)
+        seen = np.where(records >= 0, self.store.records[np.maximum(records, 0), SEEN], 0)
         before = seen[owners] + events_before(owners, lengths)
         rows = np.flatnonzero(relevant)
         segments = np.searchsorted(piece.cuts, rows, "right") - 1
-        counts = np.where(records >= 0, self.records[np.maximum(records, 0), COUNT], 0)
-        old, places = ragged(np.where(records >= 0, self.records[np.maximum(records, 0), OFFSET], 0), counts)
+        known = np.flatnonzero(records >= 0)
+        old, places = self.store.places(records[known])
+        old = known[old]
         new = (before[segments] + rows - piece.cuts[segments], piece.letters[rows], piece.times[rows], self.events + rows)
         every = np.concatenate([old, owners[segments]])
-        columns = [np.concatenate([column[places], more]) for column, more in zip(self._kept, new, strict=True)]
+        columns = [np.concatenate([column[places], more]) for column, more in zip(self.store.columns, new, strict=True)]
         order = np.argsort(every, kind="stable")
         index = np.zeros(len(piece.letters), np.int64)
         index[rows] = np.argsort(order, kind="stable")[len(old) :]
@@ -300,10 +333,10 @@ class PerEnd(Feeding):
     def _keep(self, piece: Events, events: _Events, owners: Array, records: Array, lows: Array) -> None:
         """Write the partitions back: without the events that no match can start at or take any more."""
         lengths = np.diff(piece.cuts, append=len(piece.letters))
-        seen = np.where(records >= 0, self.records[np.maximum(records, 0), SEEN], 0)
+        seen = np.where(records >= 0, self.store.records[np.maximum(records, 0), SEEN], 0)
         np.add.at(seen, owners, lengths)
         if not records.all() or piece.slots[-1] < 0:
-            self._forget(np.zeros(1, np.int64))
+            self.store.release(np.zeros(1, np.int64))
             records = np.where(records == 0, -1, records)
             if piece.slots[-1] < 0:
                 records[owners[-1]] = 0  # the next call may go on with it
@@ -320,63 +353,43 @@ class PerEnd(Feeding):
         chosen = np.flatnonzero(alive)
         counts = np.bincount(events.owners[chosen], minlength=len(records))
         stored = np.flatnonzero(records >= 0)
-        self._store(records[stored], counts[stored], events.take(chosen))
-        self.records[records[stored], SEEN] = seen[stored]
-        self.records[records[stored], LOW] = lows[stored]
-
-    def _store(self, rows: Array, counts: Array, columns: tuple[Array, ...]) -> None:
-        """Give partitions their kept events, behind all others; dead ones are collected once they are more than the live."""
-        self._live += int(counts.sum()) - int(self.records[rows, COUNT].sum())
-        self.records[rows, OFFSET] = len(self._kept[0]) + np.cumsum(counts) - counts
-        self.records[rows, COUNT] = counts
-        if len(self._kept[0]) + len(columns[0]) > 2 * self._live + self.sizes.garbage:
-            others = np.setdiff1d(np.flatnonzero(self.records[:, COUNT]), rows)
-            _, places = ragged(self.records[others, OFFSET], self.records[others, COUNT])
-            self._kept = tuple(column[places] for column in self._kept)
-            self.records[others, OFFSET] = np.cumsum(self.records[others, COUNT]) - self.records[others, COUNT]
-            self.records[rows, OFFSET] = len(places) + np.cumsum(counts) - counts
-        self._kept = tuple(np.concatenate([column, more]) for column, more in zip(self._kept, columns, strict=True))
-
-    def _forget(self, rows: Array) -> None:
-        self._live -= int(self.records[rows, COUNT].sum())
-        self.records[rows] = 0
+        self.store.write(records[stored], counts[stored], events.take(chosen))
+        self.store.records[records[stored], SEEN] = seen[stored]
+        self.store.records[records[stored], LOW] = lows[stored]
 
     # ------------------------------------------------------------------------------------------------ partitions
 
     def ensure_slots(self, count: int) -> None:
         """Make slots 0 .. count - 1 exist."""
         self._spans.ensure_slots(count)
-        if count + 1 > len(self.records):
-            records: Array = np.zeros((max(count + 1, 2 * len(self.records)), len(RECORD)), np.int64)
-            records[: len(self.records)] = self.records
-            self.records = records
+        super().ensure_slots(count)
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
         self._spans.release(slots)
-        self._forget(np.unique(np.asarray(slots, np.int64)) + 1)
+        super().release(slots)
 
     def expire(self, time: int) -> Array:
-        """Forget the events of partitions in which no match can go on at `time` or later; returns their slots (int64)."""
+        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64)."""
         self._renew()
         self.ensure_slots(self._spans.slots)
         slots = self._spans.expire(time)
-        self._live -= int(self.records[slots + 1, COUNT].sum())
-        self.records[slots + 1, COUNT] = 0
+        self.store.empty(slots + 1)
         return slots
 
     def _renew(self) -> None:
         """Between two windows the match graph of one holds nothing: a fresh one takes its place where windows have become much shorter."""
-        if is_wasteful(self._chosen.cells.nbytes, lambda: self._chosen.cells.nbytes * self._longest // self._longest_ever):
-            self._chosen = Evaluation(self.program.chosen, limit=self.limit, variant=self._variant)
+        if is_wasteful(self._chosen.store.cells.nbytes, lambda: self._chosen.store.cells.nbytes * self._longest // self._longest_ever):
+            self._chosen = Evaluation(self.program.chosen, limit=self.limit, variant=self.variant)
             self._longest_ever = 1
         self._longest = 1
 
     def memory_usage(self) -> int:
         """Bytes of the run state."""
-        own = sum(int(array.nbytes) for array in (*self._kept, self.records, self.marked))
-        trackers = 0 if self._trackers is None else self._trackers.nbytes
-        return own + trackers + self._spans.memory_usage() + self._chosen.memory_usage()
+        return super().memory_usage() + self._spans.memory_usage() + self._chosen.memory_usage()
+
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        return () if self._trackers is None else (self._trackers,)
 
     @property
     def wasteful(self) -> bool:
@@ -402,66 +415,48 @@ class PerEnd(Feeding):
 
     def dump(self) -> dict[str, bytes]:
         """The live state as named sections: those of the match graph, and `end_numbers`, `end_records` and the kept events' columns (int64)."""
-        rows = np.flatnonzero(self.records[:, SEEN])
-        _, places = ragged(self.records[rows, OFFSET], self.records[rows, COUNT])
-        numbers = np.array([self.events, self._consumed, self._triggers, self._matches], "<i8")
-        table = np.column_stack([rows, self.records[rows][:, [SEEN, LOW, COUNT]]]).astype("<i8")
-        kept = zip(NAMES, KINDS, self._kept, strict=True)
+        rows = np.flatnonzero(self.store.records[:, SEEN])
+        _, places = self.store.places(rows)
+        counters = np.array([self.events, self._consumed, self._triggers, self._matches], "<i8")
+        table = np.column_stack([rows, self.store.records[rows][:, [SEEN, LOW, COUNT]]]).astype("<i8")
+        kept = zip(NAMES, KINDS, self.store.columns, strict=True)
         columns = {f"end_{name}": column[places].astype(f"<{kind}").tobytes() for name, kind, column in kept}
-        return {**self._spans.dump(), "end_numbers": numbers.tobytes(), "end_records": table.tobytes(), **columns}
+        return {**self._spans.dump(), "end_numbers": counters.tobytes(), "end_records": table.tobytes(), **columns}
 
     def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit. stored: as for `Evaluation.load`."""
-        try:
-            numbers, table, columns = _sections(sections)
+        with fitting("its events of open windows do not fit"):
+            counters = numbers(sections, "end_numbers")
+            table = numbers(sections, "end_records", width=len(RECORD)).astype(np.int64)
+            columns = tuple(numbers(sections, f"end_{name}", f"<{kind}").astype(kind) for name, kind in zip(NAMES, KINDS, strict=True))
+            demand(len(counters) == 4, inside(counters, -1, NUMBER_LIMIT))
             self._spans.load(sections, stored)
-            if stored is not None:
-                table[:, 0] = stored.every(table[:, 0] - 1, table[:, 1]) + 1
-            _check(table, columns, slots=self._spans.slots, bits=self.program.bits, events=numbers[0])
-        except (KeyError, TypeError, ValueError) as error:
-            raise SnapshotError(
-                "the snapshot is damaged: its events of open windows do not fit", help="use another snapshot, or start again without it"
-            ) from error
-        counts = table[:, 3]
+            table[:, 0] = rows_of(table[:, 0] - 1, table[:, 1], stored)
+            demand(table[:, 0] <= self._spans.slots)
+            self._check(table, columns, events=int(counters[0]))
         self.ensure_slots(self._spans.slots)
-        self.records[table[:, 0]] = np.column_stack([table[:, 1], table[:, 2], np.cumsum(counts) - counts, counts])
-        self._kept = columns
-        self._live = int(counts.sum())
-        self.events, self._consumed, self._triggers, self._matches = numbers
+        self.store.records[table[:, 0], SEEN], self.store.records[table[:, 0], LOW] = table[:, 1], table[:, 2]
+        self.store.write(table[:, 0], table[:, 3], columns)
+        self.events, self._consumed, self._triggers, self._matches = counters.tolist()
 
     def letters_in(self, sections: Mapping[str, Any]) -> Array:
         """The letters of events that what `dump` gave speaks of, in any order (int64)."""
         return np.frombuffer(sections["end_letters"], "<i8").astype(np.int64)
 
-
-NAMES = ("positions", "letters", "times", "places")
-KINDS = ("i8", "u8", "i8", "i8")
-"""The columns of kept events."""
-
-
-def _sections(sections: Mapping[str, bytes]) -> tuple[list[int], Array, tuple[Array, ...]]:
-    """What `PerEnd.dump` wrote: numbers, records, kept events; ValueError or KeyError where they do not fit together."""
-    numbers = [integer(number, "end_numbers", least=-1) for number in np.frombuffer(sections["end_numbers"], "<i8").tolist()]
-    table = np.frombuffer(sections["end_records"], "<i8").reshape(-1, 4).astype(np.int64)
-    columns = tuple(np.frombuffer(sections[f"end_{name}"], f"<{kind}").astype(kind) for name, kind in zip(NAMES, KINDS, strict=True))
-    if len(numbers) != 4:
-        raise ValueError("numbers")
-    return numbers, table, columns
-
-
-def _check(table: Array, columns: tuple[Array, ...], *, slots: int, bits: int, events: int) -> None:
-    """ValueError unless records and events fit together, and the records into so many slots; events: of the stream so far."""
-    rows, seen, low, counts = table.T
-    right = not (table < 0).any() and len(np.unique(rows)) == len(table) and bool(((rows <= slots) & (low <= seen)).all())
-    total = sum(counts.tolist())  # in Python, where it cannot overflow
-    if not right or not all(len(column) == total for column in columns):
-        raise ValueError("records of open windows")
-    positions, letters, times, places = columns
-    owner = np.repeat(np.arange(len(table)), counts)
-    ascends = (np.diff(positions) > 0) & (np.diff(places) > 0) & (times[1:] >= times[:-1])
-    right = bool((ascends | (np.diff(owner) != 0)).all() and ((positions >= 0) & (positions < seen[owner])).all())
-    if not right or not ((places >= 0) & (places < events)).all() or (letters >> np.uint64(bits)).any():
-        raise ValueError("events of open windows")
+    def _check(self, table: Array, columns: tuple[Array, ...], *, events: int) -> None:
+        """ValueError unless records and events fit together; events: of the stream so far."""
+        _, seen, low, counts = table.T
+        positions, letters, times, places = columns
+        owner = owners(counts, *columns)
+        demand(
+            inside(low, 0, seen + 1),
+            ascending(positions, owner, strictly=True),
+            ascending(places, owner, strictly=True),
+            ascending(times, owner),
+            inside(positions, 0, seen[owner]),
+            inside(places, 0, events),
+            letters >> np.uint64(self.program.bits) == 0,
+        )
 
 
 class _Abilities:
@@ -500,6 +495,7 @@ class PerEndMethod(Method):
     """What chooses end by end: NXT, LAST and MAX over any pattern."""
 
     name = "per end"
+    evaluation = PerEnd
 
     def serves(self, task: Task) -> bool:
         """The strategies that choose; COUNT(*) counts what they choose."""
@@ -513,11 +509,6 @@ class PerEndMethod(Method):
     def program(self, task: Task) -> EndProgram:
         """The pattern's, and the automaton by which each window is read."""
         return end_program(task.whole, variables=task.shown, strategy=task.strategy)
-
-    def start(self, terms: Terms, **options: Any) -> PerEnd:
-        """See `PerEnd`."""
-        assert isinstance(terms.program, EndProgram)
-        return PerEnd(terms.program, **terms.bounds, **options)
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in the head of this file."""

@@ -17,32 +17,33 @@ What a kernel of this kind keeps to:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cepheid.automata.supports import SupportProgram
-from cepheid.engine.evaluations.base import ALL, KernelRun, is_wasteful
+from cepheid.automata.waiting import WaitingAutomaton
+from cepheid.engine.evaluations.base import ALL, BufferedRun
 from cepheid.engine.evaluations.labelling import Labelling, SupportChunk
 from cepheid.engine.evaluations.method import Method
 from cepheid.engine.letters.codes import LetterCodes
-from cepheid.engine.memory.blocks import DIRECTORY, HEAD, TAIL, Blocks, Ring
-from cepheid.engine.memory.container import integer
-from cepheid.engine.memory.pools import ragged
-from cepheid.errors import SnapshotError
-from cepheid.language.syntax import Consumption, Strategy
+from cepheid.engine.memory.blocks import Blocks, Ring
+from cepheid.engine.memory.checks import demand, inside
+from cepheid.errors import NotSupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.base import Bounds, Chunk, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Task
     from cepheid.engine.memory.blocks import Layout
     from cepheid.engine.memory.stored import Stored
+    from cepheid.language.syntax import Strategy
 
 Array = np.ndarray[Any, Any]
 
@@ -100,39 +101,31 @@ class SupportSizes:
     codes: int = CODE_LIMIT
 
 
-class SupportEvaluation(KernelRun, ABC):
-    """The run state of one strategy over any number of partitions; arguments and interface as those of `Evaluation`.
+class SupportEvaluation(BufferedRun):
+    """The run state of one strategy over any number of partitions; the interface is that of `Evaluation`.
 
     program: see `Labelling`. Memory is bounded by the marked events of the window, without a window by all marked events.
     """
 
     kernel_name: ClassVar[str]
+    workplace: ClassVar[int] = 0
+    kind: ClassVar[type[np.generic]] = np.int64
+    counters: ClassVar[tuple[str, ...]] = ("events", "matches", "triggers", "skipped", "epoch")
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        window: int | None = None,
-        count_window: int | None = None,
-        consume: Consumption = Consumption.NONE,
-        limit: int | None = None,
-        variant: str | None = None,
-        sizes: SupportSizes | None = None,
-    ) -> None:
-        super().__init__(self.kernel_name, window=window, count_window=count_window, consume=consume, limit=limit, variant=variant)
-        self.sizes = sizes or SupportSizes()
+    def __init__(self, program: Program, *, sizes: SupportSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        self.sizes = sizes = sizes or SupportSizes()
+        room = {"lists": sizes.supports, "marks": sizes.positions, "most_lists": sizes.most_supports, "most_marks": sizes.most_positions}
+        super().__init__(self.kernel_name, bounds, **room)
         self.program = program
         self.codes = LetterCodes(program.bits)
-        self.labelling = Labelling(program, variant=variant)
-        self.blocks = Blocks(self._layout(), places=self.sizes.places)
+        self.labelling = Labelling(program, variant=self.variant)
+        self.store: Blocks = Blocks(self._layout(), places=self.sizes.places)
         self.matches = 0
-        self._outputs(self.sizes.supports, self.sizes.positions)
         self.mends |= {
             "letter": self._mend_letter,
-            "output": self._mend_output,
             "ring": self._mend_ring,
         }
-        self._set("limit", ALL if limit is None else limit)
+        self._set("limit", ALL if self.limit is None else self.limit)
         self._set("letter_mask", self.codes.letter_mask)
 
     # ------------------------------------------------------------------------------------------------ what a subclass says
@@ -163,93 +156,40 @@ class SupportEvaluation(KernelRun, ABC):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
-    def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, as `Evaluation.chunks`."""
-        rows = events.records(workplace=0)
-        if len(rows):
-            self.blocks.ensure(int(rows.max()) + 1)
-            self.blocks.open(rows)
-        self.marked = np.zeros(len(events), np.uint8)
+    def _begin(self, events: Events) -> Array:
         self.labelling.begin()
-        yield from self._read(self.codes.begin(events.letters), events.times, events.cuts, rows, continued=events.continued)
-        yield from self._taken()
-        self.events += len(events)
+        return self.codes.begin(events.letters)
 
-    def release(self, slots: Array) -> None:
-        """Forget the partitions in these slots: positions start again at 0, and their memory waits for others. O(slots)."""
-        self.blocks.release(np.asarray(slots, np.int64) + 1)
+    def _idle(self, time: int) -> Array:
+        idle, oldest = self.store.offsets < 0, self._since(time)
+        held = self.store.held_rows
+        words = self.store.plain(held)
+        idle[held] = words[:, NEWEST_START] < self._lows(words)
+        if oldest is not None:
+            idle[held] |= words[:, NEWEST_TIME] < oldest
+        return idle
 
-    def expire(self, time: int) -> Array:
-        """Free the memory of partitions in which no match can go on at `time` or later; returns all slots that now hold no open match (int64).
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        return (self._vector, self.codes, *self._tables(), *self._buffers)
 
-        Positions go on where they were. Vectorized, O(slots).
-        """
-        blocks = self.blocks
-        idle = blocks.offsets < 0
-        held = np.flatnonzero(~idle)
-        words = blocks.plain(held)
-        start = words[:, NEWEST_START]
-        done = start < self._lows(words)
-        if self.window is not None:
-            done |= words[:, NEWEST_TIME] < max(time - self.window, -(1 << 63))
-        idle[held] = done
-        rows = np.flatnonzero(idle)
-        rows = rows[rows > 0]
-        blocks.empty(rows)
-        return rows - 1
-
-    def memory_usage(self) -> int:
-        """Bytes of all arrays of the run state: what it has reserved, also where partitions left room."""
-        arrays = (self.marked, self._vector, *self._tables(), *self._out)
-        return sum(int(array.nbytes) for array in arrays) + self.blocks.nbytes + self.codes.nbytes
-
-    @property
-    def wasteful(self) -> bool:
-        """Whether the blocks' memory is mostly unused: `dump` and `load` into a fresh evaluation gives it back."""
-
-        def needed() -> int:
-            rows = self.blocks.used
-            return self.blocks.needed(rows, self._oldest(rows, self.blocks.plain(rows)))
-
-        return is_wasteful(int(self.blocks.words.nbytes), needed)
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are."""
-        return len(self.blocks) - 1
-
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        self.blocks.ensure(count + 1)
+    def _needed(self) -> int:
+        rows = self.store.used
+        return self.store.needed(rows, self._oldest(rows, self.store.plain(rows)))
 
     # ------------------------------------------------------------------------------------------------ state
 
     def dump(self) -> dict[str, bytes]:
         """The live state of all partitions as named sections, little-endian; the evaluation is unchanged. Linear in the blocks."""
-        counters = [self.events, self.matches, *(self._get(name) for name in ("triggers", "skipped", "epoch"))]
-        rows = self.blocks.used
-        words = self.blocks.plain(rows)
-        return {"counters": np.array(counters, "<i8").tobytes(), **self.blocks.dump(rows, words, self._oldest(rows, words))}
+        rows = self.store.used
+        words = self.store.plain(rows)
+        return {"counters": self._count().tobytes(), **self.store.dump(rows, words, self._oldest(rows, words))}
 
-    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
-        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit.
-
-        stored: as for `Evaluation.load`.
-        """
-        try:
-            counters = np.frombuffer(sections["counters"], "<i8").tolist()
-            self.events, self.matches, triggers, skipped, epoch = (integer(counter, "counters") for counter in counters)
-            for name, value in (("triggers", triggers), ("skipped", skipped), ("epoch", epoch)):
-                self._set(name, value)
-            self.blocks.load(sections, check=self._check_state, stored=stored)
-        except (KeyError, TypeError, ValueError) as error:
-            raise SnapshotError(
-                "the snapshot is damaged: its sections do not fit together", help="use another snapshot, or start again without it"
-            ) from error
+    def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
+        self.store.load(sections, check=self._check_state, stored=stored)
 
     def letters_in(self, sections: Mapping[str, Any]) -> Array:
         """The letters of events that what `dump` gave speaks of, in any order (int64)."""
-        rings = self.blocks.layout.rings
+        rings = self.store.layout.rings
         counts = np.diff(np.frombuffer(sections["rings"], "<i8").reshape(-1, len(rings), 2)).sum(axis=(0, 2))
         widths = np.array([ring.width for ring in rings], np.int64)
         split = np.split(np.frombuffer(sections["entries"], "<i8"), np.cumsum(counts * widths)[:-1])
@@ -257,9 +197,7 @@ class SupportEvaluation(KernelRun, ABC):
 
     def _check_state(self, words: Array, entries: list[Array]) -> None:
         position, low, newest, epoch = words[:, POSITION], words[:, LOW], words[:, NEWEST_START], words[:, EPOCH]
-        right = (low >= 0) & (low <= position) & (newest >= -1) & (newest < np.maximum(position, 1))
-        if not (right & (epoch >= 0) & (epoch <= self._get("epoch"))).all():
-            raise ValueError("words of a snapshot")
+        demand(inside(low, 0, position + 1), inside(newest, -1, np.maximum(position, 1)), inside(epoch, 0, self._get("epoch") + 1))
         self._check(words, entries)
 
     def _lows(self, words: Array) -> Array:
@@ -272,68 +210,36 @@ class SupportEvaluation(KernelRun, ABC):
     def _oldest(self, rows: Array, words: Array) -> Array:
         """Per row, the least start that a match which ends after the partition's last event may have, as far as is known by then."""
         oldest = self._lows(words)
-        held = np.flatnonzero(self.blocks.offsets[rows] >= 0)
+        held = np.flatnonzero(self.store.offsets[rows] >= 0)
         if self.window is None:
             return oldest
-        offsets = self.blocks.offsets[rows[held]]
-        first = offsets + self.blocks.layout.ring(0)
-        head, tail, data, mask = (self.blocks.words[first + place] for place in range(len(DIRECTORY)))
-        assert (HEAD, TAIL) == (0, 1)
-        owner, index = ragged(head, tail - head)
-        places = offsets[owner] + data[owner] + (index & mask[owner]) * self.blocks.layout.rings[0].width
+        owner, places = self.store.places(rows[held], 0)
         # Unsigned: the difference of two int64 times cannot overflow.
-        age = words[held, LAST_TIME][owner].view(np.uint64) - self.blocks.words[places + 1].view(np.uint64)
-        inside = age <= np.uint64(self.window)
+        age = words[held, LAST_TIME][owner].view(np.uint64) - self.store.words[places + 1].view(np.uint64)
+        recent = age <= np.uint64(self.window)
         first_inside = words[held, POSITION].copy()
-        np.minimum.at(first_inside, owner[inside], self.blocks.words[places[inside]])
+        np.minimum.at(first_inside, owner[recent], self.store.words[places[recent]])
         oldest[held] = np.maximum(oldest[held], first_inside)
         return oldest
 
     # ------------------------------------------------------------------------------------------------ the kernel's arrays
 
     def _arrays(self) -> tuple[Array, ...]:
-        blocks = self.blocks
-        shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, blocks.words, blocks.offsets, blocks.template)
-        return (*shared, *self._tables(), *self._out, self.marked)
+        store = self.store
+        shared = (self._vector, *self._batch, self.codes.lut, self.codes.letter_of, store.words, store.offsets, store.template)
+        return (*shared, *self._tables(), *self._buffers, self.marked)
 
     # ------------------------------------------------------------------------------------------------ output
 
-    def _outputs(self, supports: int, positions: int) -> None:
-        """offsets, positions, letters and segments of the supports that wait to be handed over."""
-        self._out: tuple[Array, ...] = (
-            np.zeros(supports + 1, np.int64),
-            np.empty(positions, np.int64),
-            np.empty(positions, np.int64),
-            np.empty(supports, np.int32),
-        )
-
     def _taken(self) -> Iterator[Chunk]:
-        """The matches on the buffered supports; buffers that were full become larger."""
-        supports, positions = self._get("buffered_matches"), self._get("buffered_positions")
-        if not supports:
+        """The matches on the buffered supports."""
+        found = self._buffered()
+        if found is None:
             return
-        offsets, places, letters, segments = self._out
-        chunk = SupportChunk(
-            offsets[: supports + 1].copy(),
-            places[:positions].copy(),
-            letters[:positions].astype(np.uint64),
-            segments[:supports].copy(),
-        )
-        self._set("buffered_matches", 0)
-        self._set("buffered_positions", 0)
-        room = len(segments)
-        if room < self.sizes.most_supports and 2 * max(supports * len(places), positions * room) > room * len(places):
-            wanted = max(2 * len(places), positions * 2 * room // supports)
-            self._outputs(2 * room, min(wanted, max(len(places), self.sizes.most_positions)))
-        for found in self.labelling.label(chunk, self.limit):
-            self.matches += len(found)
-            yield found
-
-    def _mend_output(self) -> Iterator[Chunk]:
-        """The buffers are full; where not even one support fits, make room for a longer one."""
-        if not self._get("buffered_matches"):
-            self._outputs(len(self._out[3]), 2 * len(self._out[1]))
-        return self._taken()
+        offsets, positions, letters, segments = found
+        for labelled in self.labelling.label(SupportChunk(offsets, positions, letters.view(np.uint64), segments), self.limit):
+            self.matches += len(labelled)
+            yield labelled
 
     # ------------------------------------------------------------------------------------------------ what the kernel lacks
 
@@ -347,15 +253,25 @@ class SupportEvaluation(KernelRun, ABC):
 
     def _mend_ring(self) -> None:
         """Ring `argument` of the partition being read is full."""
-        self.blocks.grow(self._row(), self._get("argument"))
+        self.store.grow(self._row(), self._get("argument"))
 
     def _mend_pool(self) -> None:
         """The kernel gives out a block of `argument` words, for which there is no room."""
-        self.blocks.reserve(self._get("argument"))
+        self.store.reserve(self._get("argument"))
 
     def _row(self) -> int:
         """The row of the partition being read."""
         return int(self._batch[3][self._get("segment")])
+
+
+def waiting(program: Program) -> WaitingAutomaton:
+    """The automaton of a program as a waiting one; raises NotSupportedError outside the fragment."""
+    automaton = WaitingAutomaton.of(program.automaton)
+    if automaton is None:
+        raise NotSupportedError(
+            "this evaluation needs a pattern whose partial matches may wait: `;`, `+` and OR", help="choose per end instead"
+        )
+    return automaton
 
 
 class SupportMethod(Method):

@@ -13,8 +13,10 @@ import numpy as np
 
 from cepheid.engine.evaluations.base import Around, KernelLoop, Running
 from cepheid.engine.letters.codes import LetterCodes
+from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import power_of_two
-from cepheid.errors import LimitError, SnapshotError
+from cepheid.engine.memory.store import Store
+from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,12 +38,14 @@ STATE_LIMIT = 1 << 24
 UNKNOWN = -1
 
 
-class Trackers(KernelLoop):
+class Trackers(KernelLoop, Store):
     """The run state of trackers over any number of partitions.
 
     trackers: in the order in which they read each other's bits. alphabet: of the letters that go out. bits: width of the letters that come in.
-    variant: of the kernel. O(1) per event.
+    variant: of the kernel. O(1) per event. records: int32, the number of each row's state.
     """
+
+    records: Array
 
     def __init__(
         self, trackers: Sequence[Tracker], alphabet: Alphabet, *, bits: int, variant: str | None = None, entries: int = TABLE_ENTRIES
@@ -49,10 +53,10 @@ class Trackers(KernelLoop):
         self.trackers = tuple(trackers)
         self.alphabet = alphabet
         self.entries = entries
-        super().__init__("track", variant)
+        KernelLoop.__init__(self, "track", variant)
+        Store.__init__(self, records=np.zeros((), np.int32))
         self.mends |= {"letter": self._learn, "transition": self._fill}
         self.codes = LetterCodes(bits)
-        self.records: Array = np.zeros(1, np.int32)
         self._out: Array = np.zeros(0, np.uint64)
         self._forget(states=4, codes=4)
         self._number((0,) * len(self.trackers))
@@ -69,7 +73,7 @@ class Trackers(KernelLoop):
         Raises LimitError past STATE_LIMIT. Linear.
         """
         rows = events.records(workplace=-1)
-        self.ensure_slots(int(rows.max(initial=0)))
+        self.open(rows)
         letters = np.ascontiguousarray(events.letters, np.uint64)
         self._out = np.empty(len(letters), np.uint64)
         self._set("state", 0)
@@ -144,17 +148,6 @@ class Trackers(KernelLoop):
 
     # ------------------------------------------------------------------------------------------------------------- partitions
 
-    def ensure_slots(self, count: int) -> None:
-        """Make slots 0 .. count - 1 exist."""
-        if count + 1 > len(self.records):
-            records: Array = np.zeros(max(count + 1, 2 * len(self.records)), np.int32)
-            records[: len(self.records)] = self.records
-            self.records = records
-
-    def release(self, slots: Array) -> None:
-        """Begin anew in these slots."""
-        self.records[np.asarray(slots, np.int64) + 1] = 0
-
     def untouched(self, slots: Array) -> Array:
         """For each slot whether its trackers are as at the beginning (bool)."""
         first = self._numbers.get((0,) * len(self.trackers), 0)
@@ -162,9 +155,9 @@ class Trackers(KernelLoop):
         return untouched
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the tables and states."""
-        return int(self.records.nbytes + self._table.nbytes + self._bits.nbytes + self.codes.nbytes)
+    def reserved(self) -> int:
+        """Bytes of the tables."""
+        return int(self._table.nbytes + self._bits.nbytes + self.codes.nbytes)
 
     def dump(self) -> dict[str, bytes]:
         """The states of all partitions as named sections: `tracker_states` (int32, a row of one number per tracker for each record)."""
@@ -173,28 +166,20 @@ class Trackers(KernelLoop):
 
     def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        if "tracker_states" not in sections or len(sections["tracker_states"]) % (4 * len(self.trackers)):
-            raise _damaged("tracker_states")
-        states = np.frombuffer(sections["tracker_states"], "<i4").reshape(-1, len(self.trackers))
-        if not len(states) or (states < 0).any() or (states >= [tracker.states for tracker in self.trackers]).any():
-            raise _damaged("tracker_states")
+        with fitting("its section `tracker_states` does not fit"):
+            states = numbers(sections, "tracker_states", "<i4", width=len(self.trackers))
+            demand(len(states) > 0, inside(states, 0, np.array([tracker.states for tracker in self.trackers])))
         distinct, places = np.unique(states, axis=0, return_inverse=True)
         if len(distinct) >= len(self._bits):
             self._reserve(power_of_two(len(distinct) + 1), self._table.shape[1])
-        numbers = np.array([self._number(tuple(state)) for state in distinct.tolist()], np.int32)
-        self.records = numbers[places.reshape(-1)]
+        found = np.array([self._number(tuple(state)) for state in distinct.tolist()], np.int32)
+        self.records = found[places.reshape(-1)]
         if stored is not None:
             # Partitions behind the last record have not begun.
             begun = stored.named < len(self.records) - 1
             records: Array = np.zeros(1 + int(stored.slots.max(initial=-1)) + 1, np.int32)
             records[stored.slots[begun] + 1] = self.records[stored.named[begun] + 1]
             self.records = records
-
-
-def _damaged(section: str) -> SnapshotError:
-    return SnapshotError(
-        f"the snapshot is damaged: its section `{section}` does not fit", help="use another snapshot, or start again without it"
-    )
 
 
 class Tracked(Around):
@@ -216,18 +201,18 @@ class Tracked(Around):
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
-        self.trackers.release(slots)
+        self.trackers.release(np.asarray(slots, np.int64) + 1)
         super().release(slots)
 
     def expire(self, time: int) -> Array:
         """Free what no match can go on with; returns the idle slots: those in which the trackers have nothing to remember either."""
         idle = super().expire(time)
-        self.trackers.ensure_slots(int(idle.max()) + 1 if len(idle) else 0)
+        self.trackers.open(idle + 1)
         return idle[self.trackers.untouched(idle)]
 
     def ensure_slots(self, count: int) -> None:
         """Make slots 0 .. count - 1 exist."""
-        self.trackers.ensure_slots(count)
+        self.trackers.ensure(count + 1)
         super().ensure_slots(count)
 
     def memory_usage(self) -> int:

@@ -1,1 +1,1 @@
-"""Where the state of partitions lies: slabs and blocks that kernels work in, its bytes, and how much memory there is."""
+"""Where the state of partitions lies: one store, of slabs or blocks that kernels work in; its bytes and their checks; how much memory there is."""

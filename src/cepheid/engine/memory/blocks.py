@@ -1,4 +1,4 @@
-"""Blocks: the state of each partition in one contiguous run of int64, all of them in one array that a kernel works in.
+"""Blocks with rings: the state of each partition in one contiguous run of int64.
 
 A block is some plain words, a directory with four words per ring, and the rings' data. A ring is a queue of entries that are numbered for
 ever: entry k is at ``data + (k & mask) * width``. The kernel reads and writes blocks where they are; switching partitions is switching an offset.
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
 from cepheid.engine.memory.pools import NUMBER_LIMIT, first_from, power_of_two, ragged
+from cepheid.engine.memory.store import BlockStore, size_class
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
@@ -26,20 +28,8 @@ Array = np.ndarray[Any, Any]
 BLOCK_LIMIT = 1 << 28
 """Most words (8 bytes each) of one partition's block."""
 
-ROW_LIMIT = 1 << 31
-"""Rows are numbered by 31 bits."""
-
-CLASSES = 128
-"""Sizes of blocks: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 .. words, four to each doubling."""
-
-TOP = CLASSES
-"""The place of `Blocks.pool` behind the free chains."""
-
 RING_PLACES = 4
 """Entries that fit in a ring of a new block."""
-
-SQUEEZE_RATIO = 2
-"""Blocks are moved together where so many times what they hold has been given out, and there is no room for another one."""
 
 DIRECTORY = ("head", "tail", "data", "mask")
 """What the directory says of each ring: number of its first entry, of its next one, where its data starts in the block, places - 1."""
@@ -85,144 +75,20 @@ class Layout:
         return len(self.words) + len(DIRECTORY) * number
 
 
-def size_class(words: int) -> tuple[int, int]:
-    """(number, size) of the smallest class of blocks with room for so many words."""
-    exponent = max(0, (words - 1).bit_length() - 3)
-    parts = max(4, -(-words >> exponent))
-    return 4 * exponent + parts - 4, parts << exponent
-
-
-class Blocks:
-    """The blocks of an evaluation's partitions, by row; row 0 is the workplace of partitions that are not kept.
-
-    words: int64, the array that holds them. offsets: int64, where each row's block starts, -1 without one. sizes: int64, its words. These three
-    are replaced when they grow: a kernel's arguments must be collected anew. pool: int64, per class of sizes where the first free block is (it
-    holds where the next one is), -1 at the end; then the first word never used. A kernel may give out and take back blocks itself.
-    widths: int64, per ring. places: entries that a new ring has room for.
-    """
+class Blocks(BlockStore):
+    """The blocks of an evaluation's partitions. widths: int64, per ring. places: entries that a new ring has room for."""
 
     def __init__(self, layout: Layout, *, places: int = RING_PLACES) -> None:
+        super().__init__(layout.words, kept=layout.kept)
         self.layout = layout
         self.widths: Array = np.array([ring.width for ring in layout.rings], np.int64)
         self._places: Array = np.array([power_of_two(places * ring.times) for ring in layout.rings], np.int64)
-        self.template = self._blank(self._places)
+        self.template = self._new(self._places)
         self.template[: layout.directory] = layout.words
-        self.words: Array = np.zeros(0, np.int64)
-        self.offsets: Array = np.zeros(0, np.int64)
-        self.sizes: Array = np.zeros(0, np.int64)
-        self._kept: Array = np.zeros((0, layout.kept), np.int64)
-        self.pool: Array = np.full(CLASSES + 1, -1, np.int64)
-        self.pool[TOP] = 0
         self._lost: Array = np.arange(layout.directory) >= layout.kept  # the words that rows without a block do not have
-        self.ensure(1)
         self.open(np.zeros(1, np.int64))
 
-    # ------------------------------------------------------------------------------------------------ rows
-
-    def __len__(self) -> int:
-        """How many rows there are."""
-        return len(self.offsets)
-
-    def ensure(self, count: int) -> None:
-        """Make rows 0 .. count - 1 exist; amortized O(1) per row."""
-        rows = len(self.offsets)
-        if count <= rows:
-            return
-        more = max(count, 2 * rows) - rows
-        self.offsets = np.concatenate([self.offsets, np.full(more, -1, np.int64)])
-        self.sizes = np.concatenate([self.sizes, np.zeros(more, np.int64)])
-        kept = np.tile(np.array(self.layout.words[: self.layout.kept], np.int64), (more, 1))
-        self._kept = np.concatenate([self._kept, kept])
-
-    def open(self, rows: Array) -> None:
-        """Give these rows a block if they have none; O(rows), and the words of new blocks."""
-        rows = np.sort(rows[self.offsets[rows] < 0])
-        rows = rows[np.diff(rows, prepend=-1) != 0]  # PERF: numpy's unique hashes, and takes five times as long on numbers in a row
-        if len(rows):
-            size = len(self.template)
-            self.offsets[rows] = offsets = self._allocate(size, len(rows))
-            self.sizes[rows] = size
-            if (np.diff(offsets) == size).all():  # PERF: one after the other, as fresh ones are: a third of the time
-                self.words[offsets[0] : offsets[-1] + size].reshape(-1, size)[:] = self.template
-            else:
-                self.words[offsets[:, None] + np.arange(size)] = self.template
-            self.words[offsets[:, None] + np.arange(self.layout.kept)] = self._kept[rows]
-
-    def empty(self, rows: Array) -> None:
-        """Take back the memory of these rows but for the kept words, from which they go on."""
-        rows = rows[self.offsets[rows] >= 0]
-        self._kept[rows] = self.words[self.offsets[rows][:, None] + np.arange(self.layout.kept)]
-        for size in np.unique(self.sizes[rows]).tolist():
-            self._free(size, self.offsets[rows[self.sizes[rows] == size]])
-        self.offsets[rows] = -1
-        self.sizes[rows] = 0
-
-    def release(self, rows: Array) -> None:
-        """Take back the memory of these rows, which start again."""
-        rows = np.unique(rows)
-        self.empty(rows)
-        self._kept[rows] = self.layout.words[: self.layout.kept]
-
-    # ------------------------------------------------------------------------------------------------ memory
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return int(self.words.nbytes + self.offsets.nbytes + self.sizes.nbytes + self._kept.nbytes)
-
-    @property
-    def held(self) -> int:
-        """Words that rows hold."""
-        return int(self.sizes.sum())
-
-    def reserve(self, words: int) -> bool:
-        """Make room for so many words behind those in use; returns whether blocks have moved, and none is free any more. Amortized linear."""
-        top = int(self.pool[TOP])
-        if top + words <= len(self.words):
-            return False
-        if SQUEEZE_RATIO * self.held <= top:
-            self._squeeze(words)
-            return True
-        larger: Array = np.zeros(max(top + words, 2 * len(self.words)), np.int64)
-        larger[:top] = self.words[:top]
-        self.words = larger
-        return False
-
-    def _squeeze(self, words: int) -> None:
-        """Move the blocks together, and make room for so many words behind them."""
-        rows = np.flatnonzero(self.offsets >= 0)
-        sizes = self.sizes[rows]
-        held = int(sizes.sum())
-        squeezed: Array = np.zeros(held + words, np.int64)
-        squeezed[:held] = self.words[ragged(self.offsets[rows], sizes)[1]]
-        self.words = squeezed
-        self.offsets[rows] = np.cumsum(sizes) - sizes
-        self.pool[:] = -1
-        self.pool[TOP] = held
-
-    def _allocate(self, size: int, count: int) -> Array:
-        """Where `count` blocks of `size` words (the size of a class) start: freed ones first."""
-        number, _ = size_class(size)
-        reused: list[int] = []
-        free = int(self.pool[number])
-        while free >= 0 and len(reused) < count:
-            reused.append(free)
-            free = int(self.words[free])
-        fresh = count - len(reused)
-        if self.reserve(fresh * size):
-            return self._allocate(size, count)
-        self.pool[number] = free
-        first = int(self.pool[TOP])
-        self.pool[TOP] += fresh * size
-        return np.concatenate([np.array(reused, np.int64), first + size * np.arange(fresh, dtype=np.int64)])
-
-    def _free(self, size: int, offsets: Array) -> None:
-        """Take back blocks of one size."""
-        number, _ = size_class(size)
-        self.words[offsets] = np.append(offsets[1:], self.pool[number])
-        self.pool[number] = offsets[0]
-
-    def _blank(self, capacities: Array) -> Array:
+    def _new(self, capacities: Array) -> Array:
         """A block with empty rings of these capacities (powers of two), its plain words 0."""
         layout = self.layout
         data = layout.data + np.cumsum(capacities * self.widths) - capacities * self.widths
@@ -249,25 +115,26 @@ class Blocks:
                 f"the open matches of one partition need {total} words of 8 bytes, and the limit is {BLOCK_LIMIT} (BLOCK_LIMIT)",
                 help="bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`",
             )
-        block = self._blank(wanted)
+        block = self._new(wanted)
         block[: layout.directory] = old[: layout.directory]
         after = block[layout.directory : layout.data].reshape(-1, len(DIRECTORY))
         after[:, [HEAD, TAIL]] = before[:, [HEAD, TAIL]]
         for number in np.flatnonzero(before[:, TAIL] > before[:, HEAD]).tolist():
             _copy_ring(old, before[number], block, after[number], int(self.widths[number]))
-        if len(block) != size:
-            self._free(size, self.offsets[row : row + 1].copy())
-            self.offsets[row], self.sizes[row] = -1, 0
-            self.offsets[row] = offset = int(self._allocate(len(block), 1)[0])
-            self.sizes[row] = len(block)
-        self.words[offset : offset + len(block)] = block
+        self._replace(row, block)
 
     # ------------------------------------------------------------------------------------------------ reading
 
-    def word(self, rows: Array, number: int) -> Array:
-        """A plain word of these rows, which have blocks: int64."""
-        values: Array = self.words[self.offsets[rows] + number]
-        return values
+    def lines(self, rows: Array, ring: int) -> Array:
+        """What the directories of these rows, which have blocks, say of a ring: int64, one line per row (see DIRECTORY), a copy."""
+        lines: Array = self.words[(self.offsets[rows] + self.layout.ring(ring))[:, None] + np.arange(len(DIRECTORY))]
+        return lines
+
+    def places(self, rows: Array, ring: int) -> tuple[Array, Array]:
+        """(index into rows, place in `words`) of the entries of a ring of these rows, which have blocks, oldest first."""
+        head, tail, data, mask = self.lines(rows, ring).T
+        owner, index = ragged(head, tail - head)
+        return owner, (self.offsets[rows] + data)[owner] + (index & mask[owner]) * self.layout.rings[ring].width
 
     def directory(self, row: int) -> Array:
         """The directory of a row's block: int64, one line per ring (see DIRECTORY), a copy."""
@@ -277,39 +144,21 @@ class Blocks:
 
     def entries(self, row: int, ring: int) -> Array:
         """The entries of a ring, oldest first: int64, (entries, width), a copy."""
-        head, tail, data, mask = self.directory(row)[ring].tolist()
-        width = self.layout.rings[ring].width
-        places = int(self.offsets[row]) + data + (np.arange(head, tail) & mask)[:, None] * width + np.arange(width)
-        found: Array = self.words[places]
+        _, places = self.places(np.array([row]), ring)
+        found: Array = self.words[places[:, None] + np.arange(self.layout.rings[ring].width)]
         return found
 
     # ------------------------------------------------------------------------------------------------ state
 
-    @property
-    def used(self) -> Array:
-        """The rows whose partition has seen an event (int64)."""
-        seen = self._kept[:, 0] != 0
-        rows = np.flatnonzero(self.offsets >= 0)
-        seen[rows] = self.word(rows, 0) != 0
-        return np.flatnonzero(seen)
-
-    def plain(self, rows: Array) -> Array:
-        """The plain words of these rows, as a block would have them: int64, (rows, words)."""
-        words: Array = np.tile(np.array(self.layout.words, np.int64), (len(rows), 1))
-        words[:, : self.layout.kept] = self._kept[rows]
-        held = np.flatnonzero(self.offsets[rows] >= 0)
-        words[held] = self.words[self.offsets[rows[held]][:, None] + np.arange(self.layout.directory)]
-        return words
-
     def needed(self, rows: Array, oldest: Array) -> int:
         """Bytes that the blocks of these rows would have after `dump` and `load`. O(rows x rings x log entries)."""
         held = np.flatnonzero(self.offsets[rows] >= 0)
-        offsets, oldest = self.offsets[rows[held]], oldest[held]
-        counts: Array = np.zeros((len(held), len(self.layout.rings)), np.int64)
+        rows, oldest = rows[held], oldest[held]
+        counts: Array = np.zeros((len(rows), len(self.layout.rings)), np.int64)
         for number, ring in enumerate(self.layout.rings):
-            head, tail, data, mask = self.words[(offsets + self.layout.ring(number))[:, None] + np.arange(len(DIRECTORY))].T
+            head, tail, data, mask = self.lines(rows, number).T
             if ring.dated:
-                head = first_from(_position(self.words, offsets + data, mask, ring.width), head, tail, oldest)
+                head = first_from(_position(self.words, self.offsets[rows] + data, mask, ring.width), head, tail, oldest)
             counts[:, number] = tail - head
         counts = counts[counts.any(axis=1)]
         return 8 * (len(counts) * self.layout.data + int((self._capacities(counts) * self.widths).sum()))
@@ -323,12 +172,10 @@ class Blocks:
         count = len(self.layout.rings)
         rings: Array = np.zeros((len(rows), count, 2), np.int64)
         held = np.flatnonzero(self.offsets[rows] >= 0)
-        offsets = self.offsets[rows[held]]
         entries = []
         for number, ring in enumerate(self.layout.rings):
-            lines = self.words[(offsets + self.layout.ring(number))[:, None] + np.arange(len(DIRECTORY))]
-            owner, index = ragged(lines[:, HEAD], lines[:, TAIL] - lines[:, HEAD])
-            places = offsets[owner] + lines[owner, DATA] + (index & lines[owner, MASK]) * ring.width
+            lines = self.lines(rows[held], number)
+            owner, places = self.places(rows[held], number)
             if ring.dated:
                 live = self.words[places] >= oldest[held[owner]]
                 lines[:, HEAD] = lines[:, TAIL] - np.bincount(owner[live], minlength=len(held))
@@ -355,27 +202,23 @@ class Blocks:
         snapshot, which must be those of the rows (a row is a slot + 1); None: the rows stay as they are.
         """
         layout = self.layout
-        rows, words, rings, entries = (np.frombuffer(sections[name], "<i8") for name in ("rows", "words", "rings", "entries"))
-        words = words.reshape(len(rows), layout.directory)
-        rings = rings.reshape(len(rows), len(layout.rings), 2)
+        rows, entries = numbers(sections, "rows"), numbers(sections, "entries")
+        words = numbers(sections, "words").reshape(len(rows), layout.directory)
+        rings = numbers(sections, "rings").reshape(len(rows), len(layout.rings), 2)
         counts = rings[:, :, 1] - rings[:, :, 0]
-        right = len(np.unique(rows)) == len(rows) and bool(
-            (rows >= 0).all() and (rows < ROW_LIMIT).all() and (rings >= 0).all() and (rings < NUMBER_LIMIT).all() and (counts >= 0).all()
-        )
-        # Counts that are right add up to what is there; sums in Python, where they cannot overflow.
-        totals = [sum(column.tolist()) * ring.width for column, ring in zip(counts.T, layout.rings, strict=True)]
-        right = right and bool(((words[:, 0] >= 0) & (words[:, 0] < NUMBER_LIMIT)).all())
-        if not right or sum(totals) != len(entries):
-            raise ValueError("blocks of a snapshot")
-        split = np.split(entries, np.cumsum(totals)[:-1].astype(np.int64)) if totals else []
+        demand(inside(rings, 0, NUMBER_LIMIT), inside(counts, 0, len(entries) + 1))
+        totals = counts.sum(axis=0) * self.widths
+        demand(totals.sum() == len(entries))
+        split = np.split(entries, np.cumsum(totals)[:-1]) if layout.rings else []
         parts = [part.reshape(-1, ring.width) for part, ring in zip(split, layout.rings, strict=True)]
         for number, ring in enumerate(layout.rings):
+            owner = owners(counts[:, number], parts[number])
             if ring.dated:
-                _check_dates(parts[number][:, 0], counts[:, number], words[:, 0])
+                dates = parts[number][:, 0]
+                demand(ascending(dates, owner), inside(dates, 0, words[owner, 0]))
         if check is not None:
             check(words, parts)
-        if stored is not None:
-            rows = stored.every(rows - 1, words[:, 0]) + 1
+        rows = rows_of(rows - 1, words[:, 0], stored)
         self.ensure(int(rows.max(initial=-1)) + 1)
         self._restore(rows, words, rings, parts)
 
@@ -386,8 +229,7 @@ class Blocks:
         return capacities
 
     def _restore(self, rows: Array, words: Array, rings: Array, parts: Sequence[Array]) -> None:
-        self.empty(rows)
-        self._kept[rows] = words[:, : self.layout.kept]
+        self.keep(rows, words[:, : self.layout.kept])
         counts = rings[:, :, 1] - rings[:, :, 0]
         held = counts.any(axis=1)
         rows, words, rings, counts = rows[held], words[held], rings[held], counts[held]
@@ -398,9 +240,7 @@ class Blocks:
         totals, place = np.unique(layout.data + spans.sum(axis=1), return_inverse=True)
         sizes = np.array([size_class(total)[1] for total in totals.tolist()], np.int64)[place]
         for size in np.unique(sizes).tolist():
-            mine = np.flatnonzero(sizes == size)
-            self.offsets[rows[mine]] = self._allocate(size, len(mine))
-            self.sizes[rows[mine]] = size
+            self._give(rows[sizes == size], size)
         offsets = self.offsets[rows]
         self.words[offsets[:, None] + np.arange(layout.directory)] = words
         for number, ring in enumerate(layout.rings):
@@ -426,11 +266,3 @@ def _copy_ring(old: Array, before: Array, new: Array, after: Array, width: int) 
         begin, end = int(before[DATA]) + source * width, int(after[DATA]) + target * width
         new[end : end + count * width] = old[begin : begin + count * width]
         number += count
-
-
-def _check_dates(positions: Array, counts: Array, following: Array) -> None:
-    """ValueError unless the positions of each row's entries ascend and lie before its next event."""
-    owner = np.repeat(np.arange(len(counts)), counts)
-    descends = (np.diff(positions) < 0) & (np.diff(owner) == 0)
-    if descends.any() or (positions < 0).any() or (positions >= following[owner]).any():
-        raise ValueError("positions in a snapshot")

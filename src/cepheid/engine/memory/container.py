@@ -20,8 +20,7 @@ from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.errors import CepheidError, SnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
+    from collections.abc import Iterator, Mapping, Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -245,8 +244,14 @@ def integer(value: object, name: str, *, least: int = 0, most: int = NUMBER_LIMI
     return value
 
 
+def macro_bytes(macros: Sequence[int]) -> tuple[int, bytes]:
+    """Macro states as bit masks of one width in bytes: the width, and the masks."""
+    width = max(((mask.bit_length() + 7) // 8 for mask in macros), default=1)
+    return width, b"".join(mask.to_bytes(width, "little") for mask in macros)
+
+
 def macro_states(packed: bytes, width: int, *, states: int) -> list[int]:
-    """Macro states as bit masks, from masks of so many bytes each; raises ValueError for one that is empty, or has bits beyond those of states."""
+    """The inverse of `macro_bytes`; raises ValueError for one that is empty, or has bits beyond those of states."""
     if width == 0 or len(packed) % width:
         raise ValueError("macro states of a snapshot")
     macros = [int.from_bytes(packed[at : at + width], "little") for at in range(0, len(packed), width)]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cepheid.engine.memory.pools import power_of_two, ragged
+from cepheid.engine.memory.pools import ragged
+from cepheid.engine.memory.store import TOP, BlockStore, size_class
 from cepheid.errors import LimitError
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +23,7 @@ POSITION, LOW, EPOCH, MIDDLE, LIVE, PLAIN, HEAD, TAIL, MASK, WORDS = range(10)
 """The words of a block's header as the kernel has them, and their number."""
 
 KEPT = 3
-"""The first words outlive a block."""
+"""Words of the header that outlive a block."""
 
 ENTRY = 4
 """Words of an entry before its row: position, time, letter code, what was alive before it."""
@@ -69,81 +70,24 @@ class Shape:
         return words
 
 
-class CountBlocks:
-    """The blocks of an evaluation's partitions, by row; row 0 is the workplace of partitions that are not kept.
-
-    words: int64, the array that holds them. offsets: int64, where each row's block starts, -1 without one; both are replaced when they grow.
-    places: entries that a new ring has room for (a power of two, or 0 for good).
-    """
+class CountBlocks(BlockStore):
+    """The blocks of an evaluation's partitions. places: entries that a new ring has room for (a power of two, or 0 for good)."""
 
     def __init__(self, shape: Shape, *, places: int) -> None:
-        self.shape = shape
+        super().__init__(
+            (0, 0, 0, 0, 1, 1, 0, 0, places - 1), kept=KEPT
+        )  # nothing is alive but the initial macro state, the matrix the identity
         self._places = places
-        self.words: Array = np.zeros(0, np.int64)
-        self.offsets: Array = np.zeros(0, np.int64)
-        self._ring_places: Array = np.zeros(0, np.int64)
-        self._kept: Array = np.zeros((0, KEPT), np.int64)
-        self._top = 0
-        self.ensure(1)
+        self._take(shape)
         self.open(np.zeros(1, np.int64))
 
-    def __len__(self) -> int:
-        """How many rows there are."""
-        return len(self.offsets)
-
-    # ------------------------------------------------------------------------------------------------ rows
-
-    def ensure(self, count: int) -> None:
-        """Make rows 0 .. count - 1 exist; amortized O(1) per row."""
-        rows = len(self.offsets)
-        if count > rows:
-            more = max(count, 2 * rows) - rows
-            self.offsets = np.concatenate([self.offsets, np.full(more, -1, np.int64)])
-            self._ring_places = np.concatenate([self._ring_places, np.zeros(more, np.int64)])
-            self._kept = np.concatenate([self._kept, np.zeros((more, KEPT), np.int64)])
-
-    def open(self, rows: Array) -> None:
-        """Give these rows a block if they have none: nothing is open but the initial macro state, and the matrix is the identity."""
-        rows = np.unique(rows[self.offsets[rows] < 0])
-        if not len(rows):
-            return
-        size = self.shape.words(self._places)
-        first = self._allocate(size * len(rows))
-        self.offsets[rows] = first + size * np.arange(len(rows))
-        self._ring_places[rows] = self._places
-        blocks = self.words[first : first + size * len(rows)].reshape(len(rows), size)
-        blocks[:, : self.shape.ring] = 0
-        blocks[:, :KEPT] = self._kept[rows]
-        blocks[:, LIVE] = blocks[:, PLAIN] = 1
-        blocks[:, MASK] = self._places - 1
-
-    def keep(self, rows: Array, words: Array) -> None:
-        """Take back the blocks of these rows, which go on from these words: int64, (n, KEPT)."""
-        self.empty(rows)
-        self._kept[rows] = words
-
-    def empty(self, rows: Array) -> None:
-        """Take back the blocks of these rows but for the kept words, from which they go on."""
-        rows = rows[self.offsets[rows] >= 0]
-        self._kept[rows] = self.words[self.offsets[rows][:, None] + np.arange(KEPT)]
-        self.offsets[rows] = -1
-        self._ring_places[rows] = 0
-
-    def release(self, rows: Array) -> None:
-        """Take back the blocks of these rows, which start again."""
-        self.empty(np.unique(rows))
-        self._kept[rows] = 0
+    def _take(self, shape: Shape) -> None:
+        """New blocks have this shape."""
+        self.shape = shape
+        self.template: Array = np.zeros(size_class(shape.words(self._places))[1], np.int64)
+        self.template[:WORDS] = self._header
 
     # ------------------------------------------------------------------------------------------------ reading and writing
-
-    def header(self, rows: Array) -> Array:
-        """The headers of these rows: int64, (rows, WORDS); without a block the kept words, and what a new one has."""
-        words: Array = np.zeros((len(rows), WORDS), np.int64)
-        words[:, LIVE] = words[:, PLAIN] = 1
-        words[:, :KEPT] = self._kept[rows]
-        held = np.flatnonzero(self.offsets[rows] >= 0)
-        words[held] = self.words[self.offsets[rows[held]][:, None] + np.arange(WORDS)]
-        return words
 
     def set_words(self, rows: Array, word: int, values: Array | int) -> None:
         """Write a word of the headers of these rows, which have blocks."""
@@ -159,96 +103,62 @@ class CountBlocks:
     def entries(self, rows: Array) -> tuple[Array, Array]:
         """(index into rows, place in `words`) of the stored events of these rows, oldest first."""
         held = np.flatnonzero(self.offsets[rows] >= 0)
-        header = self.header(rows[held])
+        header = self.plain(rows[held])
         owner, number = ragged(header[:, HEAD], header[:, TAIL] - header[:, HEAD])
         places = self.offsets[rows[held]][owner] + self.shape.ring + (number & header[owner, MASK]) * self.shape.entry
         return held[owner], places
 
-    @property
-    def used(self) -> Array:
-        """The rows whose partition has seen an event (int64)."""
-        return np.flatnonzero(self.header(np.arange(len(self)))[:, POSITION])
-
-    @property
-    def open_rows(self) -> Array:
-        """The rows that have a block (int64)."""
-        return np.flatnonzero(self.offsets >= 0)
-
     # ------------------------------------------------------------------------------------------------ memory
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return int(self.words.nbytes + self.offsets.nbytes + self._ring_places.nbytes + self._kept.nbytes)
-
-    @property
-    def held(self) -> int:
-        """Words that rows hold."""
-        rows = self.open_rows
-        return int(self._ring_places[rows].sum()) * self.shape.entry + len(rows) * self.shape.ring
 
     @property
     def needed(self) -> int:
         """Bytes that blocks would have whose rings are as large as what is in them."""
-        rows = self.open_rows
-        header = self.header(rows)
+        header = self.plain(self.held_rows)
         counts = np.maximum(header[:, TAIL] - header[:, HEAD], min(1, self._places))
-        return 8 * (int(counts.sum()) * self.shape.entry + len(rows) * self.shape.ring)
-
-    def _allocate(self, words: int) -> int:
-        """Where so many fresh words start; blocks that were left are squeezed out when they are half of all."""
-        if self._top + words > len(self.words):
-            if 2 * self.held <= self._top:
-                self.reshape(self.shape)
-            if self._top + words > len(self.words):
-                larger: Array = np.zeros(power_of_two(self._top + words), np.int64)
-                larger[: self._top] = self.words[: self._top]
-                self.words = larger
-        self._top += words
-        return self._top - words
+        return 8 * (int(counts.sum()) * self.shape.entry + len(header) * self.shape.ring)
 
     def grow(self, row: int) -> None:
         """Double the ring of a row; linear in its block. Raises LimitError past COUNT_WORDS."""
-        shape, places = self.shape, int(self._ring_places[row])
-        size = shape.words(2 * places)
-        first = self._allocate(size)
-        old, new = int(self.offsets[row]), self.words[first : first + size]
-        new[: shape.ring] = self.words[old : old + shape.ring]
-        head, tail = int(new[HEAD]), int(new[TAIL])
+        shape, first = self.shape, int(self.offsets[row])
+        head, tail, mask = self.words[first + HEAD : first + MASK + 1].tolist()
+        places = 2 * (mask + 1)
+        block: Array = np.zeros(size_class(shape.words(places))[1], np.int64)
+        block[: shape.ring] = self.words[first : first + shape.ring]
+        block[MASK] = places - 1
         numbers = np.arange(head, tail)
-        entries = self.words[old + shape.ring : old + shape.words(places)].reshape(places, shape.entry)
-        new[shape.ring :].reshape(2 * places, shape.entry)[numbers & (2 * places - 1)] = entries[numbers & (places - 1)]
-        new[MASK] = 2 * places - 1
-        self.offsets[row] = first
-        self._ring_places[row] = 2 * places
+        entries = self.words[first + shape.ring : first + shape.words(mask + 1)].reshape(-1, shape.entry)
+        block[shape.ring : shape.words(places)].reshape(-1, shape.entry)[numbers & places - 1] = entries[numbers & mask]
+        self._replace(row, block)
 
     def reshape(self, shape: Shape) -> None:
         """Move all blocks into fresh ones of another shape, no part of which is smaller; linear in them. Raises LimitError past COUNT_WORDS."""
-        old, rows = self.shape, self.open_rows
-        sizes = {places: shape.words(places) for places in np.unique(self._ring_places[rows]).tolist()}
-        count = {places: int((self._ring_places[rows] == places).sum()) for places in sizes}
-        words: Array = np.zeros(power_of_two(sum(sizes[places] * count[places] for places in sizes)), np.int64)
-        first = 0
+        old, rows = self.shape, self.held_rows
+        capacities = self.word(rows, MASK) + 1
+        sizes = {places: shape.words(places) for places in np.unique(capacities).tolist()}
+        words, offsets = self.words, self.offsets[rows]
+        self._take(shape)
+        self.words, self.offsets[rows], self.sizes[rows] = np.zeros(0, np.int64), -1, 0
+        self.pool[:] = -1
+        self.pool[TOP] = 0
         for places, size in sizes.items():
-            mine = rows[self._ring_places[rows] == places]
-            before = self.words[self.offsets[mine][:, None] + np.arange(old.words(places))]
-            after = words[first : first + size * len(mine)].reshape(len(mine), size)
+            mine = capacities == places
+            before = words[offsets[mine][:, None] + np.arange(old.words(places))]
+            after: Array = np.zeros((len(before), size), np.int64)
             after[:, : WORDS + old.width] = before[:, : WORDS + old.width]
-            matrix = after[:, shape.matrix : shape.ring].reshape(len(mine), shape.rows, shape.width, shape.size)
-            _fill(matrix, before[:, old.matrix : old.ring].reshape(len(mine), old.rows, old.width, old.size))
-            entries = after[:, shape.ring :].reshape(len(mine), places, shape.entry)
-            entries_before = before[:, old.ring :].reshape(len(mine), places, old.entry)
+            matrix = after[:, shape.matrix : shape.ring].reshape(-1, shape.rows, shape.width, shape.size)
+            _fill(matrix, before[:, old.matrix : old.ring].reshape(-1, old.rows, old.width, old.size))
+            entries = after[:, shape.ring :].reshape(len(before), places, shape.entry)
+            entries_before = before[:, old.ring :].reshape(len(before), places, old.entry)
             entries[:, :, :ENTRY] = entries_before[:, :, :ENTRY]
-            numbers = entries[:, :, ENTRY:].reshape(len(mine), places, shape.width, shape.size)
-            _fill(numbers, entries_before[:, :, ENTRY:].reshape(len(mine), places, old.width, old.size))
-            entries[:, :, ENTRY:] = numbers.reshape(len(mine), places, shape.row)
-            self.offsets[mine] = first + size * np.arange(len(mine))
-            first += size * len(mine)
-        self.words, self.shape, self._top = words, shape, first
+            numbers = entries[:, :, ENTRY:].reshape(len(before), places, shape.width, shape.size)
+            _fill(numbers, entries_before[:, :, ENTRY:].reshape(len(before), places, old.width, old.size))
+            entries[:, :, ENTRY:] = numbers.reshape(len(before), places, shape.row)
+            self._give(rows[mine], size_class(size)[1])
+            self.words[self.offsets[rows[mine]][:, None] + np.arange(size)] = after
 
     def exceed(self, most: int) -> bool:
         """Whether the top limb of some number, also of those that are no longer in use, is greater than this."""
-        rows = self.open_rows
+        rows = self.held_rows
         _, entries = self.entries(rows)
         matrices = self.words[self.matrices(rows)[..., -1]]
         row_tops = self.words[entries[:, None] + ENTRY + self.shape.size * np.arange(1, self.shape.width + 1) - 1]

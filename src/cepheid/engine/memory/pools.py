@@ -103,6 +103,12 @@ class Pool:
             self.numbers[size_class] = chain[0]
 
 
+def offsets_of(lengths: Array) -> Array:
+    """Where each of some consecutive ranges starts, and behind them the end of the last (int64, n + 1)."""
+    offsets: Array = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return offsets
+
+
 def ragged(starts: Array, counts: Array) -> tuple[Array, Array]:
     """(owner, index): for each range k, the indices starts[k] .. starts[k] + counts[k] - 1, and k for each of them (int64)."""
     owner = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
