@@ -24,6 +24,13 @@ KERNEL = """\
 from __future__ import annotations
 import cython
 COMPILED = cython.compiled
+if not cython.compiled:
+    FIRST, SECOND, THIRD = range(3)
+def third(values: cython.longlong[::1]):
+    found: cython.longlong = 0
+    with cython.nogil:
+        found = values[THIRD]
+    return found
 def at(values: cython.longlong[::1], index: cython.Py_ssize_t) -> cython.longlong:
     return values[index]
 """
@@ -81,6 +88,13 @@ def test_builds_the_kernel_and_its_checked_twin_and_says_which_source(project: P
     assert "Out of bounds" in run(project, AT_THREE.format("_checked_match", 3))
     expected = hashlib.sha256(KERNEL.encode()).hexdigest()
     assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") == expected
+
+
+def test_constants_are_numbers_in_both_builds_and_uncompiled(project: Path) -> None:
+    code = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.third(array.array('q', [5, 6, 7])), hasattr(kernel, 'THIRD'))"
+    assert run(project, code.format("match").replace("array.array('q', [5, 6, 7])", "[5, 6, 7]")) == "False 7 True"
+    assert build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1").returncode == 0
+    assert {run(project, code.format(name)) for name in ("match", "_checked_match")} == {"True 7 False"}
 
 
 def test_without_a_compiler_warns_and_leaves_no_stale_extension(project: Path) -> None:

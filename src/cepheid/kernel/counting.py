@@ -37,44 +37,55 @@ EXITS = ("done", "letter", "transition", "output", "room", "wide", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "record",  # 3 place in `offsets` of the block being read, -1 none
-    "window",  # 4 ! time window
-    "timed",  # 5 ! 1 with a time window
-    "count_window",  # 6 ! position window, 0 none
-    "consume",  # 7 ! 0 nothing, 1 the partition's starts, 2 the starts of all partitions
-    "epoch",  # 8 triggers so far, with consume 2
-    "codes",  # 9 ! letter codes per row of the transition table
-    "letter_mask",  # 10 !
-    "macros",  # 11 ! macro states in the table
-    "width",  # 12 ! macro states that fit in a row
-    "rows",  # 13 ! rows of the matrix: width, or 1 without a window
-    "size",  # 14 ! limbs of a number
-    "most",  # 15 ! greatest top limb of a number
-    "too_wide",  # 16 1: some number is above it
-    "buffered",  # 17 triggers in the output
-    "argument",  # 18 of the exit code
-    "triggers",  # 19 events that ended a match
-    "skipped",  # 20 events passed by the skip loop
-    "continued",  # 21 ! 1: the first segment goes on with block 0
-    "replay",  # 22 ! 1: restore a state from its stored events: positions are given, nothing is counted
-    "budget",  # 23 ! what may be done before the kernel returns, so that whoever waits can break in
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "record",  # place in `offsets` of the block being read, -1 none
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! 0 nothing, 1 the partition's starts, 2 the starts of all partitions
+    "epoch",  # triggers so far, with consume 2
+    "codes",  # ! letter codes per row of the transition table
+    "letter_mask",  # !
+    "macros",  # ! macro states in the table
+    "width",  # ! macro states that fit in a row
+    "rows",  # ! rows of the matrix: width, or 1 without a window
+    "size",  # ! limbs of a number
+    "most",  # ! greatest top limb of a number
+    "too_wide",  # 1: some number is above it
+    "buffered",  # triggers in the output
+    "argument",  # of the exit code
+    "triggers",  # events that ended a match
+    "skipped",  # events passed by the skip loop
+    "continued",  # ! 1: the first segment goes on with block 0
+    "replay",  # ! 1: restore a state from its stored events: positions are given, nothing is counted
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # The first words of a block.
 HEADER = (
-    "position",  # 0 of the partition's next event
-    "low",  # 1 least position that consumption lets a match start at
-    "epoch",  # 2 that the block was last read in
-    "middle",  # 3 first entry of the back
-    "live",  # 4 macro states as bits, 62 stands for all from 62 on
-    "plain",  # 5 1: the matrix is the identity (and not written)
-    "head",  # 6 oldest entry; entries are numbered for ever, their place is number & mask
-    "tail",  # 7 next entry
-    "mask",  # 8 places of the ring - 1
+    "position",  # of the partition's next event
+    "low",  # least position that consumption lets a match start at
+    "epoch",  # that the block was last read in
+    "middle",  # first entry of the back
+    "live",  # macro states as bits, 62 stands for all from 62 on
+    "plain",  # 1: the matrix is the identity (and not written)
+    "head",  # oldest entry; entries are numbered for ever, their place is number & mask
+    "tail",  # next entry
+    "mask",  # places of the ring - 1
 )
+
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a
+# block (behind the header one per macro state), E_ a word of an entry (then its row).
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_TRANSITION, EXIT_OUTPUT, EXIT_ROOM, EXIT_WIDE, EXIT_PAUSE = range(7)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_RECORD, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_EPOCH, S_CODES = range(10)
+    S_LETTER_MASK, S_MACROS, S_WIDTH, S_ROWS, S_SIZE, S_MOST, S_TOO_WIDE, S_BUFFERED, S_ARGUMENT, S_TRIGGERS = range(10, 20)
+    S_SKIPPED, S_CONTINUED, S_REPLAY, S_BUDGET = range(20, 24)
+    B_POSITION, B_LOW, B_EPOCH, B_MIDDLE, B_LIVE, B_PLAIN, B_HEAD, B_TAIL, B_MASK = range(9)
+    B_ALIVE = 9
+    E_POSITION, E_TIME, E_CODE, E_BEFORE, E_ROW = range(5)
 
 
 def run(
@@ -109,29 +120,29 @@ def run(
     """
     rows: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    record: cython.Py_ssize_t = S[3]  # record
-    window: cython.ulonglong = S[4]  # window
-    timed: cython.int = S[5]  # timed
-    count_window: cython.longlong = S[6]  # count_window
-    consume: cython.int = S[7]  # consume
-    epoch: cython.longlong = S[8]  # epoch
-    codes: cython.Py_ssize_t = S[9]  # codes
-    letter_mask: cython.uint = S[10]  # letter_mask
-    macros: cython.Py_ssize_t = S[11]  # macros
-    width: cython.Py_ssize_t = S[12]  # width
-    size: cython.Py_ssize_t = S[14]  # size
-    most: cython.ulonglong = S[15]  # most
-    wide: cython.int = S[16]  # too_wide
-    buffered: cython.Py_ssize_t = S[17]  # buffered
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    record: cython.Py_ssize_t = S[S_RECORD]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    consume: cython.int = S[S_CONSUME]
+    epoch: cython.longlong = S[S_EPOCH]
+    codes: cython.Py_ssize_t = S[S_CODES]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    size: cython.Py_ssize_t = S[S_SIZE]
+    most: cython.ulonglong = S[S_MOST]
+    wide: cython.int = S[S_TOO_WIDE]
+    buffered: cython.Py_ssize_t = S[S_BUFFERED]
     argument: cython.longlong = 0
-    triggers: cython.longlong = S[19]  # triggers
-    skipped: cython.longlong = S[20]  # skipped
-    replay: cython.int = S[22]  # replay
+    triggers: cython.longlong = S[S_TRIGGERS]
+    skipped: cython.longlong = S[S_SKIPPED]
+    replay: cython.int = S[S_REPLAY]
     out_room: cython.Py_ssize_t = out_segments.shape[0]
-    stride: cython.Py_ssize_t = 4 + width * size
+    stride: cython.Py_ssize_t = E_ROW + width * size
     row: cython.Py_ssize_t = width * size  # limbs of a row, with room
     used: cython.Py_ssize_t = macros * size  # limbs of a row
     g: cython.Py_ssize_t = width * row  # in `work`, behind the rows: a number
@@ -150,7 +161,7 @@ def run(
     plain: cython.int = 1
     turn: cython.longlong = 0
     rc: cython.int = 0
-    budget: cython.longlong = S[23]  # budget
+    budget: cython.longlong = S[S_BUDGET]
     c: cython.int = 0
     p: cython.longlong = 0
     lo: cython.longlong = 0
@@ -191,16 +202,16 @@ def run(
     with cython.nogil:
         if record >= 0:
             b = offsets[record]
-            shift = pool[b] - i
-            low = pool[b + 1]
-            middle = pool[b + 3]
-            live = pool[b + 4]
-            plain = pool[b + 5]
-            head = pool[b + 6]
-            tail = pool[b + 7]
-            mask = pool[b + 8]
-            matrix = b + 9 + width
-            ring = matrix + S[13] * row
+            shift = pool[b + B_POSITION] - i
+            low = pool[b + B_LOW]
+            middle = pool[b + B_MIDDLE]
+            live = pool[b + B_LIVE]
+            plain = pool[b + B_PLAIN]
+            head = pool[b + B_HEAD]
+            tail = pool[b + B_TAIL]
+            mask = pool[b + B_MASK]
+            matrix = b + B_ALIVE + width
+            ring = matrix + S[S_ROWS] * row
         while True:
             # ------------------------------------------------------------------------------------------------ skip
             c = 0
@@ -215,14 +226,14 @@ def run(
             # ------------------------------------------------------------------------------------------------ segments
             if i >= end:
                 if record >= 0:
-                    pool[b] = shift + i
-                    pool[b + 1] = low
-                    pool[b + 2] = epoch
-                    pool[b + 3] = middle
-                    pool[b + 4] = live
-                    pool[b + 5] = plain
-                    pool[b + 6] = head
-                    pool[b + 7] = tail
+                    pool[b + B_POSITION] = shift + i
+                    pool[b + B_LOW] = low
+                    pool[b + B_EPOCH] = epoch
+                    pool[b + B_MIDDLE] = middle
+                    pool[b + B_LIVE] = live
+                    pool[b + B_PLAIN] = plain
+                    pool[b + B_HEAD] = head
+                    pool[b + B_TAIL] = tail
                     record = -1
                 segment += 1
                 if segment == segments:
@@ -234,22 +245,22 @@ def run(
                 if record < 0:
                     record = 0
                 b = offsets[record]
-                shift = pool[b] - i
-                low = pool[b + 1]
-                middle = pool[b + 3]
-                live = pool[b + 4]
-                plain = pool[b + 5]
-                head = pool[b + 6]
-                tail = pool[b + 7]
-                mask = pool[b + 8]
-                matrix = b + 9 + width
-                ring = matrix + S[13] * row
+                shift = pool[b + B_POSITION] - i
+                low = pool[b + B_LOW]
+                middle = pool[b + B_MIDDLE]
+                live = pool[b + B_LIVE]
+                plain = pool[b + B_PLAIN]
+                head = pool[b + B_HEAD]
+                tail = pool[b + B_TAIL]
+                mask = pool[b + B_MASK]
+                matrix = b + B_ALIVE + width
+                ring = matrix + S[S_ROWS] * row
                 n = 0
-                if slots[segment] < 0 and not (segment == 0 and S[21] != 0):  # a partition that begins here
+                if slots[segment] < 0 and not (segment == 0 and S[S_CONTINUED] != 0):  # a partition that begins here
                     shift = -i
                     low = 0
                     n = 1
-                elif pool[b + 2] != epoch:  # a trigger elsewhere has consumed what was before it
+                elif pool[b + B_EPOCH] != epoch:  # a trigger elsewhere has consumed what was before it
                     low = shift + i
                     n = 1
                 if n != 0:
@@ -258,18 +269,18 @@ def run(
                     plain = 1
                     if (live >> 62) != 0:
                         for x in range(62, macros):
-                            pool[b + 9 + x] = 0
+                            pool[b + B_ALIVE + x] = 0
                     live = 1
                 continue
             if c < 0:
-                rc = 1
+                rc = EXIT_LETTER
                 break
             if budget < 0:
-                rc = 6
+                rc = EXIT_PAUSE
                 break
             budget -= 1 + macros * macros * size
             if wide != 0:
-                rc = 5
+                rc = EXIT_WIDE
                 break
             p = shift + i
             if replay != 0:
@@ -282,10 +293,10 @@ def run(
                 now = times[i]
                 while head != tail:
                     e = ring + (head & mask) * stride
-                    if pool[e] >= lo:
+                    if pool[e + E_POSITION] >= lo:
                         if timed == 0:
                             break
-                        then = pool[e + 1]  # unsigned: the difference of two int64 times cannot overflow
+                        then = pool[e + E_TIME]  # unsigned: the difference of two int64 times cannot overflow
                         if now - then <= window:
                             break
                     head += 1
@@ -294,7 +305,7 @@ def run(
                     plain = 1
                     if (live >> 62) != 0:
                         for x in range(62, macros):
-                            pool[b + 9 + x] = 0
+                            pool[b + B_ALIVE + x] = 0
                     if live != 1:
                         live = 1
                         continue
@@ -309,8 +320,8 @@ def run(
                     while turn > middle:
                         turn -= 1
                         e = ring + (turn & mask) * stride
-                        c = pool[e + 2]
-                        before = pool[e + 3]
+                        c = pool[e + E_CODE]
+                        before = pool[e + E_BEFORE]
                         n = 0
                         for x in range(macros):
                             if ((before >> (x if x < 62 else 62)) & 1) == 0:
@@ -355,38 +366,38 @@ def run(
                             for k in range(used):
                                 limbs[m + k] = work[d + k]
                         for k in range(row):
-                            limbs[e + 4 + k] = limbs[matrix + k]
+                            limbs[e + E_ROW + k] = limbs[matrix + k]
                     # What is alive now: the oldest row says it.
                     middle = tail
                     plain = 1
-                    e = ring + (head & mask) * stride + 4
+                    e = ring + (head & mask) * stride + E_ROW
                     live = 1
                     for x in range(1, macros):
                         k = 0
                         while k < size and limbs[e + x * size + k] == 0:
                             k += 1
                         if x >= 62:
-                            pool[b + 9 + x] = k < size
+                            pool[b + B_ALIVE + x] = k < size
                         if k < size:
                             live |= one << (x if x < 62 else 62)
                     continue
             # ------------------------------------------------------------------------------------------------ transitions and room
             if (live & ~known[c]) != 0:
                 argument = c
-                rc = 2
+                rc = EXIT_TRANSITION
                 break
             if (live >> 62) != 0:
                 for x in range(62, macros):
-                    if pool[b + 9 + x] != 0 and marked_of[x * codes + c] == -2:
+                    if pool[b + B_ALIVE + x] != 0 and marked_of[x * codes + c] == -2:
                         argument = c
-                        rc = 2
+                        rc = EXIT_TRANSITION
                         break
                 if rc != 0:
                     break
             changes = 0
             ends = 0
             for x in range(macros):
-                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
+                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + B_ALIVE + x] == 0):
                     continue
                 mt = marked_of[x * codes + c]
                 if unmarked_of[x * codes + c] != x:
@@ -398,10 +409,10 @@ def run(
                         ends = 1
                     mt = moves[mt + 2]
             if ends != 0 and buffered == out_room:
-                rc = 3
+                rc = EXIT_OUTPUT
                 break
             if changes != 0 and bounded != 0 and tail - head > mask:
-                rc = 4
+                rc = EXIT_ROOM
                 break
             # ------------------------------------------------------------------------------------------------ count
             if ends != 0 and replay == 0:
@@ -410,7 +421,7 @@ def run(
                     out_counts[o + k] = 0
                 e = -1
                 if head != middle:
-                    e = ring + (head & mask) * stride + 4
+                    e = ring + (head & mask) * stride + E_ROW
                 for r in range(macros):
                     if e < 0:
                         if r != 0:
@@ -433,7 +444,7 @@ def run(
                     else:
                         m = matrix + r * row
                         for x in range(macros):
-                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
+                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + B_ALIVE + x] == 0):
                                 continue
                             mt = marked_of[x * codes + c]
                             s = m + x * size
@@ -506,7 +517,7 @@ def run(
                         plain = 1
                         if (live >> 62) != 0:
                             for x in range(62, macros):
-                                pool[b + 9 + x] = 0
+                                pool[b + B_ALIVE + x] = 0
                         live = 1
                         i += 1
                         continue
@@ -516,7 +527,7 @@ def run(
             # ------------------------------------------------------------------------------------------------ matrix . N
             e = -1
             if head != middle:
-                e = ring + (head & mask) * stride + 4
+                e = ring + (head & mask) * stride + E_ROW
             for r in range(macros):
                 if e < 0:
                     if r != 0:
@@ -535,13 +546,13 @@ def run(
                 for k in range(used):
                     work[k] = limbs[m + k]
                 for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + B_ALIVE + x] == 0):
                         continue
                     if unmarked_of[x * codes + c] != x:
                         for k in range(size):
                             limbs[m + x * size + k] = 0
                 for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
+                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + B_ALIVE + x] == 0):
                         continue
                     s = x * size
                     k = 0
@@ -573,16 +584,16 @@ def run(
             plain = 0
             if bounded != 0:
                 e = ring + (tail & mask) * stride
-                pool[e] = p
-                pool[e + 1] = times[i]
-                pool[e + 2] = c
-                pool[e + 3] = live
+                pool[e + E_POSITION] = p
+                pool[e + E_TIME] = times[i]
+                pool[e + E_CODE] = c
+                pool[e + E_BEFORE] = live
                 tail += 1
             # What is alive after it.
             before = live
             live = 1
             for x in range(macros):
-                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + 9 + x] & 1) == 0):
+                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + B_ALIVE + x] & 1) == 0):
                     continue
                 mt = marked_of[x * codes + c]
                 t = unmarked_of[x * codes + c]
@@ -590,37 +601,37 @@ def run(
                     if t >= 0:
                         live |= one << (t if t < 62 else 62)
                         if t >= 62:
-                            pool[b + 9 + t] |= 2
+                            pool[b + B_ALIVE + t] |= 2
                     if mt < 0:
                         break
                     t = moves[mt]
                     mt = moves[mt + 2]
             if ((before | live) >> 62) != 0:
                 for x in range(62, macros):
-                    pool[b + 9 + x] >>= 1
+                    pool[b + B_ALIVE + x] >>= 1
             if live == 1:  # nothing is open
                 head = tail
                 middle = tail
                 plain = 1
             i += 1
         if record >= 0:
-            pool[b] = shift + i
-            pool[b + 1] = low
-            pool[b + 2] = epoch
-            pool[b + 3] = middle
-            pool[b + 4] = live
-            pool[b + 5] = plain
-            pool[b + 6] = head
-            pool[b + 7] = tail
+            pool[b + B_POSITION] = shift + i
+            pool[b + B_LOW] = low
+            pool[b + B_EPOCH] = epoch
+            pool[b + B_MIDDLE] = middle
+            pool[b + B_LIVE] = live
+            pool[b + B_PLAIN] = plain
+            pool[b + B_HEAD] = head
+            pool[b + B_TAIL] = tail
 
-    S[0] = i  # row
-    S[1] = segment  # segment
-    S[2] = end  # segment_end
-    S[3] = record  # record
-    S[8] = epoch  # epoch
-    S[16] = wide  # too_wide
-    S[17] = buffered  # buffered
-    S[18] = argument  # argument
-    S[19] = triggers  # triggers
-    S[20] = skipped  # skipped
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_RECORD] = record
+    S[S_EPOCH] = epoch
+    S[S_TOO_WIDE] = wide
+    S[S_BUFFERED] = buffered
+    S[S_ARGUMENT] = argument
+    S[S_TRIGGERS] = triggers
+    S[S_SKIPPED] = skipped
     return rc

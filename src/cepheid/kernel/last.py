@@ -32,29 +32,39 @@ EXITS = ("done", "letter", "pool", "output", "path", "limit", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "window",  # 3 ! time window
-    "timed",  # 4 ! 1 with a time window
-    "count_window",  # 5 ! position window, 0 none
-    "consume",  # 6 ! 0 no, 1 in the partition, 2 in all
-    "limit",  # 7 ! 0 = count the triggers only
-    "continued",  # 8 ! 1: the first segment goes on with row 0
-    "letter_mask",  # 9 !
-    "epoch",  # 10 triggers that consumed all partitions
-    "argument",  # 11 of the exit code
-    "buffered_matches",  # 12
-    "buffered_positions",  # 13
-    "triggers",  # 14 events that ended a match
-    "skipped",  # 15 events passed by the skip loop
-    "shift",  # 16 position of an event = shift + row
-    "live",  # 17 of the partition being read
-    "walk",  # 18 number of the last walk and of the last choice in one: marks what is of it in `cursor_walk` and `seen`
-    "plain",  # 19 ! plain words of a block: where its directory starts
-    "block_limit",  # 20 ! words that a block may have
-    "budget",  # 21 ! what may be done before the kernel returns, so that whoever waits can break in
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! 0 no, 1 in the partition, 2 in all
+    "limit",  # ! 0 = count the triggers only
+    "continued",  # ! 1: the first segment goes on with row 0
+    "letter_mask",  # !
+    "epoch",  # triggers that consumed all partitions
+    "argument",  # of the exit code
+    "buffered_matches",
+    "buffered_positions",
+    "triggers",  # events that ended a match
+    "skipped",  # events passed by the skip loop
+    "shift",  # position of an event = shift + row
+    "live",  # of the partition being read
+    "walk",  # number of the last walk and of the last choice in one: marks what is of it in `cursor_walk` and `seen`
+    "plain",  # ! plain words of a block: where its directory starts
+    "block_limit",  # ! words that a block may have
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
 )
+
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a
+# block, D_ one of a ring's line in its directory.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_OUTPUT, EXIT_PATH, EXIT_LIMIT, EXIT_PAUSE = range(7)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
+    S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_SKIPPED, S_SHIFT, S_LIVE, S_WALK, S_PLAIN = range(10, 20)
+    S_BLOCK_LIMIT, S_BUDGET = range(20, 22)
+    B_POSITION, B_LOW, B_EPOCH, B_LAST_TIME, B_NEWEST_START, B_NEWEST_TIME, B_LIVE, B_GREATEST = range(8)
+    D_HEAD, D_TAIL, D_DATA, D_MASK = range(4)
 
 
 @cython.cfunc  # type: ignore[untyped-decorator]
@@ -91,8 +101,8 @@ def grow(
     places: cython.longlong = 0
     for r in range(rings):
         d = old + plain + 4 * r
-        places = words[d + 3] + 1
-        if r == ring or 2 * (words[d + 1] - words[d]) > places:
+        places = words[d + D_MASK] + 1
+        if r == ring or 2 * (words[d + D_TAIL] - words[d + D_HEAD]) > places:
             places += places
         total += places * widths[r]
     if total > most:
@@ -115,15 +125,15 @@ def grow(
     for r in range(rings):
         d = old + plain + 4 * r
         w = new + plain + 4 * r
-        places = words[d + 3] + 1
-        if r == ring or 2 * (words[d + 1] - words[d]) > places:
+        places = words[d + D_MASK] + 1
+        if r == ring or 2 * (words[d + D_TAIL] - words[d + D_HEAD]) > places:
             places += places
-        words[w] = words[d]
-        words[w + 1] = words[d + 1]
-        words[w + 2] = to
-        words[w + 3] = places - 1
-        for k in range(words[d], words[d + 1]):
-            v = old + words[d + 2] + (k & words[d + 3]) * widths[r]
+        words[w + D_HEAD] = words[d + D_HEAD]
+        words[w + D_TAIL] = words[d + D_TAIL]
+        words[w + D_DATA] = to
+        words[w + D_MASK] = places - 1
+        for k in range(words[d + D_HEAD], words[d + D_TAIL]):
+            v = old + words[d + D_DATA] + (k & words[d + D_MASK]) * widths[r]
             w = new + to + (k & (places - 1)) * widths[r]
             for j in range(widths[r]):
                 words[w + j] = words[v + j]
@@ -185,31 +195,31 @@ def run(
     """
     count: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    window: cython.ulonglong = S[3]  # window
-    timed: cython.int = S[4]  # timed
-    count_window: cython.longlong = S[5]  # count_window
-    consume: cython.int = S[6]  # consume
-    limit: cython.longlong = S[7]  # limit
-    letter_mask: cython.uint = S[9]  # letter_mask
-    epoch: cython.longlong = S[10]  # epoch
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    consume: cython.int = S[S_CONSUME]
+    limit: cython.longlong = S[S_LIMIT]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    epoch: cython.longlong = S[S_EPOCH]
     argument: cython.longlong = 0
-    supports: cython.longlong = S[12]  # buffered_matches
-    marks: cython.longlong = S[13]  # buffered_positions
-    skipped: cython.longlong = S[15]  # skipped
-    shift: cython.longlong = S[16]  # shift
-    live: cython.longlong = S[17]  # live
-    walk: cython.longlong = S[18]  # walk
-    plain: cython.Py_ssize_t = S[19]  # plain
+    supports: cython.longlong = S[S_BUFFERED_MATCHES]
+    marks: cython.longlong = S[S_BUFFERED_POSITIONS]
+    skipped: cython.longlong = S[S_SKIPPED]
+    shift: cython.longlong = S[S_SHIFT]
+    live: cython.longlong = S[S_LIVE]
+    walk: cython.longlong = S[S_WALK]
+    plain: cython.Py_ssize_t = S[S_PLAIN]
     rings: cython.Py_ssize_t = widths.shape[0]
     room: cython.longlong = out_positions.shape[0]
     support_room: cython.longlong = out_segments.shape[0]
     path_room: cython.Py_ssize_t = path.shape[0] // 2
     half: cython.Py_ssize_t = states.shape[0] // 2
     rc: cython.int = 0
-    budget: cython.longlong = S[21]  # budget
+    budget: cython.longlong = S[S_BUDGET]
     c: cython.int = 0
     b: cython.Py_ssize_t = 0  # where the block starts
     directory: cython.Py_ssize_t = 0
@@ -226,7 +236,7 @@ def run(
     accepting: cython.int = 0
     begins: cython.int = 0
     full: cython.int = -1
-    most: cython.longlong = S[20]  # block_limit
+    most: cython.longlong = S[S_BLOCK_LIMIT]
     p: cython.longlong = 0
     oldest: cython.longlong = 0
     start: cython.longlong = 0
@@ -267,10 +277,10 @@ def run(
             # ------------------------------------------------------------------------------------------------ segments
             if i >= end:
                 if segment >= 0:
-                    words[b] = shift + end
-                    words[b + 6] = live
+                    words[b + B_POSITION] = shift + end
+                    words[b + B_LIVE] = live
                     if end > cuts[segment]:
-                        words[b + 3] = times[end - 1]
+                        words[b + B_LAST_TIME] = times[end - 1]
                 segment += 1
                 if segment == segments:
                     break
@@ -279,43 +289,43 @@ def run(
                     end = cuts[segment + 1]
                 b = offsets[rows[segment]]
                 directory = b + plain
-                if rows[segment] == 0 and (segment != 0 or S[8] == 0):  # continued
+                if rows[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0):
                     for k in range(plain):
                         words[b + k] = template[k]
                     for k in range(rings):
                         words[directory + 4 * k] = 0
                         words[directory + 4 * k + 1] = 0
-                if words[b + 2] != epoch:
-                    words[b + 2] = epoch
-                    words[b + 1] = words[b]
-                shift = words[b] - i
-                live = words[b + 6]
+                if words[b + B_EPOCH] != epoch:
+                    words[b + B_EPOCH] = epoch
+                    words[b + B_LOW] = words[b + B_POSITION]
+                shift = words[b + B_POSITION] - i
+                live = words[b + B_LIVE]
                 continue
             if c < 0:
-                rc = 1
+                rc = EXIT_LETTER
                 break
             if budget < 0:
-                rc = 6
+                rc = EXIT_PAUSE
                 break
             budget -= 1 + rings
             # ------------------------------------------------------------------------------------------------ window
             p = shift + i
-            oldest = words[b + 1]
+            oldest = words[b + B_LOW]
             if count_window != 0 and oldest <= p - count_window:
                 oldest = p - count_window + 1
             if timed != 0:
                 now = times[i]
-                head = words[directory]
-                tail = words[directory + 1]
-                data = b + words[directory + 2]
-                mask = words[directory + 3]
+                head = words[directory + D_HEAD]
+                tail = words[directory + D_TAIL]
+                data = b + words[directory + D_DATA]
+                mask = words[directory + D_MASK]
                 while head != tail:
                     w = data + 2 * (head & mask)
                     then = words[w + 1]  # unsigned: the difference of two int64 times cannot overflow
                     if now - then <= window and words[w] >= oldest:
                         break
                     head += 1
-                words[directory] = head
+                words[directory + D_HEAD] = head
                 if head == tail:
                     oldest = p
                 else:
@@ -331,7 +341,7 @@ def run(
                 source = moves[3 * k]
                 start = p
                 if source != 0:
-                    start = words[b + 7 + source]
+                    start = words[b + B_GREATEST + source]
                 starts[k - first] = start
                 if start < oldest:
                     if source < 62:
@@ -346,22 +356,27 @@ def run(
                     begins = 1
                 r = moves[3 * k + 2]
                 w = directory + 4 * r
-                head = words[w]
-                if words[w + 1] - head > words[w + 3]:  # full: its oldest entries may be dead
-                    data = b + words[w + 2]
-                    mask = words[w + 3]
-                    while head != words[w + 1] and words[data + 3 * (head & mask) + 2] < oldest:
+                head = words[w + D_HEAD]
+                if words[w + D_TAIL] - head > words[w + D_MASK]:  # full: its oldest entries may be dead
+                    data = b + words[w + D_DATA]
+                    mask = words[w + D_MASK]
+                    while head != words[w + D_TAIL] and words[data + 3 * (head & mask) + 2] < oldest:
                         head += 1
-                    words[w] = head
-                    if words[w + 1] - head > mask:
+                    words[w + D_HEAD] = head
+                    if words[w + D_TAIL] - head > mask:
                         full = r
                         break
-            if full < 0 and begins != 0 and timed != 0 and words[directory + 1] - words[directory] > words[directory + 3]:
+            if (
+                full < 0
+                and begins != 0
+                and timed != 0
+                and words[directory + D_TAIL] - words[directory + D_HEAD] > words[directory + D_MASK]
+            ):
                 full = 0
             if full >= 0:  # make room, and look at the event again
                 argument = grow(words, offsets, sizes, pool, widths, rows[segment], plain, full, most)
                 if argument != 0:
-                    rc = 2 if argument > 0 else 5
+                    rc = EXIT_POOL if argument > 0 else EXIT_LIMIT
                     break
                 b = offsets[rows[segment]]
                 directory = b + plain
@@ -373,7 +388,7 @@ def run(
             if accepting != 0:
                 if limit != 0:
                     if supports == support_room:
-                        rc = 3
+                        rc = EXIT_OUTPUT
                         break
                     walk += 1
                     trip = walk
@@ -391,10 +406,10 @@ def run(
                             for m in range(into_first[target], into_first[target + 1]):
                                 r = into[2 * m]
                                 w = directory + 4 * r
-                                head = words[w]
-                                data = b + words[w + 2]
-                                mask = words[w + 3]
-                                high = words[w + 1]
+                                head = words[w + D_HEAD]
+                                data = b + words[w + D_DATA]
+                                mask = words[w + D_MASK]
+                                high = words[w + D_TAIL]
                                 if cursor_walk[r] == trip:
                                     high = cursors[r]
                                 low = high - 1
@@ -439,7 +454,7 @@ def run(
                         if best < 0:
                             break
                         if depth == path_room:
-                            rc = 4
+                            rc = EXIT_PATH
                             break
                         path[depth] = best
                         path[path_room + depth] = letter
@@ -450,7 +465,7 @@ def run(
                     if rc != 0:
                         break
                     if marks + depth > room:
-                        rc = 3
+                        rc = EXIT_OUTPUT
                         break
                     for k in range(depth):
                         out_positions[marks + k] = path[depth - 1 - k]
@@ -459,14 +474,14 @@ def run(
                     out_segments[supports] = segment
                     supports += 1
                     out_offsets[supports] = marks
-                S[14] += 1  # triggers
+                S[S_TRIGGERS] += 1
                 marked[i] = 1
                 if consume != 0:  # later matches start after this event
-                    words[b + 1] = p + 1
+                    words[b + B_LOW] = p + 1
                     live = 1
                     if consume == 2:
                         epoch += 1
-                        words[b + 2] = epoch
+                        words[b + B_EPOCH] = epoch
                     i += 1
                     continue
             # ------------------------------------------------------------------------------------------------ take the moves
@@ -479,36 +494,36 @@ def run(
                     if target < 0 or start < oldest:
                         continue
                     w = directory + 4 * moves[3 * k + 2]
-                    tail = words[w + 1]
-                    words[w + 1] = tail + 1
-                    w = b + words[w + 2] + 3 * (tail & words[w + 3])
+                    tail = words[w + D_TAIL]
+                    words[w + D_TAIL] = tail + 1
+                    w = b + words[w + D_DATA] + 3 * (tail & words[w + D_MASK])
                     words[w] = p
                     words[w + 1] = letter
                     words[w + 2] = start
-                    w = b + 7 + target
+                    w = b + B_GREATEST + target
                     if start > words[w]:
                         words[w] = start
                     live |= one << (target if target < 62 else 62)
                 if begins != 0:
-                    words[b + 4] = p
-                    words[b + 5] = times[i]
+                    words[b + B_NEWEST_START] = p
+                    words[b + B_NEWEST_TIME] = times[i]
                     if timed != 0:
-                        tail = words[directory + 1]
-                        words[directory + 1] = tail + 1
-                        w = b + words[directory + 2] + 2 * (tail & words[directory + 3])
+                        tail = words[directory + D_TAIL]
+                        words[directory + D_TAIL] = tail + 1
+                        w = b + words[directory + D_DATA] + 2 * (tail & words[directory + D_MASK])
                         words[w] = p
                         words[w + 1] = times[i]
             i += 1
 
-    S[0] = i  # row
-    S[1] = segment  # segment
-    S[2] = end  # segment_end
-    S[10] = epoch  # epoch
-    S[11] = argument  # argument
-    S[12] = supports  # buffered_matches
-    S[13] = marks  # buffered_positions
-    S[15] = skipped  # skipped
-    S[16] = shift  # shift
-    S[17] = live  # live
-    S[18] = walk  # walk
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_EPOCH] = epoch
+    S[S_ARGUMENT] = argument
+    S[S_BUFFERED_MATCHES] = supports
+    S[S_BUFFERED_POSITIONS] = marks
+    S[S_SKIPPED] = skipped
+    S[S_SHIFT] = shift
+    S[S_LIVE] = live
+    S[S_WALK] = walk
     return rc
