@@ -39,6 +39,9 @@ OTHERS = {
         "LEAST": pools.LEAST,
         "ID_LIMIT": match.SPAN_LIMIT,
         "CELL_LIMIT": match.CELL_LIMIT,
+        **{name: 1 + place for place, name in enumerate(("CHILD", "REST", "MAX_START"))},
+        **{name: 1 + place for place, name in enumerate(("NEXT_OUTPUT", "VISIT", "WRITE", "COUNT", "CHOOSE"))},
+        "COUNT": match.COUNT_MATCHES,
     },
     "next": SUPPORTS
     | DIRECTORY

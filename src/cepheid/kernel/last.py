@@ -67,8 +67,8 @@ if not cython.compiled:
     D_HEAD, D_TAIL, D_DATA, D_MASK = range(4)
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+@cython.cfunc
+@cython.nogil
 def grow(
     words: cython.longlong[::1],
     offsets: cython.longlong[::1],

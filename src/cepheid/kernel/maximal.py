@@ -118,8 +118,8 @@ if not cython.compiled:
     ROWS, NODES, GROUPS = range(0, 12, 4)
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+@cython.cfunc
+@cython.nogil
 def merge(
     words: cython.longlong[::1],
     work: cython.longlong[::1],
@@ -299,8 +299,8 @@ def merge(
         nx += 1
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+@cython.cfunc
+@cython.nogil
 def gather(
     words: cython.longlong[::1],
     programs: cython.int[::1],

@@ -80,8 +80,8 @@ if not cython.compiled:
     LEAVES, ENDS, HELD = 1, 2, 4
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+@cython.cfunc
+@cython.nogil
 def grow(
     blocks: cython.longlong[::1],
     offsets: cython.longlong[::1],
