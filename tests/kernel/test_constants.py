@@ -50,7 +50,8 @@ OTHERS = {
     "maximal": SUPPORTS
     | DIRECTORY
     | {"B_ORDER": maximal.ORDER, "B_GROUPS": maximal.GROUP_COUNT, "B_NUMBERS": maximal.NUMBERS}
-    | {name: LINE * getattr(maximal, name) for name in ("ROWS", "NODES", "GROUPS")},
+    | {name: LINE * getattr(maximal, name) for name in ("ROWS", "NODES", "GROUPS")}
+    | {name: 1 + place for place, name in enumerate(("NEXT_END", "NEXT_START", "VISIT", "WRITE"))},
     "counting": {f"B_{name.upper()}": getattr(count_blocks, name.upper()) for name in kernel("counting").HEADER}
     | {"B_ALIVE": count_blocks.WORDS, "E_ROW": count_blocks.ENTRY}
     | {f"E_{name}": place for place, name in enumerate(("POSITION", "TIME", "CODE", "BEFORE"))},

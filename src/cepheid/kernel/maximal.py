@@ -67,7 +67,7 @@ FIELDS = (
     "codes",  # ! letter codes per row of the tables
     "states",  # ! waiting states
     "half",  # ! size of half the array `values`
-    "enumerating",  # 0 no, 1 next entry of `ends`, 2 next start, 3 visit `node`, 4 write the path
+    "enumerating",  # 0 no, else next entry of `ends`, next start, visit `node`, write the path
     "oldest",  # of the trigger being enumerated
     "ends",  # entries of `ends`
     "end",  # next of them
@@ -104,7 +104,7 @@ HEADER = (
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a
 # block (behind the header the greatest start per waiting state, then the directory: D_ one of a ring's line; the lines of the rings: rows, nodes,
-# the words of the groups, from its first place on).
+# the words of the groups, from its first place on); and what S[S_ENUMERATING] says is to be done next.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_ORDER, EXIT_ORDER_EXPIRY, EXIT_PROGRAM, EXIT_EXPIRY, EXIT_NODES, EXIT_SCRATCH, EXIT_OUTPUT = range(9)
     EXIT_STACK, EXIT_DAMAGED, EXIT_ROWS, EXIT_GROUPS, EXIT_PAUSE = range(9, 14)
@@ -116,6 +116,7 @@ if not cython.compiled:
     B_NUMBERS = 8
     D_HEAD, D_TAIL, D_DATA, D_MASK = range(4)
     ROWS, NODES, GROUPS = range(0, 12, 4)
+    NEXT_END, NEXT_START, VISIT, WRITE = range(1, 5)
 
 
 @cython.cfunc
@@ -346,6 +347,226 @@ def gather(
     return nx
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def enumerate_supports(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    ends: cython.longlong[::1],
+    starts_stack: cython.longlong[::1],
+    stack: cython.longlong[::1],
+    path: cython.longlong[::1],
+    path_letters: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_letters: cython.longlong[::1],
+    out_segments: cython.int[::1],
+    block: cython.Py_ssize_t,
+    segment: cython.Py_ssize_t,
+    oldest: cython.longlong,
+    nends: cython.Py_ssize_t,
+) -> cython.int:
+    """Give the supports that end at the event, from where S says; an exit, or 0 when all are given."""
+    states: cython.Py_ssize_t = S[S_STATES]
+    directory: cython.Py_ssize_t = B_NUMBERS + states
+    stride: cython.Py_ssize_t = 3 + states
+    limit: cython.longlong = S[S_LIMIT]
+    enumerating: cython.int = S[S_ENUMERATING]
+    ec: cython.Py_ssize_t = S[S_END]
+    tp: cython.Py_ssize_t = S[S_STARTS]
+    label: cython.longlong = S[S_LABEL]
+    cell: cython.longlong = S[S_CELL]
+    start: cython.longlong = S[S_START]
+    node: cython.longlong = S[S_NODE]
+    d: cython.Py_ssize_t = S[S_DEPTH]
+    sp: cython.Py_ssize_t = S[S_STACK]
+    given: cython.longlong = S[S_GIVEN]
+    ns: cython.longlong = S[S_BUFFERED_MATCHES]
+    npos: cython.longlong = S[S_BUFFERED_POSITIONS]
+    support_room: cython.longlong = out_segments.shape[0]
+    position_room: cython.longlong = out_positions.shape[0]
+    stack_room: cython.Py_ssize_t = stack.shape[0] - 2
+    path_room: cython.Py_ssize_t = path.shape[0]
+    rc: cython.int = 0
+    x: cython.longlong = 0
+    e: cython.longlong = 0
+    w: cython.Py_ssize_t = block + directory + NODES
+    s: cython.Py_ssize_t = 0
+    head: cython.longlong = words[w + D_HEAD]
+    nodes: cython.Py_ssize_t = block + words[w + D_DATA]
+    mask: cython.longlong = words[w + D_MASK]
+    while True:
+        if enumerating == VISIT:
+            if sp >= stack_room or d >= path_room:
+                rc = EXIT_STACK
+                break
+            if node < head:  # a run of a live start is alive, each link leads to an earlier node: so every walk ends
+                rc = EXIT_DAMAGED
+                break
+            w = nodes + ((node & mask) << 2)
+            x = words[w + 1]
+            if x == -2:
+                path[d] = words[w]
+                path_letters[d] = words[w + 3]
+                d += 1
+                node = words[w + 2]
+                if node != 0:
+                    continue
+                enumerating = WRITE
+            elif x == -1:
+                stack[sp] = words[w + 3]
+                stack[sp + 1] = d
+                sp += 2
+                node = words[w + 2]
+                continue
+            else:
+                node = words[w + 3] if (start >> x) & 1 else words[w + 2]
+                continue
+        if enumerating == WRITE:
+            if ns >= support_room or npos + d > position_room:
+                rc = EXIT_OUTPUT
+                break
+            w = npos
+            s = d - 1
+            while s >= 0:
+                out_positions[w] = path[s]
+                out_letters[w] = path_letters[s]
+                w += 1
+                s -= 1
+            npos = w
+            out_segments[ns] = segment
+            ns += 1
+            out_offsets[ns] = w
+            given += 1
+            if given == limit:
+                enumerating = 0
+                break
+            if sp > 0:
+                sp -= 2
+                node = stack[sp]
+                d = stack[sp + 1]
+                enumerating = VISIT
+                continue
+            enumerating = NEXT_START
+        if enumerating == NEXT_START:
+            # The next live start of the set, oldest first, up to the first one that is still beaten.
+            enumerating = NEXT_END
+            while tp > 0:
+                tp -= 1
+                e = starts_stack[tp]
+                w = nodes + ((e & mask) << 2)
+                if e < head or words[w] < oldest:
+                    continue
+                x = words[w + 1]
+                if x >= 0:
+                    if tp > 126:
+                        rc = EXIT_DAMAGED
+                        break
+                    starts_stack[tp] = words[w + 3]
+                    starts_stack[tp + 1] = words[w + 2]
+                    tp += 2
+                    continue
+                if label >= 0:
+                    x = words[w + 2] & words[block + directory + ROWS + D_MASK]
+                    if words[block + words[block + directory + ROWS + D_DATA] + x * stride + 3 + label] >= oldest:
+                        tp = 0
+                        break
+                start = words[w]
+                node = cell
+                d = 0
+                enumerating = VISIT
+                break
+            if rc != 0:
+                break
+            if enumerating == VISIT:
+                continue
+        if ec == nends:
+            enumerating = 0
+            break
+        starts_stack[0] = ends[ec]
+        label = ends[ec + 1]
+        cell = ends[ec + 2]
+        tp = 1
+        ec += 3
+        enumerating = NEXT_START
+    if rc == 0:
+        S[S_SUPPORTS] += given
+        sp = 0
+        tp = 0
+    S[S_ENUMERATING] = enumerating
+    S[S_END] = ec
+    S[S_STARTS] = tp
+    S[S_LABEL] = label
+    S[S_CELL] = cell
+    S[S_START] = start
+    S[S_NODE] = node
+    S[S_DEPTH] = d
+    S[S_STACK] = sp
+    S[S_GIVEN] = given
+    S[S_BUFFERED_MATCHES] = ns
+    S[S_BUFFERED_POSITIONS] = npos
+    return rc
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def put_group(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    group_of: cython.int[::1],
+    scratch: cython.longlong[::1],
+    values: cython.longlong[::1],
+    work: cython.longlong[::1],
+    nodes: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    room: cython.longlong,
+    oldest: cython.longlong,
+    configuration: cython.Py_ssize_t,
+    starts: cython.longlong,
+    newest: cython.longlong,
+    runs: cython.int,
+    used: cython.longlong,
+    spare: cython.int,
+) -> cython.longlong:
+    """Put the runs in the upper half of `values` under their configuration: a new group behind the `used` words of `scratch`, or merged into one.
+
+    Returns the words used after it, or -exit. work[0] is the next node's id; a new group leaves room for `spare` words.
+    """
+    half: cython.Py_ssize_t = S[S_HALF]
+    w: cython.Py_ssize_t = group_of[configuration]
+    k: cython.int = 0
+    y: cython.longlong = 0
+    e: cython.longlong = 0
+    if w < 0:
+        if used + 3 + runs + spare > scratch.shape[0]:
+            S[S_ARGUMENT] = used + 3 + runs + spare
+            return -EXIT_SCRATCH
+        group_of[configuration] = used
+        scratch[used] = configuration
+        scratch[used + 1] = starts
+        scratch[used + 2] = newest
+        for k in range(runs):
+            scratch[used + 3 + k] = values[half + k]
+        return used + 3 + runs
+    y = scratch[w + 1]
+    for k in range(runs):
+        e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3 + k], values[half + k])
+        if e < 0:
+            break
+        scratch[w + 3 + k] = e
+    if e >= 0:
+        e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
+    if e < 0:
+        return -EXIT_NODES if e == -1 else -EXIT_DAMAGED
+    scratch[w + 1] = e
+    if newest > scratch[w + 2]:
+        scratch[w + 2] = newest
+    return used
+
+
 def run(
     S: cython.longlong[::1],
     letters: cython.const[cython.uint][::1],
@@ -412,31 +633,13 @@ def run(
     enumerating: cython.int = S[S_ENUMERATING]
     oldest: cython.longlong = S[S_OLDEST]
     nends: cython.Py_ssize_t = S[S_ENDS]
-    ec: cython.Py_ssize_t = S[S_END]
-    tp: cython.Py_ssize_t = S[S_STARTS]
-    label: cython.longlong = S[S_LABEL]
-    cell: cython.longlong = S[S_CELL]
-    start: cython.longlong = S[S_START]
-    node: cython.longlong = S[S_NODE]
-    d: cython.Py_ssize_t = S[S_DEPTH]
-    sp: cython.Py_ssize_t = S[S_STACK]
-    given: cython.longlong = S[S_GIVEN]
-    ns: cython.longlong = S[S_BUFFERED_MATCHES]
-    npos: cython.longlong = S[S_BUFFERED_POSITIONS]
+    cell: cython.longlong = 0
     triggers: cython.longlong = S[S_TRIGGERS]
-    supports: cython.longlong = S[S_SUPPORTS]
     skipped: cython.longlong = S[S_SKIPPED]
     most_groups: cython.longlong = S[S_MOST_GROUPS]
     block: cython.Py_ssize_t = 0
     shift: cython.longlong = 0
     directory: cython.Py_ssize_t = B_NUMBERS + states
-    argument: cython.longlong = 0
-    detail: cython.longlong = 0
-    support_room: cython.longlong = out_segments.shape[0]
-    position_room: cython.longlong = out_positions.shape[0]
-    stack_room: cython.Py_ssize_t = stack.shape[0] - 2
-    path_room: cython.Py_ssize_t = path.shape[0]
-    scratch_room: cython.longlong = scratch.shape[0]
     ends_room: cython.Py_ssize_t = ends.shape[0]
     stride: cython.Py_ssize_t = 3 + states
     rc: cython.int = 0
@@ -447,7 +650,6 @@ def run(
     nn: cython.int = 0
     started: cython.int = 0
     touched: cython.int = 0
-    x: cython.longlong = 0
     y: cython.longlong = 0
     e: cython.longlong = 0
     p: cython.longlong = 0
@@ -485,115 +687,32 @@ def run(
         while True:
             # ------------------------------------------------------------------------------------------------ enumeration
             if enumerating != 0:
-                w = block + directory + NODES
-                head = words[w + D_HEAD]
-                nodes = block + words[w + D_DATA]
-                mask = words[w + D_MASK]
-                while True:
-                    if enumerating == 3:
-                        if sp >= stack_room or d >= path_room:
-                            rc = EXIT_STACK
-                            break
-                        if node < head:  # a run of a live start is alive, each link leads to an earlier node: so every walk ends
-                            rc = EXIT_DAMAGED
-                            break
-                        w = nodes + ((node & mask) << 2)
-                        x = words[w + 1]
-                        if x == -2:
-                            path[d] = words[w]
-                            path_letters[d] = words[w + 3]
-                            d += 1
-                            node = words[w + 2]
-                            if node != 0:
-                                continue
-                            enumerating = 4
-                        elif x == -1:
-                            stack[sp] = words[w + 3]
-                            stack[sp + 1] = d
-                            sp += 2
-                            node = words[w + 2]
-                            continue
-                        else:
-                            node = words[w + 3] if (start >> x) & 1 else words[w + 2]
-                            continue
-                    if enumerating == 4:
-                        if ns >= support_room or npos + d > position_room:
-                            rc = EXIT_OUTPUT
-                            break
-                        w = npos
-                        s = d - 1
-                        while s >= 0:
-                            out_positions[w] = path[s]
-                            out_letters[w] = path_letters[s]
-                            w += 1
-                            s -= 1
-                        npos = w
-                        out_segments[ns] = segment
-                        ns += 1
-                        out_offsets[ns] = w
-                        given += 1
-                        if given == limit:
-                            enumerating = 0
-                            break
-                        if sp > 0:
-                            sp -= 2
-                            node = stack[sp]
-                            d = stack[sp + 1]
-                            enumerating = 3
-                            continue
-                        enumerating = 2
-                    if enumerating == 2:
-                        # The next live start of the set, oldest first, up to the first one that is still beaten.
-                        enumerating = 1
-                        while tp > 0:
-                            tp -= 1
-                            e = starts_stack[tp]
-                            w = nodes + ((e & mask) << 2)
-                            if e < head or words[w] < oldest:
-                                continue
-                            x = words[w + 1]
-                            if x >= 0:
-                                if tp > 126:
-                                    rc = EXIT_DAMAGED
-                                    break
-                                starts_stack[tp] = words[w + 3]
-                                starts_stack[tp + 1] = words[w + 2]
-                                tp += 2
-                                continue
-                            if label >= 0:
-                                x = words[w + 2] & words[block + directory + ROWS + D_MASK]
-                                if words[block + words[block + directory + ROWS + D_DATA] + x * stride + 3 + label] >= oldest:
-                                    tp = 0
-                                    break
-                            start = words[w]
-                            node = cell
-                            d = 0
-                            enumerating = 3
-                            break
-                        if rc != 0:
-                            break
-                        if enumerating == 3:
-                            continue
-                    if ec == nends:
-                        enumerating = 0
-                        break
-                    starts_stack[0] = ends[ec]
-                    label = ends[ec + 1]
-                    cell = ends[ec + 2]
-                    tp = 1
-                    ec += 3
-                    enumerating = 2
+                rc = enumerate_supports(
+                    S,
+                    words,
+                    ends,
+                    starts_stack,
+                    stack,
+                    path,
+                    path_letters,
+                    out_offsets,
+                    out_positions,
+                    out_letters,
+                    out_segments,
+                    block,
+                    segment,
+                    oldest,
+                    nends,
+                )
                 if rc != 0:
                     break
-                supports += given
+                enumerating = 0
                 triggers += 1
                 if consume != 0:
                     words[block + B_LOW] = shift + i + 1
                     if consume == 2:
                         epoch += 1
                         words[block + B_EPOCH] = epoch
-                sp = 0
-                tp = 0
                 i += 1
             # ------------------------------------------------------------------------------------------------ skip
             c = 0
@@ -665,7 +784,7 @@ def run(
             order = words[block + B_ORDER]
             while order_lowest[order] >= 0 and words[block + B_NUMBERS + order_lowest[order]] < oldest:
                 if order_after[order] < 0:
-                    argument = order
+                    S[S_ARGUMENT] = order
                     rc = EXIT_ORDER_EXPIRY
                     break
                 order = order_after[order]
@@ -673,8 +792,8 @@ def run(
                 break
             started = start_of[order * codes + c]
             if started < 0:
-                argument = order
-                detail = c
+                S[S_ARGUMENT] = order
+                S[S_DETAIL] = c
                 rc = EXIT_ORDER
                 break
             # ------------------------------------------------------------------------------------------------ room
@@ -723,8 +842,8 @@ def run(
                     if gone != 0:
                         program = expiries[shapes[4 * configuration + 3] + gone]
                         if program < 0:
-                            argument = configuration
-                            detail = gone
+                            S[S_ARGUMENT] = configuration
+                            S[S_DETAIL] = gone
                             rc = EXIT_EXPIRY
                             break
                         e = gather(words, programs, values, half, program, nodes, mask, nx, room, p)
@@ -738,8 +857,8 @@ def run(
                             values[k] = values[half + k]
                 program = program_of[configuration * codes + c]
                 if program < 0:
-                    argument = configuration
-                    detail = c
+                    S[S_ARGUMENT] = configuration
+                    S[S_DETAIL] = c
                     rc = EXIT_PROGRAM
                     break
                 following = configuration
@@ -764,7 +883,7 @@ def run(
                     s += n
                     n = programs[program + 3]
                     if nends + 3 * n + 3 > ends_room:
-                        argument = nends + 3 * n + 3
+                        S[S_ARGUMENT] = nends + 3 * n + 3
                         rc = EXIT_SCRATCH
                         break
                     for k in range(n):
@@ -781,38 +900,15 @@ def run(
                         rc = EXIT_NODES
                         break
                     nx = e
-                # Put the group under its configuration.
-                w = group_of[following]
-                if w < 0:
-                    if used + 3 + runs + 4 > scratch_room:
-                        argument = used + 3 + runs + 4
-                        rc = EXIT_SCRATCH
-                        break
-                    w = used
-                    group_of[following] = w
-                    used += 3 + runs
-                    nn += 1
-                    scratch[w] = following
-                    scratch[w + 1] = starts
-                    scratch[w + 2] = newest
-                    for k in range(runs):
-                        scratch[w + 3 + k] = values[half + k]
-                    continue
                 work[0] = nx
-                y = scratch[w + 1]
-                for k in range(runs):
-                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3 + k], values[half + k])
-                    if e < 0:
-                        break
-                    scratch[w + 3 + k] = e
-                if e >= 0:
-                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
-                if e < 0:
-                    rc = EXIT_NODES if e == -1 else EXIT_DAMAGED
+                y = put_group(
+                    S, words, group_of, scratch, values, work, nodes, mask, head, room, oldest, following, starts, newest, runs, used, 4
+                )
+                if y < 0:
+                    rc = -y
                     break
-                scratch[w + 1] = e
-                if newest > scratch[w + 2]:
-                    scratch[w + 2] = newest
+                nn += y > used
+                used = y
                 nx = work[0]
             # ------------------------------------------------------------------------------------------------ start
             while rc == 0 and moves_of[3 * c] != 0:
@@ -851,36 +947,19 @@ def run(
                 words[w + 2] = first
                 for s in range(states):
                     words[w + 3 + s] = words[block + B_NUMBERS + s]
-                w = group_of[following]
-                if w < 0:
-                    if used + 4 > scratch_room:
-                        argument = used + 4
-                        rc = EXIT_SCRATCH
-                        break
-                    group_of[following] = used
-                    scratch[used] = following
-                    scratch[used + 1] = starts
-                    scratch[used + 2] = rt
-                    scratch[used + 3] = cell
-                    used += 4
-                    nn += 1
-                else:
-                    work[0] = nx
-                    y = scratch[w + 1]
-                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3], cell)
-                    if e >= 0:
-                        scratch[w + 3] = e
-                        e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
-                    if e < 0:
-                        rc = EXIT_NODES if e == -1 else EXIT_DAMAGED
-                        break
-                    scratch[w + 1] = e
-                    scratch[w + 2] = rt
-                    nx = work[0]
+                values[half] = cell
+                work[0] = nx
+                y = put_group(S, words, group_of, scratch, values, work, nodes, mask, head, room, oldest, following, starts, rt, 1, used, 0)
+                if y < 0:
+                    rc = -y
+                    break
+                nn += y > used
+                used = y
+                nx = work[0]
                 rt += 1
                 break
             if rc == 0 and used > words[block + directory + GROUPS + D_MASK] + 1:
-                argument = used
+                S[S_ARGUMENT] = used
                 rc = EXIT_GROUPS
             # ------------------------------------------------------------------------------------------------ commit, or nothing
             w = 0
@@ -919,13 +998,14 @@ def run(
             if nends == 0:
                 i += 1
                 continue
-            given = 0
-            ec = 0
-            tp = 0
-            sp = 0
-            enumerating = 1
-            if limit == 0:
-                enumerating = 0
+            S[S_GIVEN] = 0
+            S[S_END] = 0
+            S[S_STARTS] = 0
+            S[S_STACK] = 0
+            if limit != 0:
+                enumerating = NEXT_END
+                S[S_ENUMERATING] = NEXT_END
+            else:
                 triggers += 1
                 if consume != 0:
                     words[block + B_LOW] = p + 1
@@ -940,24 +1020,9 @@ def run(
     S[S_SEGMENT] = segment
     S[S_SEGMENT_END] = end
     S[S_EPOCH] = epoch
-    S[S_ENUMERATING] = enumerating
     S[S_OLDEST] = oldest
     S[S_ENDS] = nends
-    S[S_END] = ec
-    S[S_STARTS] = tp
-    S[S_LABEL] = label
-    S[S_CELL] = cell
-    S[S_START] = start
-    S[S_NODE] = node
-    S[S_DEPTH] = d
-    S[S_STACK] = sp
-    S[S_GIVEN] = given
-    S[S_BUFFERED_MATCHES] = ns
-    S[S_BUFFERED_POSITIONS] = npos
     S[S_TRIGGERS] = triggers
-    S[S_SUPPORTS] = supports
     S[S_SKIPPED] = skipped
     S[S_MOST_GROUPS] = most_groups
-    S[S_ARGUMENT] = argument
-    S[S_DETAIL] = detail
     return rc
