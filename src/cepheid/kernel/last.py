@@ -153,6 +153,138 @@ def grow(
     return 0
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def entry_before(
+    words: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    head: cython.longlong,
+    high: cython.longlong,
+    mask: cython.longlong,
+    mark: cython.longlong,
+) -> cython.longlong:
+    """The number of the newest entry of a ring before `mark`, below `high` (behind the head), or the one before the head: gallop, then halve."""
+    low: cython.longlong = high - 1
+    middle: cython.longlong = 0
+    step: cython.longlong = 1
+    if words[data + 3 * (low & mask)] < mark:
+        return low
+    # `low` is before `mark` or before the head, `high` is not.
+    high = low
+    while True:
+        low = high - step
+        if low < head:
+            low = head - 1
+            break
+        if words[data + 3 * (low & mask)] < mark:
+            break
+        high = low
+        step += step
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if words[data + 3 * (middle & mask)] < mark:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def walk_back(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    into_first: cython.const[cython.int][::1],
+    into: cython.const[cython.int][::1],
+    states: cython.int[::1],
+    seen: cython.longlong[::1],
+    cursors: cython.longlong[::1],
+    cursor_walk: cython.longlong[::1],
+    path: cython.longlong[::1],
+    b: cython.Py_ssize_t,
+    directory: cython.Py_ssize_t,
+    oldest: cython.longlong,
+    p: cython.longlong,
+    letter: cython.longlong,
+    accepting: cython.int,
+) -> cython.Py_ssize_t:
+    """The winning support that ends at p, from the first `accepting` of `states`: its marks in `path`, last one first, the letters in its upper half.
+
+    Returns how many, or -1 without room.
+    """
+    path_room: cython.Py_ssize_t = path.shape[0] // 2
+    half: cython.Py_ssize_t = states.shape[0] // 2
+    walk: cython.longlong = S[S_WALK] + 1
+    trip: cython.longlong = walk
+    depth: cython.Py_ssize_t = 1
+    here: cython.Py_ssize_t = 0  # which half of `states` is current
+    height: cython.int = accepting
+    more: cython.int = 0
+    source: cython.int = 0
+    target: cython.int = 0
+    k: cython.Py_ssize_t = 0
+    m: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    data: cython.Py_ssize_t = 0
+    head: cython.longlong = 0
+    mask: cython.longlong = 0
+    low: cython.longlong = 0
+    high: cython.longlong = 0
+    mark: cython.longlong = p
+    best: cython.longlong = 0
+    path[0] = p
+    path[path_room] = letter
+    while True:
+        best = -1
+        more = 0
+        for k in range(height):
+            target = states[here + k]
+            for m in range(into_first[target], into_first[target + 1]):
+                r = into[2 * m]
+                w = directory + 4 * r
+                head = words[w + D_HEAD]
+                data = b + words[w + D_DATA]
+                mask = words[w + D_MASK]
+                high = words[w + D_TAIL]
+                if cursor_walk[r] == trip:
+                    high = cursors[r]
+                if high <= head:
+                    continue
+                low = entry_before(words, data, head, high, mask, mark)
+                cursors[r] = low + 1
+                cursor_walk[r] = trip
+                if low < head:
+                    continue
+                w = data + 3 * (low & mask)
+                if words[w] < best or words[w + 2] < oldest:
+                    continue
+                if words[w] > best:
+                    best = words[w]
+                    letter = words[w + 1]
+                    more = 0
+                    walk += 1
+                source = into[2 * m + 1]
+                if seen[source] != walk:
+                    seen[source] = walk
+                    states[half - here + more] = source
+                    more += 1
+        S[S_WALK] = walk
+        if best < 0:
+            return depth
+        if depth == path_room:
+            return -1
+        path[depth] = best
+        path[path_room + depth] = letter
+        depth += 1
+        mark = best
+        here = half - here
+        height = more
+
+
 def run(
     S: cython.longlong[::1],
     letters: cython.const[cython.uint][::1],
@@ -211,13 +343,11 @@ def run(
     skipped: cython.longlong = S[S_SKIPPED]
     shift: cython.longlong = S[S_SHIFT]
     live: cython.longlong = S[S_LIVE]
-    walk: cython.longlong = S[S_WALK]
     plain: cython.Py_ssize_t = S[S_PLAIN]
     rings: cython.Py_ssize_t = widths.shape[0]
     room: cython.longlong = out_positions.shape[0]
     support_room: cython.longlong = out_segments.shape[0]
     path_room: cython.Py_ssize_t = path.shape[0] // 2
-    half: cython.Py_ssize_t = states.shape[0] // 2
     rc: cython.int = 0
     budget: cython.longlong = S[S_BUDGET]
     c: cython.int = 0
@@ -226,7 +356,6 @@ def run(
     w: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
-    m: cython.Py_ssize_t = 0
     first: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t = 0
     data: cython.Py_ssize_t = 0
@@ -246,17 +375,7 @@ def run(
     now: cython.ulonglong = 0
     then: cython.ulonglong = 0
     depth: cython.Py_ssize_t = 0
-    here: cython.Py_ssize_t = 0  # which half of `states` is current
-    height: cython.int = 0
-    more: cython.int = 0
-    mark: cython.longlong = 0
-    best: cython.longlong = 0
     letter: cython.longlong = 0
-    trip: cython.longlong = 0
-    low: cython.longlong = 0
-    high: cython.longlong = 0
-    middle: cython.longlong = 0
-    step: cython.longlong = 0
     one: cython.longlong = 1
 
     with cython.nogil:
@@ -390,79 +509,25 @@ def run(
                     if supports == support_room:
                         rc = EXIT_OUTPUT
                         break
-                    walk += 1
-                    trip = walk
-                    mark = p
-                    path[0] = p
-                    path[path_room] = letter_of[c]
-                    depth = 1
-                    here = 0
-                    height = accepting
-                    while True:
-                        best = -1
-                        more = 0
-                        for k in range(height):
-                            target = states[here + k]
-                            for m in range(into_first[target], into_first[target + 1]):
-                                r = into[2 * m]
-                                w = directory + 4 * r
-                                head = words[w + D_HEAD]
-                                data = b + words[w + D_DATA]
-                                mask = words[w + D_MASK]
-                                high = words[w + D_TAIL]
-                                if cursor_walk[r] == trip:
-                                    high = cursors[r]
-                                low = high - 1
-                                if low < head:
-                                    continue
-                                if words[data + 3 * (low & mask)] >= mark:
-                                    # Gallop, then halve: low is before `mark` or before the head, high is not.
-                                    high = low
-                                    step = 1
-                                    while True:
-                                        low = high - step
-                                        if low < head:
-                                            low = head - 1
-                                            break
-                                        if words[data + 3 * (low & mask)] < mark:
-                                            break
-                                        high = low
-                                        step += step
-                                    while high - low > 1:
-                                        middle = low + (high - low) // 2
-                                        if words[data + 3 * (middle & mask)] < mark:
-                                            low = middle
-                                        else:
-                                            high = middle
-                                cursors[r] = low + 1
-                                cursor_walk[r] = trip
-                                if low < head:
-                                    continue
-                                w = data + 3 * (low & mask)
-                                if words[w] < best or words[w + 2] < oldest:
-                                    continue
-                                if words[w] > best:
-                                    best = words[w]
-                                    letter = words[w + 1]
-                                    more = 0
-                                    walk += 1
-                                source = into[2 * m + 1]
-                                if seen[source] != walk:
-                                    seen[source] = walk
-                                    states[half - here + more] = source
-                                    more += 1
-                        if best < 0:
-                            break
-                        if depth == path_room:
-                            rc = EXIT_PATH
-                            break
-                        path[depth] = best
-                        path[path_room + depth] = letter
-                        depth += 1
-                        mark = best
-                        here = half - here
-                        height = more
-                    if rc != 0:
+                    depth = walk_back(
+                        S,
+                        words,
+                        into_first,
+                        into,
+                        states,
+                        seen,
+                        cursors,
+                        cursor_walk,
+                        path,
+                        b,
+                        directory,
+                        oldest,
+                        p,
+                        letter_of[c],
+                        accepting,
+                    )
+                    if depth < 0:
+                        rc = EXIT_PATH
                         break
                     if marks + depth > room:
                         rc = EXIT_OUTPUT
@@ -525,5 +590,4 @@ def run(
     S[S_SKIPPED] = skipped
     S[S_SHIFT] = shift
     S[S_LIVE] = live
-    S[S_WALK] = walk
     return rc

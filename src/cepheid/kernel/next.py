@@ -161,6 +161,156 @@ def grow(
     return 0
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def entry_above(
+    blocks: cython.longlong[::1],
+    entry: cython.Py_ssize_t,
+    head: cython.longlong,
+    tail: cython.longlong,
+    mask: cython.longlong,
+    hint: cython.longlong,
+    reached: cython.longlong,
+) -> cython.longlong:
+    """The number of the least entry of a ring above `reached`, or its tail: gallop from where the last search in this ring ended, then halve."""
+    above: cython.longlong = hint
+    below: cython.longlong = 0
+    middle: cython.longlong = 0
+    step: cython.longlong = 1
+    if above < head:
+        above = head
+    if above >= tail or blocks[entry + 2 * (above & mask)] > reached:
+        if above > tail:
+            above = tail
+        below = above - 1
+        while below >= head and blocks[entry + 2 * (below & mask)] > reached:
+            above = below
+            step += step
+            below -= step
+        if below < head:
+            below = head - 1
+    else:
+        below = above
+        above += 1
+        while above < tail and blocks[entry + 2 * (above & mask)] <= reached:
+            below = above
+            step += step
+            above += step
+        if above > tail:
+            above = tail
+    while above - below > 1:
+        middle = (above + below) >> 1
+        if blocks[entry + 2 * (middle & mask)] > reached:
+            above = middle
+        else:
+            below = middle
+    return above
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def walk_forward(
+    blocks: cython.longlong[::1],
+    letter_of: cython.longlong[::1],
+    actions: cython.int[::1],
+    move_start: cython.int[::1],
+    moves: cython.int[::1],
+    deadline: cython.longlong[::1],
+    sets: cython.int[::1],
+    out_positions: cython.longlong[::1],
+    out_letters: cython.longlong[::1],
+    states: cython.int,
+    a: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    t: cython.Py_ssize_t,
+    p: cython.longlong,
+    low: cython.longlong,
+    w: cython.longlong,
+) -> cython.longlong:
+    """The greedy walk from the least start to the event at p: its positions and letters from place w on.
+
+    a, t: the record of the event's letter in `actions`, and where its list of deadlines is. `sets` holds the states reached, those reached next, and
+    when each was last put there. Returns the place behind the support, or -1 without room.
+    """
+    position_room: cython.longlong = out_positions.shape[0]
+    here: cython.int = 0
+    there: cython.int = states
+    stamp: cython.int = 0
+    count: cython.int = 1
+    entered: cython.int = 0
+    state: cython.int = 0
+    target: cython.int = 0
+    side: cython.int = 0
+    k: cython.Py_ssize_t = 0
+    d: cython.Py_ssize_t = 0
+    g: cython.Py_ssize_t = 0
+    entry: cython.Py_ssize_t = 0
+    tail: cython.longlong = 0
+    mask: cython.longlong = 0
+    above: cython.longlong = 0
+    reached: cython.longlong = low - 1
+    best: cython.longlong = 0
+    mark: cython.longlong = 0
+    letter: cython.longlong = 0
+    for k in range(states):
+        deadline[k] = -1
+        sets[2 * states + k] = 0
+    for k in range(actions[a + A_DEADLINES]):
+        state = actions[t + 2 * k]
+        mark = blocks[b + actions[t + 2 * k + 1]]
+        if mark > deadline[state]:
+            deadline[state] = mark
+    t += 2 * actions[a + A_DEADLINES]
+    for k in range(actions[a + A_ENDING]):
+        deadline[actions[t + k]] = p
+    sets[here] = 0
+    while True:
+        best = p
+        entered = 0
+        for side in range(count):
+            state = sets[here + side]
+            for k in range(move_start[state], move_start[state + 1], 3):
+                target = moves[k + 2]
+                if deadline[target] <= reached + 1:
+                    continue
+                d = b + moves[k]
+                tail = blocks[d + D_TAIL]
+                entry = b + blocks[d + D_DATA]
+                mask = blocks[d + D_MASK]
+                above = entry_above(blocks, entry, blocks[d + D_HEAD], tail, mask, blocks[b + moves[k + 1]], reached)
+                blocks[b + moves[k + 1]] = above
+                if above == tail:
+                    continue
+                g = entry + 2 * (above & mask)
+                mark = blocks[g]
+                if mark > best or mark >= deadline[target]:
+                    continue
+                if mark < best:
+                    best = mark
+                    letter = blocks[g + 1]
+                    entered = 0
+                    stamp += 1
+                if sets[2 * states + target] != stamp:
+                    sets[2 * states + target] = stamp
+                    sets[there + entered] = target
+                    entered += 1
+        if w == position_room:
+            return -1
+        out_positions[w] = best
+        if entered == 0:
+            out_letters[w] = letter_of[actions[a + A_CODE]]
+            return w + 1
+        out_letters[w] = letter
+        w += 1
+        count = entered
+        here = there
+        there = states - there
+        reached = best
+
+
 def run(
     S: cython.longlong[::1],
     letters: cython.const[cython.uint][::1],
@@ -221,7 +371,6 @@ def run(
     triggers: cython.longlong = S[S_TRIGGERS]
     skipped: cython.longlong = S[S_SKIPPED]
     match_room: cython.longlong = out_segments.shape[0]
-    position_room: cython.longlong = out_positions.shape[0]
     b: cython.Py_ssize_t = 0
     shift: cython.longlong = 0
     low: cython.longlong = 0
@@ -240,29 +389,12 @@ def run(
     head: cython.longlong = 0
     tail: cython.longlong = 0
     mask: cython.longlong = 0
-    below: cython.longlong = 0
-    above: cython.longlong = 0
-    middle: cython.longlong = 0
-    step: cython.longlong = 0
-    reached: cython.longlong = 0
-    best: cython.longlong = 0
-    mark: cython.longlong = 0
     letter: cython.longlong = 0
     w: cython.longlong = 0
     now: cython.ulonglong = 0
     then: cython.ulonglong = 0
-    here: cython.int = 0
-    there: cython.int = states
-    stamp: cython.int = 0
-    count: cython.int = 0
-    entered: cython.int = 0
-    state: cython.int = 0
-    target: cython.int = 0
-    side: cython.int = 0
 
     with cython.nogil:
-        for side in range(2 * states, 3 * states):
-            sets[side] = 0
         if segment >= 0:
             b = offsets[numbers[segment]]
             shift = blocks[b + B_POSITION] - i
@@ -387,103 +519,31 @@ def run(
                 if blocks[b + actions[t + k]] >= low:
                     live = 1
             if live != 0:
-                letter = letter_of[actions[a + A_CODE]]
                 if limit != 0:
                     if nm == match_room:
                         rc = EXIT_OUTPUT
                         break
                     t += actions[a + A_FINALS]
-                    for k in range(states):
-                        deadline[k] = -1
-                    for k in range(actions[a + A_DEADLINES]):
-                        state = actions[t + 2 * k]
-                        w = blocks[b + actions[t + 2 * k + 1]]
-                        if w > deadline[state]:
-                            deadline[state] = w
-                    t += 2 * actions[a + A_DEADLINES]
-                    for k in range(actions[a + A_ENDING]):
-                        deadline[actions[t + k]] = p
-                    # The greedy walk; `sets` holds the states reached, those reached next, and when each was last put there.
-                    w = npos
-                    reached = low - 1
-                    sets[here] = 0
-                    count = 1
-                    while True:
-                        best = p
-                        entered = 0
-                        for side in range(count):
-                            state = sets[here + side]
-                            for k in range(move_start[state], move_start[state + 1], 3):
-                                target = moves[k + 2]
-                                if deadline[target] <= reached + 1:
-                                    continue
-                                # The least entry above `reached`: gallop from where the last search in this ring ended.
-                                d = b + moves[k]
-                                head = blocks[d + D_HEAD]
-                                tail = blocks[d + D_TAIL]
-                                entry = b + blocks[d + D_DATA]
-                                mask = blocks[d + D_MASK]
-                                above = blocks[b + moves[k + 1]]
-                                if above < head:
-                                    above = head
-                                if above >= tail or blocks[entry + 2 * (above & mask)] > reached:
-                                    if above > tail:
-                                        above = tail
-                                    step = 1
-                                    below = above - 1
-                                    while below >= head and blocks[entry + 2 * (below & mask)] > reached:
-                                        above = below
-                                        step += step
-                                        below -= step
-                                    if below < head:
-                                        below = head - 1
-                                else:
-                                    step = 1
-                                    below = above
-                                    above += 1
-                                    while above < tail and blocks[entry + 2 * (above & mask)] <= reached:
-                                        below = above
-                                        step += step
-                                        above += step
-                                    if above > tail:
-                                        above = tail
-                                while above - below > 1:
-                                    middle = (above + below) >> 1
-                                    if blocks[entry + 2 * (middle & mask)] > reached:
-                                        above = middle
-                                    else:
-                                        below = middle
-                                blocks[b + moves[k + 1]] = above
-                                if above == tail:
-                                    continue
-                                g = entry + 2 * (above & mask)
-                                mark = blocks[g]
-                                if mark > best or mark >= deadline[target]:
-                                    continue
-                                if mark < best:
-                                    best = mark
-                                    letter = blocks[g + 1]
-                                    entered = 0
-                                    stamp += 1
-                                if sets[2 * states + target] != stamp:
-                                    sets[2 * states + target] = stamp
-                                    sets[there + entered] = target
-                                    entered += 1
-                        if w == position_room:
-                            rc = EXIT_OUTPUT
-                            break
-                        out_positions[w] = best
-                        if entered == 0:
-                            out_letters[w] = letter_of[actions[a + A_CODE]]
-                            w += 1
-                            break
-                        out_letters[w] = letter
-                        w += 1
-                        count = entered
-                        here = there
-                        there = states - there
-                        reached = best
-                    if rc != 0:
+                    w = walk_forward(
+                        blocks,
+                        letter_of,
+                        actions,
+                        move_start,
+                        moves,
+                        deadline,
+                        sets,
+                        out_positions,
+                        out_letters,
+                        states,
+                        a,
+                        b,
+                        t,
+                        p,
+                        low,
+                        npos,
+                    )
+                    if w < 0:
+                        rc = EXIT_OUTPUT
                         break
                     npos = w
                     out_segments[nm] = segment
