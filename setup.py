@@ -9,7 +9,8 @@ Environment:
     CEPHEID_SANITIZE=1          build with the compiler's address and undefined-behaviour sanitizers (`make sanitize`; GCC or Clang)
 
 Cython reads a copy of each kernel (`translated_twin`): there the constants that a kernel names under `if not cython.compiled:` are
-constants of C. They are written once, and cost nothing.
+constants of C, and what it imports from `_blocks.py` stands there as source. So both are written once, cost nothing, and are checked in the
+checked twin.
 
 Next to the extensions the build writes `cepheid/kernel/_source_hash.py` with `HASH`, the SHA-256 of the sources that
 were compiled. It is in a wheel exactly if the extensions are, and tells stale extensions from current ones.
@@ -37,6 +38,7 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if os
 
 # One wheel for all supported versions. The free-threaded build of CPython has no stable interface yet.
 STABLE_INTERFACE = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+SHARED = re.compile(r"^from cepheid\.kernel\.(_\w+) import (?:\([^)]*\)|[^\n(]*)\n", re.MULTILINE)
 UNCHECKED = re.compile(r"\b(boundscheck|initializedcheck)(\s*[(=]\s*)False")
 
 
@@ -45,7 +47,9 @@ def kernel_sources() -> list[Path]:
 
 
 def source_hash() -> str:
-    return hashlib.sha256(b"".join(path.read_bytes() for path in kernel_sources())).hexdigest()
+    """As `cepheid.kernel.source_hash`."""
+    sources = sorted(path for path in KERNEL_FOLDER.glob("*.py") if path.name not in {"__init__.py", "_source_hash.py"})
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def warn(reason: str) -> None:
@@ -67,11 +71,19 @@ def constants(text: str) -> dict[str, int]:
     return found
 
 
+def shared(line: re.Match[str]) -> str:
+    """What a kernel imports from another file of the package, as source; a second line for the same file says nothing."""
+    if line.string.index(f"from cepheid.kernel.{line[1]} ") != line.start():
+        return ""
+    text = (KERNEL_FOLDER / f"{line[1]}.py").read_text(encoding="utf-8")
+    return text.split("    from cepheid.kernel import _no_cython as cython\n")[1]
+
+
 def translated_twin(source: Path, *, checked: bool = False) -> Path:
     """Write what Cython translates: a kernel's source, with bounds checks switched on if so asked, and its constants as an enum of C beside it."""
     twin = GENERATED_FOLDER / f"cepheid/kernel/{'_checked_' * checked}{source.name}"
     twin.parent.mkdir(parents=True, exist_ok=True)
-    text = source.read_text(encoding="utf-8")
+    text = SHARED.sub(shared, source.read_text(encoding="utf-8"))
     if checked:
         text, replaced = UNCHECKED.subn(r"\1\2True", text)
         if not replaced:

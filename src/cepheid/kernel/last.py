@@ -24,6 +24,21 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import (
+    B_EPOCH,
+    B_LAST_TIME,
+    B_LOW,
+    B_NEWEST_START,
+    B_NEWEST_TIME,
+    B_POSITION,
+    D_DATA,
+    D_HEAD,
+    D_MASK,
+    D_TAIL,
+    begin_block,
+    first_open,
+    grow,
+)
 
 COMPILED = cython.compiled
 
@@ -63,94 +78,7 @@ if not cython.compiled:
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
     S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_SKIPPED, S_SHIFT, S_LIVE, S_WALK, S_PLAIN = range(10, 20)
     S_BLOCK_LIMIT, S_BUDGET = range(20, 22)
-    B_POSITION, B_LOW, B_EPOCH, B_LAST_TIME, B_NEWEST_START, B_NEWEST_TIME, B_LIVE, B_GREATEST = range(8)
-    D_HEAD, D_TAIL, D_DATA, D_MASK = range(4)
-
-
-@cython.cfunc
-@cython.nogil
-def grow(
-    words: cython.longlong[::1],
-    offsets: cython.longlong[::1],
-    sizes: cython.longlong[::1],
-    pool: cython.longlong[::1],
-    widths: cython.const[cython.longlong][::1],
-    row: cython.Py_ssize_t,
-    plain: cython.Py_ssize_t,
-    ring: cython.Py_ssize_t,
-    most: cython.longlong,
-) -> cython.longlong:
-    """Double a ring of a row's block, and those more than half full, in a larger block (`cepheid.engine.memory.blocks.Blocks.grow`).
-
-    Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
-    """
-    rings: cython.Py_ssize_t = widths.shape[0]
-    old: cython.Py_ssize_t = offsets[row]
-    new: cython.Py_ssize_t = 0
-    to: cython.Py_ssize_t = plain + 4 * rings
-    total: cython.longlong = to
-    size: cython.longlong = 4
-    part: cython.longlong = 1
-    klass: cython.Py_ssize_t = 0
-    r: cython.Py_ssize_t = 0
-    d: cython.Py_ssize_t = 0
-    j: cython.Py_ssize_t = 0
-    v: cython.Py_ssize_t = 0
-    w: cython.Py_ssize_t = 0
-    k: cython.longlong = 0
-    places: cython.longlong = 0
-    for r in range(rings):
-        d = old + plain + 4 * r
-        places = words[d + D_MASK] + 1
-        if r == ring or 2 * (words[d + D_TAIL] - words[d + D_HEAD]) > places:
-            places += places
-        total += places * widths[r]
-    if total > most:
-        return -1
-    while size < total:  # classes: 4, 5, 6, 7 times a power of two
-        size += part
-        klass += 1
-        if size == 8 * part:
-            part += part
-    new = pool[klass]
-    if new >= 0:
-        pool[klass] = words[new]
-    else:
-        new = pool[128]
-        if new + size > words.shape[0]:
-            return size
-        pool[128] = new + size
-    for j in range(plain):
-        words[new + j] = words[old + j]
-    for r in range(rings):
-        d = old + plain + 4 * r
-        w = new + plain + 4 * r
-        places = words[d + D_MASK] + 1
-        if r == ring or 2 * (words[d + D_TAIL] - words[d + D_HEAD]) > places:
-            places += places
-        words[w + D_HEAD] = words[d + D_HEAD]
-        words[w + D_TAIL] = words[d + D_TAIL]
-        words[w + D_DATA] = to
-        words[w + D_MASK] = places - 1
-        for k in range(words[d + D_HEAD], words[d + D_TAIL]):
-            v = old + words[d + D_DATA] + (k & words[d + D_MASK]) * widths[r]
-            w = new + to + (k & (places - 1)) * widths[r]
-            for j in range(widths[r]):
-                words[w + j] = words[v + j]
-        to += places * widths[r]
-    klass = 0
-    total = 4
-    part = 1
-    while total < sizes[row]:
-        total += part
-        klass += 1
-        if total == 8 * part:
-            part += part
-    words[old] = pool[klass]
-    pool[klass] = old
-    offsets[row] = new
-    sizes[row] = size
-    return 0
+    B_LIVE, B_GREATEST = range(6, 8)
 
 
 @cython.cfunc
@@ -372,8 +300,6 @@ def run(
     head: cython.longlong = 0
     tail: cython.longlong = 0
     mask: cython.longlong = 0
-    now: cython.ulonglong = 0
-    then: cython.ulonglong = 0
     depth: cython.Py_ssize_t = 0
     letter: cython.longlong = 0
     one: cython.longlong = 1
@@ -408,15 +334,8 @@ def run(
                     end = cuts[segment + 1]
                 b = offsets[rows[segment]]
                 directory = b + plain
-                if rows[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0):
-                    for k in range(plain):
-                        words[b + k] = template[k]
-                    for k in range(rings):
-                        words[directory + 4 * k] = 0
-                        words[directory + 4 * k + 1] = 0
-                if words[b + B_EPOCH] != epoch:
-                    words[b + B_EPOCH] = epoch
-                    words[b + B_LOW] = words[b + B_POSITION]
+                # Not continued: forget what the workplace holds.
+                begin_block(words, template, b, plain, rings, epoch, rows[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0))
                 shift = words[b + B_POSITION] - i
                 live = words[b + B_LIVE]
                 continue
@@ -433,22 +352,7 @@ def run(
             if count_window != 0 and oldest <= p - count_window:
                 oldest = p - count_window + 1
             if timed != 0:
-                now = times[i]
-                head = words[directory + D_HEAD]
-                tail = words[directory + D_TAIL]
-                data = b + words[directory + D_DATA]
-                mask = words[directory + D_MASK]
-                while head != tail:
-                    w = data + 2 * (head & mask)
-                    then = words[w + 1]  # unsigned: the difference of two int64 times cannot overflow
-                    if now - then <= window and words[w] >= oldest:
-                        break
-                    head += 1
-                words[directory + D_HEAD] = head
-                if head == tail:
-                    oldest = p
-                else:
-                    oldest = words[w]
+                oldest = first_open(words, b, directory, oldest, p, times[i], window)
             # ------------------------------------------------------------------------------------------------ moves, room
             first = first_of[c]
             stop = first_of[c + 1]
@@ -493,7 +397,7 @@ def run(
             ):
                 full = 0
             if full >= 0:  # make room, and look at the event again
-                argument = grow(words, offsets, sizes, pool, widths, rows[segment], plain, full, most)
+                argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, 3, full, most)
                 if argument != 0:
                     rc = EXIT_POOL if argument > 0 else EXIT_LIMIT
                     break

@@ -30,6 +30,19 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import (
+    B_EPOCH,
+    B_LAST_TIME,
+    B_LOW,
+    B_NEWEST_START,
+    B_NEWEST_TIME,
+    B_POSITION,
+    D_DATA,
+    D_HEAD,
+    D_MASK,
+    D_TAIL,
+    begin_block,
+)
 
 COMPILED = cython.compiled
 
@@ -112,9 +125,8 @@ if not cython.compiled:
     S_CONTINUED, S_CODES, S_STATES, S_HALF, S_ENUMERATING, S_OLDEST, S_ENDS, S_END, S_STARTS, S_LABEL = range(10, 20)
     S_CELL, S_START, S_NODE, S_DEPTH, S_STACK, S_GIVEN, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_ARGUMENT, S_DETAIL = range(20, 30)
     S_TRIGGERS, S_SUPPORTS, S_SKIPPED, S_MOST_GROUPS, S_BUDGET = range(30, 35)
-    B_POSITION, B_LOW, B_EPOCH, B_LAST_TIME, B_NEWEST_START, B_NEWEST_TIME, B_ORDER, B_GROUPS = range(8)
+    B_ORDER, B_GROUPS = 6, 7
     B_NUMBERS = 8
-    D_HEAD, D_TAIL, D_DATA, D_MASK = range(4)
     ROWS, NODES, GROUPS = range(0, 12, 4)
     NEXT_END, NEXT_START, VISIT, WRITE = range(1, 5)
 
@@ -577,7 +589,7 @@ def run(
     letter_of: cython.longlong[::1],
     words: cython.longlong[::1],
     offsets: cython.longlong[::1],
-    template: cython.longlong[::1],
+    template: cython.const[cython.longlong][::1],
     stirs: cython.uchar[::1],
     moves_of: cython.int[::1],
     moves: cython.int[::1],
@@ -737,16 +749,8 @@ def run(
                 if segment + 1 < segments:
                     end = cuts[segment + 1]
                 block = offsets[numbers[segment]]
-                if numbers[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0):  # not continued: forget what the workplace holds
-                    for s in range(directory):
-                        words[block + s] = template[s]
-                    words[block + B_EPOCH] = epoch
-                    for s in range(directory, directory + 12, 4):
-                        words[block + s] = 0
-                        words[block + s + 1] = 0
-                if words[block + B_EPOCH] != epoch:  # a match of another partition has consumed what came before
-                    words[block + B_EPOCH] = epoch
-                    words[block + B_LOW] = words[block + B_POSITION]
+                # Not continued: forget what the workplace holds.
+                begin_block(words, template, block, directory, 3, epoch, numbers[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0))
                 shift = words[block + B_POSITION] - i
                 continue
             if c < 0:

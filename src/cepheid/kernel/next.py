@@ -22,6 +22,21 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import (
+    B_EPOCH,
+    B_LAST_TIME,
+    B_LOW,
+    B_NEWEST_START,
+    B_NEWEST_TIME,
+    B_POSITION,
+    D_DATA,
+    D_HEAD,
+    D_MASK,
+    D_TAIL,
+    begin_block,
+    first_open,
+    grow,
+)
 
 COMPILED = cython.compiled
 
@@ -73,92 +88,9 @@ if not cython.compiled:
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_LIMIT, S_CONSUME, S_EPOCH, S_LETTER_MASK = range(10)
     S_CONTINUED, S_STATES, S_RINGS, S_DIRECTORY, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_ARGUMENT, S_TRIGGERS = range(10, 18)
     S_SKIPPED, S_BLOCK_LIMIT, S_BUDGET = range(18, 21)
-    B_POSITION, B_LOW, B_EPOCH, B_LAST_TIME, B_NEWEST_START, B_NEWEST_TIME = range(6)
-    D_HEAD, D_TAIL, D_DATA, D_MASK = range(4)
     A_CODE, A_FLAGS, A_SOURCES, A_FINALS, A_DEADLINES, A_ENDING, A_RINGS, A_MERGES, A_PUTS = range(9)
     ACTION_WIDTH = 9
     LEAVES, ENDS, HELD = 1, 2, 4
-
-
-@cython.cfunc
-@cython.nogil
-def grow(
-    blocks: cython.longlong[::1],
-    offsets: cython.longlong[::1],
-    sizes: cython.longlong[::1],
-    pool: cython.longlong[::1],
-    number: cython.Py_ssize_t,
-    directory: cython.Py_ssize_t,
-    rings: cython.Py_ssize_t,
-    ring: cython.Py_ssize_t,
-    most: cython.longlong,
-) -> cython.longlong:
-    """Double a ring of a block, and those more than half full, in a larger block (`cepheid.engine.memory.blocks.Blocks.grow`; entries of two words).
-
-    Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
-    """
-    old: cython.Py_ssize_t = offsets[number]
-    new: cython.Py_ssize_t = 0
-    total: cython.longlong = directory + 4 * rings
-    size: cython.longlong = 4
-    part: cython.longlong = 1
-    klass: cython.Py_ssize_t = 0
-    data: cython.Py_ssize_t = total
-    r: cython.Py_ssize_t = 0
-    d: cython.Py_ssize_t = 0
-    e: cython.Py_ssize_t = 0
-    k: cython.longlong = 0
-    places: cython.longlong = 0
-    for r in range(rings):
-        d = old + directory + 4 * r
-        places = blocks[d + D_MASK] + 1
-        if r == ring or 2 * (blocks[d + D_TAIL] - blocks[d + D_HEAD]) > places:
-            places += places
-        total += 2 * places
-    if total > most:
-        return -1
-    while size < total:  # classes: 4, 5, 6, 7 times a power of two
-        size += part
-        klass += 1
-        if size == 8 * part:
-            part += part
-    new = pool[klass]
-    if new >= 0:
-        pool[klass] = blocks[new]
-    else:
-        new = pool[128]
-        if new + size > blocks.shape[0]:
-            return size
-        pool[128] = new + size
-    for r in range(directory):
-        blocks[new + r] = blocks[old + r]
-    for r in range(rings):
-        d = old + directory + 4 * r
-        e = new + directory + 4 * r
-        places = blocks[d + D_MASK] + 1
-        if r == ring or 2 * (blocks[d + D_TAIL] - blocks[d + D_HEAD]) > places:
-            places += places
-        blocks[e + D_HEAD] = blocks[d + D_HEAD]
-        blocks[e + D_TAIL] = blocks[d + D_TAIL]
-        blocks[e + D_DATA] = data
-        blocks[e + D_MASK] = places - 1
-        for k in range(blocks[d + D_HEAD], blocks[d + D_TAIL]):
-            blocks[new + data + 2 * (k & (places - 1))] = blocks[old + blocks[d + D_DATA] + 2 * (k & blocks[d + D_MASK])]
-            blocks[new + data + 2 * (k & (places - 1)) + 1] = blocks[old + blocks[d + D_DATA] + 2 * (k & blocks[d + D_MASK]) + 1]
-        data += 2 * places
-    klass = 0
-    total = 4
-    part = 1
-    while total < sizes[number]:
-        total += part
-        klass += 1
-        if total == 8 * part:
-            part += part
-    blocks[old] = pool[klass]
-    pool[klass] = old
-    offsets[number] = new
-    sizes[number] = size
-    return 0
 
 
 @cython.cfunc
@@ -321,7 +253,7 @@ def run(
     letter_of: cython.longlong[::1],
     blocks: cython.longlong[::1],
     offsets: cython.longlong[::1],
-    template: cython.longlong[::1],
+    template: cython.const[cython.longlong][::1],
     sizes: cython.longlong[::1],
     pool: cython.longlong[::1],
     place_of: cython.int[::1],
@@ -391,8 +323,6 @@ def run(
     mask: cython.longlong = 0
     letter: cython.longlong = 0
     w: cython.longlong = 0
-    now: cython.ulonglong = 0
-    then: cython.ulonglong = 0
 
     with cython.nogil:
         if segment >= 0:
@@ -426,18 +356,9 @@ def run(
                 if segment + 1 < segments:
                     end = cuts[segment + 1]
                 b = offsets[numbers[segment]]
-                if numbers[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0):  # not continued: forget what the workplace holds
-                    for k in range(directory):
-                        blocks[b + k] = template[k]
-                    blocks[b + B_EPOCH] = epoch
-                    d = b + directory
-                    for k in range(rings):
-                        blocks[d + 4 * k] = 0
-                        blocks[d + 4 * k + 1] = 0
+                # Not continued: forget what the workplace holds.
+                begin_block(blocks, template, b, directory, rings, epoch, numbers[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0))
                 low = blocks[b + B_LOW]
-                if blocks[b + B_EPOCH] != epoch:  # a match of another partition has consumed what came before
-                    blocks[b + B_EPOCH] = epoch
-                    low = blocks[b + B_POSITION]
                 shift = blocks[b + B_POSITION] - i
                 continue
             if c < 0:
@@ -452,21 +373,7 @@ def run(
             if count_window != 0 and p - low >= count_window:
                 low = p - count_window + 1
             if timed != 0:
-                now = times[i]
-                d = b + directory
-                head = blocks[d + D_HEAD]
-                tail = blocks[d + D_TAIL]
-                entry = b + blocks[d + D_DATA]
-                mask = blocks[d + D_MASK]
-                w = p
-                while head != tail:
-                    g = entry + 2 * (head & mask)
-                    then = blocks[g + 1]  # unsigned: the difference of two int64 times cannot overflow
-                    if now - then <= window and blocks[g] >= low:
-                        w = blocks[g]
-                        break
-                    head += 1
-                blocks[d + D_HEAD] = head
+                w = first_open(blocks, b, b + directory, low, p, times[i], window)
                 if w > low:
                     low = w
             # ------------------------------------------------------------------------------------------------ is the event of use?
@@ -504,7 +411,7 @@ def run(
                         break
                     blocks[d + D_HEAD] = head
             if full >= 0:  # make room, and look at the event again
-                argument = grow(blocks, offsets, sizes, pool, numbers[segment], directory, rings, full, block_limit)
+                argument = grow(blocks, offsets, sizes, pool, numbers[segment], directory, rings, 2, full, block_limit)
                 b = offsets[numbers[segment]]
                 if argument == 0:
                     continue
