@@ -39,7 +39,7 @@ export PYTHONUNBUFFERED := 1
 CACHED = cached() { "$$@" --offline 2> /dev/null || "$$@"; }; cached
 SYNC   = $(CACHED) $(UV) pip sync --quiet --require-hashes --python
 
-KERNEL_SOURCES := $(wildcard src/cepheid/kernel/[!_]*.py)
+KERNEL_SOURCES := $(filter-out %/__init__.py %/_source_hash.py,$(wildcard src/cepheid/kernel/*.py))
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 

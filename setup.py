@@ -8,12 +8,17 @@ Environment:
     CEPHEID_BUILD_CHECKED=1     also build `cepheid.kernel._checked_*`, the same sources with bounds checks (developers)
     CEPHEID_SANITIZE=1          build with the compiler's address and undefined-behaviour sanitizers (`make sanitize`; GCC or Clang)
 
+Cython reads a copy of each kernel (`translated_twin`): there the constants that a kernel names under `if not cython.compiled:` are
+constants of C, and what it imports from `_blocks.py` stands there as source. So both are written once, cost nothing, and are checked in the
+checked twin.
+
 Next to the extensions the build writes `cepheid/kernel/_source_hash.py` with `HASH`, the SHA-256 of the sources that
 were compiled. It is in a wheel exactly if the extensions are, and tells stale extensions from current ones.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import os
@@ -33,6 +38,7 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if os
 
 # One wheel for all supported versions. The free-threaded build of CPython has no stable interface yet.
 STABLE_INTERFACE = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+SHARED = re.compile(r"^from cepheid\.kernel\.(_\w+) import (?:\([^)]*\)|[^\n(]*)\n", re.MULTILINE)
 UNCHECKED = re.compile(r"\b(boundscheck|initializedcheck)(\s*[(=]\s*)False")
 
 
@@ -41,7 +47,9 @@ def kernel_sources() -> list[Path]:
 
 
 def source_hash() -> str:
-    return hashlib.sha256(b"".join(path.read_bytes() for path in kernel_sources())).hexdigest()
+    """As `cepheid.kernel.source_hash`."""
+    sources = sorted(path for path in KERNEL_FOLDER.glob("*.py") if path.name not in {"__init__.py", "_source_hash.py"})
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def warn(reason: str) -> None:
@@ -54,14 +62,35 @@ def warn(reason: str) -> None:
     )
 
 
-def checked_twin(source: Path) -> Path:
-    """Write a kernel's source with bounds checks switched on, under another module name."""
-    twin = GENERATED_FOLDER / f"cepheid/kernel/_checked_{source.name}"
+def constants(text: str) -> dict[str, int]:
+    """The numbers that a kernel's source names under `if not cython.compiled:`."""
+    found: dict[str, int] = {}
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "not cython.compiled":
+            exec(compile(ast.Module(statement.body, []), "constants", "exec"), {"range": range, "__builtins__": {}}, found)  # noqa: S102 - our own file
+    return found
+
+
+def shared(line: re.Match[str]) -> str:
+    """What a kernel imports from another file of the package, as source; a second line for the same file says nothing."""
+    if line.string.index(f"from cepheid.kernel.{line[1]} ") != line.start():
+        return ""
+    text = (KERNEL_FOLDER / f"{line[1]}.py").read_text(encoding="utf-8")
+    return text.split("    from cepheid.kernel import _no_cython as cython\n")[1]
+
+
+def translated_twin(source: Path, *, checked: bool = False) -> Path:
+    """Write what Cython translates: a kernel's source, with bounds checks switched on if so asked, and its constants as an enum of C beside it."""
+    twin = GENERATED_FOLDER / f"cepheid/kernel/{'_checked_' * checked}{source.name}"
     twin.parent.mkdir(parents=True, exist_ok=True)
-    text, replaced = UNCHECKED.subn(r"\1\2True", source.read_text(encoding="utf-8"))
-    if not replaced:
-        raise SystemExit(f"{source}: no boundscheck(False) to switch on: the checked twin would be no different")
+    text = SHARED.sub(shared, source.read_text(encoding="utf-8"))
+    if checked:
+        text, replaced = UNCHECKED.subn(r"\1\2True", text)
+        if not replaced:
+            raise SystemExit(f"{source}: no boundscheck(False) to switch on: the checked twin would be no different")
     twin.write_text(text, encoding="utf-8")
+    lines = ["cdef enum:", *(f"    {name} = {value}" for name, value in constants(text).items())]
+    twin.with_suffix(".pxd").write_text("\n".join(lines if len(lines) > 1 else ()) + "\n", encoding="utf-8")
     return twin
 
 
@@ -83,9 +112,9 @@ def extensions() -> list[Extension]:
             raise SystemExit("CEPHEID_REQUIRE_COMPILED=1, and Cython is not installed")
         warn("Cython is not installed")
         return []
-    modules = [extension(source.stem, source) for source in sources]
+    modules = [extension(source.stem, translated_twin(source)) for source in sources]
     if BUILD_CHECKED:
-        modules += [extension(f"_checked_{source.stem}", checked_twin(source)) for source in sources]
+        modules += [extension(f"_checked_{source.stem}", translated_twin(source, checked=True)) for source in sources]
     return modules
 
 
@@ -95,7 +124,7 @@ def translate(modules: list[Extension]) -> None:
 
     translated = cythonize(
         [Extension(module.name, list(module.sources)) for module in modules],
-        build_dir=GENERATED_FOLDER.as_posix(),
+        include_path=[GENERATED_FOLDER.as_posix()],  # where the constants are
         compiler_directives={"language_level": 3},
         force=True,  # Cython compares times, and a checkout can make an older file the newer one
     )

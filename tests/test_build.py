@@ -24,6 +24,13 @@ KERNEL = """\
 from __future__ import annotations
 import cython
 COMPILED = cython.compiled
+if not cython.compiled:
+    FIRST, SECOND, THIRD = range(3)
+def third(values: cython.longlong[::1]):
+    found: cython.longlong = 0
+    with cython.nogil:
+        found = values[THIRD]
+    return found
 def at(values: cython.longlong[::1], index: cython.Py_ssize_t) -> cython.longlong:
     return values[index]
 """
@@ -81,6 +88,47 @@ def test_builds_the_kernel_and_its_checked_twin_and_says_which_source(project: P
     assert "Out of bounds" in run(project, AT_THREE.format("_checked_match", 3))
     expected = hashlib.sha256(KERNEL.encode()).hexdigest()
     assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") == expected
+
+
+def test_constants_are_numbers_in_both_builds_and_uncompiled(project: Path) -> None:
+    code = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.third(array.array('q', [5, 6, 7])), hasattr(kernel, 'THIRD'))"
+    assert run(project, code.format("match").replace("array.array('q', [5, 6, 7])", "[5, 6, 7]")) == "False 7 True"
+    assert build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1").returncode == 0
+    assert {run(project, code.format(name)) for name in ("match", "_checked_match")} == {"True 7 False"}
+
+
+def test_shared_source_stands_in_each_kernel_and_is_checked_there(project: Path) -> None:
+    kernel = project / "src/cepheid/kernel"
+    header, _, body = KERNEL.partition("COMPILED = ")
+    shared = """\
+from __future__ import annotations
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+if not cython.compiled:
+    FOURTH = 3
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def shift(values: cython.longlong[::1]) -> cython.longlong:
+    values[0] = values[FOURTH]
+    return 0
+"""
+    (kernel / "_parts.py").write_text(shared, encoding="utf-8")
+    imports = "from cepheid.kernel._parts import FOURTH\nfrom cepheid.kernel._parts import (\n    shift,\n)\n"
+    use = "def moved(values: cython.longlong[::1]):\n    with cython.nogil:\n        shift(values)\n    return values[0] + FOURTH\n"
+    (kernel / "match.py").write_text(f"{header}{imports}COMPILED = {body}{use}", encoding="utf-8")
+    code = "import array; from cepheid.kernel import {0} as kernel; print(kernel.COMPILED, kernel.moved(array.array('q', {1})))"
+    assert run(project, code.format("match", [1, 2, 3, 4])) == "False 7"
+    assert build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1").returncode == 0
+    assert built(project) == {"match", "_checked_match"}
+    assert run(project, code.format("match", [1, 2, 3, 4])) == "True 7"
+    assert "Out of bounds" in run(project, code.format("_checked_match", [1, 2, 3]))
+    before = run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)")
+    (kernel / "_parts.py").write_text(shared + "# another\n", encoding="utf-8")
+    assert build(project, CEPHEID_REQUIRE_COMPILED="1").returncode == 0
+    assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") != before
 
 
 def test_without_a_compiler_warns_and_leaves_no_stale_extension(project: Path) -> None:

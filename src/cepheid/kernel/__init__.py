@@ -1,8 +1,9 @@
 """The hot loops over flat arrays: letters come in, the positions and labels of matches go out.
 
 Each module that has no underscore is one source for three variants: "compiled" (its extension module, in wheels), "python" (the same file run
-as it is) and "checked" (compiled with bounds checks, in development builds only). What a kernel does is written in its module; the
-evaluations of `cepheid.engine` drive them. This package imports nothing else of Cepheid, and knows no events, types or queries.
+as it is) and "checked" (compiled with bounds checks, in development builds only). What a kernel does is written in its module, what several
+kernels share in `_blocks`; the evaluations of `cepheid.engine` drive them. This package imports nothing else of Cepheid, and knows no events,
+types or queries.
 """
 
 from __future__ import annotations
@@ -69,5 +70,5 @@ def available() -> tuple[str, ...]:
 
 def source_hash() -> str:
     """SHA-256 over the kernels' sources that lie here, as the build writes it into `_source_hash.HASH`."""
-    sources = sorted(Path(__file__).parent.glob("[!_]*.py"))
+    sources = sorted(path for path in Path(__file__).parent.glob("*.py") if path.name not in {"__init__.py", "_source_hash.py"})
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

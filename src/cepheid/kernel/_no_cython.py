@@ -23,4 +23,9 @@ def cfunc(function: Function) -> Function:
     return function
 
 
-compiled, nogil = False, _Unlocked()
+def exceptval(_value: int, *, check: bool) -> Callable[[Function], Function]:  # noqa: ARG001 - as Cython has it
+    """A decorator that leaves the function as it is."""
+    return cfunc
+
+
+compiled, nogil, inline = False, _Unlocked(), cfunc

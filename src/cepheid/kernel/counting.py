@@ -37,44 +37,476 @@ EXITS = ("done", "letter", "transition", "output", "room", "wide", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "record",  # 3 place in `offsets` of the block being read, -1 none
-    "window",  # 4 ! time window
-    "timed",  # 5 ! 1 with a time window
-    "count_window",  # 6 ! position window, 0 none
-    "consume",  # 7 ! 0 nothing, 1 the partition's starts, 2 the starts of all partitions
-    "epoch",  # 8 triggers so far, with consume 2
-    "codes",  # 9 ! letter codes per row of the transition table
-    "letter_mask",  # 10 !
-    "macros",  # 11 ! macro states in the table
-    "width",  # 12 ! macro states that fit in a row
-    "rows",  # 13 ! rows of the matrix: width, or 1 without a window
-    "size",  # 14 ! limbs of a number
-    "most",  # 15 ! greatest top limb of a number
-    "too_wide",  # 16 1: some number is above it
-    "buffered",  # 17 triggers in the output
-    "argument",  # 18 of the exit code
-    "triggers",  # 19 events that ended a match
-    "skipped",  # 20 events passed by the skip loop
-    "continued",  # 21 ! 1: the first segment goes on with block 0
-    "replay",  # 22 ! 1: restore a state from its stored events: positions are given, nothing is counted
-    "budget",  # 23 ! what may be done before the kernel returns, so that whoever waits can break in
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "record",  # place in `offsets` of the block being read, -1 none
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! 0 nothing, 1 the partition's starts, 2 the starts of all partitions
+    "epoch",  # triggers so far, with consume 2
+    "codes",  # ! letter codes per row of the transition table
+    "letter_mask",  # !
+    "macros",  # ! macro states in the table
+    "width",  # ! macro states that fit in a row
+    "rows",  # ! rows of the matrix: width, or 1 without a window
+    "size",  # ! limbs of a number
+    "most",  # ! greatest top limb of a number
+    "too_wide",  # 1: some number is above it
+    "buffered",  # triggers in the output
+    "argument",  # of the exit code
+    "triggers",  # events that ended a match
+    "skipped",  # events passed by the skip loop
+    "continued",  # ! 1: the first segment goes on with block 0
+    "replay",  # ! 1: restore a state from its stored events: positions are given, nothing is counted
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # The first words of a block.
 HEADER = (
-    "position",  # 0 of the partition's next event
-    "low",  # 1 least position that consumption lets a match start at
-    "epoch",  # 2 that the block was last read in
-    "middle",  # 3 first entry of the back
-    "live",  # 4 macro states as bits, 62 stands for all from 62 on
-    "plain",  # 5 1: the matrix is the identity (and not written)
-    "head",  # 6 oldest entry; entries are numbered for ever, their place is number & mask
-    "tail",  # 7 next entry
-    "mask",  # 8 places of the ring - 1
+    "position",  # of the partition's next event
+    "low",  # least position that consumption lets a match start at
+    "epoch",  # that the block was last read in
+    "middle",  # first entry of the back
+    "live",  # macro states as bits, 62 stands for all from 62 on
+    "plain",  # 1: the matrix is the identity (and not written)
+    "head",  # oldest entry; entries are numbered for ever, their place is number & mask
+    "tail",  # next entry
+    "mask",  # places of the ring - 1
 )
+
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a
+# block (behind the header one per macro state), E_ a word of an entry (then its row).
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_TRANSITION, EXIT_OUTPUT, EXIT_ROOM, EXIT_WIDE, EXIT_PAUSE = range(7)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_RECORD, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_EPOCH, S_CODES = range(10)
+    S_LETTER_MASK, S_MACROS, S_WIDTH, S_ROWS, S_SIZE, S_MOST, S_TOO_WIDE, S_BUFFERED, S_ARGUMENT, S_TRIGGERS = range(10, 20)
+    S_SKIPPED, S_CONTINUED, S_REPLAY, S_BUDGET = range(20, 24)
+    B_POSITION, B_LOW, B_EPOCH, B_MIDDLE, B_LIVE, B_PLAIN, B_HEAD, B_TAIL, B_MASK = range(9)
+    B_ALIVE = 9
+    E_POSITION, E_TIME, E_CODE, E_BEFORE, E_ROW = range(5)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def is_alive(pool: cython.longlong[::1], alive: cython.Py_ssize_t, live: cython.longlong, x: cython.Py_ssize_t) -> cython.int:
+    """Whether a macro state is among `live`; alive: where the words of those stand that share the last bit."""
+    if x < 62:
+        return (live >> x) & 1
+    return (live >> 62) & 1 and pool[alive + x] != 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def is_zero(numbers: cython.ulonglong[::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.int:
+    """Whether the number there is 0."""
+    k: cython.Py_ssize_t = 0
+    while k < size and numbers[at + k] == 0:
+        k += 1
+    return k == size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def add(
+    numbers: cython.ulonglong[::1],
+    to: cython.Py_ssize_t,
+    summands: cython.ulonglong[::1],
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.int:
+    """Add one number to another."""
+    # The uncompiled kernel has no word size: sums are cut to 64 bits (which costs nothing compiled).
+    full: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    carry: cython.ulonglong = 0
+    a: cython.ulonglong = 0
+    total: cython.ulonglong = 0
+    other: cython.ulonglong = 0
+    k: cython.Py_ssize_t = 0
+    for k in range(size):
+        a = numbers[to + k]
+        total = (a + summands[at + k]) & full
+        other = (total + carry) & full
+        carry = (total < a) | (other < total)
+        numbers[to + k] = other
+    return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def forget(pool: cython.longlong[::1], alive: cython.Py_ssize_t, live: cython.longlong, macros: cython.Py_ssize_t) -> cython.int:
+    """No macro state that shares the last bit is alive any more."""
+    x: cython.Py_ssize_t = 0
+    if (live >> 62) != 0:
+        for x in range(62, macros):
+            pool[alive + x] = 0
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def turn_over(
+    S: cython.longlong[::1],
+    marked_of: cython.int[::1],
+    unmarked_of: cython.int[::1],
+    moves: cython.int[::1],
+    pool: cython.longlong[::1],
+    limbs: cython.ulonglong[::1],
+    work: cython.ulonglong[::1],
+    matrix: cython.Py_ssize_t,
+    ring: cython.Py_ssize_t,
+    head: cython.longlong,
+    tail: cython.longlong,
+    mask: cython.longlong,
+) -> cython.int:
+    """Give each entry from `head` to `tail` its row: suffix products, from the right, in the matrix."""
+    codes: cython.Py_ssize_t = S[S_CODES]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    size: cython.Py_ssize_t = S[S_SIZE]
+    row: cython.Py_ssize_t = width * size
+    used: cython.Py_ssize_t = macros * size
+    stride: cython.Py_ssize_t = E_ROW + row
+    listed: cython.Py_ssize_t = width * row + size
+    turn: cython.longlong = tail
+    before: cython.longlong = 0
+    c: cython.int = 0
+    mt: cython.int = 0
+    un: cython.int = 0
+    t: cython.int = 0
+    x: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = 0
+    e: cython.Py_ssize_t = 0
+    m: cython.Py_ssize_t = 0
+    d: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    for r in range(macros):
+        m = matrix + r * row
+        for k in range(row):
+            limbs[m + k] = 0
+        limbs[m + r * size] = 1
+    while turn > head:
+        turn -= 1
+        e = ring + (turn & mask) * stride
+        c = pool[e + E_CODE]
+        before = pool[e + E_BEFORE]
+        n = 0
+        for x in range(macros):
+            if ((before >> (x if x < 62 else 62)) & 1) == 0:
+                continue
+            mt = marked_of[x * codes + c]
+            if mt == -2:  # one of the macro states that share a bit, and not alive then
+                continue
+            un = unmarked_of[x * codes + c]
+            if un == x:
+                while mt >= 0 and moves[mt] < 0:
+                    mt = moves[mt + 2]
+                if mt < 0:
+                    continue
+            d = n * row
+            if un >= 0:
+                s = matrix + un * row
+                for k in range(used):
+                    work[d + k] = limbs[s + k]
+            else:
+                for k in range(used):
+                    work[d + k] = 0
+            while mt >= 0:
+                t = moves[mt]
+                if t >= 0:
+                    for j in range(macros):
+                        add(work, d + j * size, limbs, matrix + t * row + j * size, size)
+                mt = moves[mt + 2]
+            work[listed + n] = x
+            n += 1
+        for j in range(n):
+            d = j * row
+            r = work[listed + j]
+            m = matrix + r * row
+            for k in range(used):
+                limbs[m + k] = work[d + k]
+        for k in range(row):
+            limbs[e + E_ROW + k] = limbs[matrix + k]
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def alive_in(
+    pool: cython.longlong[::1],
+    limbs: cython.ulonglong[::1],
+    alive: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    macros: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.longlong:
+    """The macro states that a row says are alive, as bits; those that share the last one in their words."""
+    live: cython.longlong = 1
+    one: cython.longlong = 1
+    x: cython.Py_ssize_t = 0
+    some: cython.int = 0
+    for x in range(1, macros):
+        some = is_zero(limbs, at + x * size, size) == 0
+        if x >= 62:
+            pool[alive + x] = some
+        if some != 0:
+            live |= one << (x if x < 62 else 62)
+    return live
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def alive_after(
+    S: cython.longlong[::1],
+    marked_of: cython.int[::1],
+    unmarked_of: cython.int[::1],
+    moves: cython.int[::1],
+    pool: cython.longlong[::1],
+    alive: cython.Py_ssize_t,
+    before: cython.longlong,
+    c: cython.int,
+) -> cython.longlong:
+    """The macro states that are alive after an event, as bits; those that share the last one in their words."""
+    codes: cython.Py_ssize_t = S[S_CODES]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    live: cython.longlong = 1
+    one: cython.longlong = 1
+    mt: cython.int = 0
+    t: cython.int = 0
+    x: cython.Py_ssize_t = 0
+    for x in range(macros):
+        if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[alive + x] & 1) == 0):
+            continue
+        mt = marked_of[x * codes + c]
+        t = unmarked_of[x * codes + c]
+        while True:
+            if t >= 0:
+                live |= one << (t if t < 62 else 62)
+                if t >= 62:
+                    pool[alive + t] |= 2
+            if mt < 0:
+                break
+            t = moves[mt]
+            mt = moves[mt + 2]
+    if ((before | live) >> 62) != 0:
+        for x in range(62, macros):
+            pool[alive + x] >>= 1
+    return live
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def add_product(
+    numbers: cython.ulonglong[::1],
+    to: cython.Py_ssize_t,
+    first: cython.ulonglong[::1],
+    s: cython.Py_ssize_t,
+    second: cython.ulonglong[::1],
+    g: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.int:
+    """Add the product of two numbers, digit by digit, in halves of 32 bits: there is no wider type everywhere."""
+    # The uncompiled kernel has no word size: sums and shifts are cut to 64 bits (which costs nothing compiled).
+    full: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    half: cython.ulonglong = 0xFFFFFFFF
+    length: cython.Py_ssize_t = size
+    k: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    a: cython.ulonglong = 0
+    low_a: cython.ulonglong = 0
+    high_a: cython.ulonglong = 0
+    low_b: cython.ulonglong = 0
+    high_b: cython.ulonglong = 0
+    cross: cython.ulonglong = 0
+    other: cython.ulonglong = 0
+    mid: cython.ulonglong = 0
+    carry: cython.ulonglong = 0
+    total: cython.ulonglong = 0
+    while length > 0 and second[g + length - 1] == 0:
+        length -= 1
+    if length == 0:
+        return 0
+    for j in range(size):
+        a = first[s + j]
+        if a == 0:
+            continue
+        low_a = a & half
+        high_a = a >> 32
+        carry = 0
+        for k in range(length):
+            low_b = second[g + k] & half
+            high_b = second[g + k] >> 32
+            cross = low_a * high_b
+            other = high_a * low_b
+            total = low_a * low_b
+            mid = (total >> 32) + (cross & half) + (other & half)
+            total = (total & half) | ((mid << 32) & full)
+            mid = high_a * high_b + (cross >> 32) + (other >> 32) + (mid >> 32)
+            total = (total + carry) & full
+            mid += total < carry
+            a = numbers[to + j + k]
+            total = (total + a) & full
+            mid += total < a
+            numbers[to + j + k] = total
+            carry = mid
+        k = to + j + length
+        while carry != 0:
+            a = numbers[k]
+            total = (a + carry) & full
+            numbers[k] = total
+            carry = total < a
+            k += 1
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def count_ends(
+    S: cython.longlong[::1],
+    marked_of: cython.int[::1],
+    moves: cython.int[::1],
+    pool: cython.longlong[::1],
+    limbs: cython.ulonglong[::1],
+    work: cython.ulonglong[::1],
+    out_counts: cython.ulonglong[::1],
+    o: cython.Py_ssize_t,
+    alive: cython.Py_ssize_t,
+    matrix: cython.Py_ssize_t,
+    e: cython.Py_ssize_t,
+    live: cython.longlong,
+    plain: cython.int,
+    c: cython.int,
+) -> cython.int:
+    """Put at `o` how many matches the event ends: the oldest row, at `e` (-1: the unit row of 0), times the matrix times f. Whether there are any."""
+    codes: cython.Py_ssize_t = S[S_CODES]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    size: cython.Py_ssize_t = S[S_SIZE]
+    row: cython.Py_ssize_t = width * size
+    g: cython.Py_ssize_t = width * row  # in `work`, behind the rows
+    mt: cython.int = 0
+    x: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    for k in range(2 * size):
+        out_counts[o + k] = 0
+    for r in range(macros):
+        if e < 0:
+            if r != 0:
+                break
+        elif is_zero(limbs, e + r * size, size) != 0:
+            continue
+        # g = (row r of the matrix) . f
+        for k in range(size):
+            work[g + k] = 0
+        if plain != 0:
+            mt = marked_of[r * codes + c]
+            while mt >= 0:
+                if moves[mt + 3] != 0:
+                    work[g] += 1
+                mt = moves[mt + 2]
+        else:
+            for x in range(macros):
+                if is_alive(pool, alive, live, x) == 0:
+                    continue
+                mt = marked_of[x * codes + c]
+                while mt >= 0:
+                    if moves[mt + 3] != 0:
+                        add(work, g, limbs, matrix + r * row + x * size, size)
+                    mt = moves[mt + 2]
+        if e < 0:
+            for k in range(size):
+                out_counts[o + k] = work[g + k]
+            break
+        add_product(out_counts, o, limbs, e + r * size, work, g, size)
+    return is_zero(out_counts, o, 2 * size) == 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def multiply(
+    S: cython.longlong[::1],
+    marked_of: cython.int[::1],
+    unmarked_of: cython.int[::1],
+    moves: cython.int[::1],
+    pool: cython.longlong[::1],
+    limbs: cython.ulonglong[::1],
+    work: cython.ulonglong[::1],
+    alive: cython.Py_ssize_t,
+    matrix: cython.Py_ssize_t,
+    e: cython.Py_ssize_t,
+    live: cython.longlong,
+    plain: cython.int,
+    c: cython.int,
+) -> cython.int:
+    """Multiply the matrix by the event's, in the rows that the oldest row, at `e` (-1: the unit row of 0), needs; 1 if a number is too wide."""
+    codes: cython.Py_ssize_t = S[S_CODES]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    size: cython.Py_ssize_t = S[S_SIZE]
+    row: cython.Py_ssize_t = S[S_WIDTH] * size
+    used: cython.Py_ssize_t = macros * size
+    most: cython.ulonglong = S[S_MOST]
+    wide: cython.int = 0
+    mt: cython.int = 0
+    un: cython.int = 0
+    t: cython.int = 0
+    x: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    m: cython.Py_ssize_t = 0
+    for r in range(macros):
+        if e < 0:
+            if r != 0:
+                break
+        elif is_zero(limbs, e + r * size, size) != 0:
+            continue
+        m = matrix + r * row
+        if plain != 0:
+            for k in range(row):
+                limbs[m + k] = 0
+            limbs[m + r * size] = 1
+        for k in range(used):
+            work[k] = limbs[m + k]
+        for x in range(macros):
+            if is_alive(pool, alive, live, x) != 0 and unmarked_of[x * codes + c] != x:
+                for k in range(size):
+                    limbs[m + x * size + k] = 0
+        for x in range(macros):
+            if is_alive(pool, alive, live, x) == 0 or is_zero(work, x * size, size) != 0:
+                continue
+            mt = marked_of[x * codes + c]
+            un = unmarked_of[x * codes + c]
+            t = un
+            if un == x:
+                t = -1
+            while True:
+                if t >= 0:
+                    add(limbs, m + t * size, work, x * size, size)
+                    if limbs[m + t * size + size - 1] > most:
+                        wide = 1
+                if mt < 0:
+                    break
+                t = moves[mt]
+                mt = moves[mt + 2]
+    return wide
 
 
 def run(
@@ -109,35 +541,32 @@ def run(
     """
     rows: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    record: cython.Py_ssize_t = S[3]  # record
-    window: cython.ulonglong = S[4]  # window
-    timed: cython.int = S[5]  # timed
-    count_window: cython.longlong = S[6]  # count_window
-    consume: cython.int = S[7]  # consume
-    epoch: cython.longlong = S[8]  # epoch
-    codes: cython.Py_ssize_t = S[9]  # codes
-    letter_mask: cython.uint = S[10]  # letter_mask
-    macros: cython.Py_ssize_t = S[11]  # macros
-    width: cython.Py_ssize_t = S[12]  # width
-    size: cython.Py_ssize_t = S[14]  # size
-    most: cython.ulonglong = S[15]  # most
-    wide: cython.int = S[16]  # too_wide
-    buffered: cython.Py_ssize_t = S[17]  # buffered
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    record: cython.Py_ssize_t = S[S_RECORD]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    consume: cython.int = S[S_CONSUME]
+    epoch: cython.longlong = S[S_EPOCH]
+    codes: cython.Py_ssize_t = S[S_CODES]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    size: cython.Py_ssize_t = S[S_SIZE]
+    wide: cython.int = S[S_TOO_WIDE]
+    buffered: cython.Py_ssize_t = S[S_BUFFERED]
     argument: cython.longlong = 0
-    triggers: cython.longlong = S[19]  # triggers
-    skipped: cython.longlong = S[20]  # skipped
-    replay: cython.int = S[22]  # replay
+    triggers: cython.longlong = S[S_TRIGGERS]
+    skipped: cython.longlong = S[S_SKIPPED]
+    replay: cython.int = S[S_REPLAY]
     out_room: cython.Py_ssize_t = out_segments.shape[0]
-    stride: cython.Py_ssize_t = 4 + width * size
+    stride: cython.Py_ssize_t = E_ROW + width * size
     row: cython.Py_ssize_t = width * size  # limbs of a row, with room
-    used: cython.Py_ssize_t = macros * size  # limbs of a row
-    g: cython.Py_ssize_t = width * row  # in `work`, behind the rows: a number
-    listed: cython.Py_ssize_t = g + size  # in `work`: macro states
     bounded: cython.int = timed != 0 or count_window != 0
     b: cython.Py_ssize_t = 0
+    alive: cython.Py_ssize_t = 0
     matrix: cython.Py_ssize_t = 0
     ring: cython.Py_ssize_t = 0
     shift: cython.longlong = 0
@@ -148,59 +577,35 @@ def run(
     mask: cython.longlong = -1
     live: cython.longlong = 1
     plain: cython.int = 1
-    turn: cython.longlong = 0
     rc: cython.int = 0
-    budget: cython.longlong = S[23]  # budget
+    budget: cython.longlong = S[S_BUDGET]
     c: cython.int = 0
     p: cython.longlong = 0
     lo: cython.longlong = 0
     now: cython.ulonglong = 0
     then: cython.ulonglong = 0
-    before: cython.longlong = 0
     changes: cython.int = 0
     ends: cython.int = 0
     mt: cython.int = 0
-    un: cython.int = 0
-    t: cython.int = 0
     x: cython.Py_ssize_t = 0
-    r: cython.Py_ssize_t = 0
-    k: cython.Py_ssize_t = 0
-    j: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t = 0
     e: cython.Py_ssize_t = 0
-    m: cython.Py_ssize_t = 0
-    d: cython.Py_ssize_t = 0
-    s: cython.Py_ssize_t = 0
     o: cython.Py_ssize_t = 0
-    length: cython.Py_ssize_t = 0
-    a: cython.ulonglong = 0
-    low_a: cython.ulonglong = 0
-    high_a: cython.ulonglong = 0
-    low_b: cython.ulonglong = 0
-    high_b: cython.ulonglong = 0
-    cross: cython.ulonglong = 0
-    other: cython.ulonglong = 0
-    mid: cython.ulonglong = 0
-    carry: cython.ulonglong = 0
-    total: cython.ulonglong = 0
-    # The uncompiled kernel has no word size: sums and shifts are cut to 64 bits (which costs nothing compiled).
-    full: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
-    half: cython.ulonglong = 0xFFFFFFFF
-    one: cython.longlong = 1
 
     with cython.nogil:
         if record >= 0:
             b = offsets[record]
-            shift = pool[b] - i
-            low = pool[b + 1]
-            middle = pool[b + 3]
-            live = pool[b + 4]
-            plain = pool[b + 5]
-            head = pool[b + 6]
-            tail = pool[b + 7]
-            mask = pool[b + 8]
-            matrix = b + 9 + width
-            ring = matrix + S[13] * row
+            shift = pool[b + B_POSITION] - i
+            low = pool[b + B_LOW]
+            middle = pool[b + B_MIDDLE]
+            live = pool[b + B_LIVE]
+            plain = pool[b + B_PLAIN]
+            head = pool[b + B_HEAD]
+            tail = pool[b + B_TAIL]
+            mask = pool[b + B_MASK]
+            alive = b + B_ALIVE
+            matrix = alive + width
+            ring = matrix + S[S_ROWS] * row
         while True:
             # ------------------------------------------------------------------------------------------------ skip
             c = 0
@@ -215,14 +620,14 @@ def run(
             # ------------------------------------------------------------------------------------------------ segments
             if i >= end:
                 if record >= 0:
-                    pool[b] = shift + i
-                    pool[b + 1] = low
-                    pool[b + 2] = epoch
-                    pool[b + 3] = middle
-                    pool[b + 4] = live
-                    pool[b + 5] = plain
-                    pool[b + 6] = head
-                    pool[b + 7] = tail
+                    pool[b + B_POSITION] = shift + i
+                    pool[b + B_LOW] = low
+                    pool[b + B_EPOCH] = epoch
+                    pool[b + B_MIDDLE] = middle
+                    pool[b + B_LIVE] = live
+                    pool[b + B_PLAIN] = plain
+                    pool[b + B_HEAD] = head
+                    pool[b + B_TAIL] = tail
                     record = -1
                 segment += 1
                 if segment == segments:
@@ -234,42 +639,41 @@ def run(
                 if record < 0:
                     record = 0
                 b = offsets[record]
-                shift = pool[b] - i
-                low = pool[b + 1]
-                middle = pool[b + 3]
-                live = pool[b + 4]
-                plain = pool[b + 5]
-                head = pool[b + 6]
-                tail = pool[b + 7]
-                mask = pool[b + 8]
-                matrix = b + 9 + width
-                ring = matrix + S[13] * row
+                shift = pool[b + B_POSITION] - i
+                low = pool[b + B_LOW]
+                middle = pool[b + B_MIDDLE]
+                live = pool[b + B_LIVE]
+                plain = pool[b + B_PLAIN]
+                head = pool[b + B_HEAD]
+                tail = pool[b + B_TAIL]
+                mask = pool[b + B_MASK]
+                alive = b + B_ALIVE
+                matrix = alive + width
+                ring = matrix + S[S_ROWS] * row
                 n = 0
-                if slots[segment] < 0 and not (segment == 0 and S[21] != 0):  # a partition that begins here
+                if slots[segment] < 0 and not (segment == 0 and S[S_CONTINUED] != 0):  # a partition that begins here
                     shift = -i
                     low = 0
                     n = 1
-                elif pool[b + 2] != epoch:  # a trigger elsewhere has consumed what was before it
+                elif pool[b + B_EPOCH] != epoch:  # a trigger elsewhere has consumed what was before it
                     low = shift + i
                     n = 1
                 if n != 0:
                     head = tail
                     middle = tail
                     plain = 1
-                    if (live >> 62) != 0:
-                        for x in range(62, macros):
-                            pool[b + 9 + x] = 0
+                    forget(pool, alive, live, macros)
                     live = 1
                 continue
             if c < 0:
-                rc = 1
+                rc = EXIT_LETTER
                 break
             if budget < 0:
-                rc = 6
+                rc = EXIT_PAUSE
                 break
             budget -= 1 + macros * macros * size
             if wide != 0:
-                rc = 5
+                rc = EXIT_WIDE
                 break
             p = shift + i
             if replay != 0:
@@ -282,111 +686,44 @@ def run(
                 now = times[i]
                 while head != tail:
                     e = ring + (head & mask) * stride
-                    if pool[e] >= lo:
+                    if pool[e + E_POSITION] >= lo:
                         if timed == 0:
                             break
-                        then = pool[e + 1]  # unsigned: the difference of two int64 times cannot overflow
+                        then = pool[e + E_TIME]  # unsigned: the difference of two int64 times cannot overflow
                         if now - then <= window:
                             break
                     head += 1
                 if head == tail:  # nothing is open
                     middle = tail
                     plain = 1
-                    if (live >> 62) != 0:
-                        for x in range(62, macros):
-                            pool[b + 9 + x] = 0
+                    forget(pool, alive, live, macros)
                     if live != 1:
                         live = 1
                         continue
                 if head > middle:  # the window has reached the back: turn it over
-                    middle = head
-                    for r in range(macros):
-                        m = matrix + r * row
-                        for k in range(row):
-                            limbs[m + k] = 0
-                        limbs[m + r * size] = 1
-                    turn = tail
-                    while turn > middle:
-                        turn -= 1
-                        e = ring + (turn & mask) * stride
-                        c = pool[e + 2]
-                        before = pool[e + 3]
-                        n = 0
-                        for x in range(macros):
-                            if ((before >> (x if x < 62 else 62)) & 1) == 0:
-                                continue
-                            mt = marked_of[x * codes + c]
-                            if mt == -2:  # one of the macro states that share a bit, and not alive then
-                                continue
-                            un = unmarked_of[x * codes + c]
-                            if un == x:
-                                while mt >= 0 and moves[mt] < 0:
-                                    mt = moves[mt + 2]
-                                if mt < 0:
-                                    continue
-                            d = n * row
-                            if un >= 0:
-                                s = matrix + un * row
-                                for k in range(used):
-                                    work[d + k] = limbs[s + k]
-                            else:
-                                for k in range(used):
-                                    work[d + k] = 0
-                            while mt >= 0:
-                                t = moves[mt]
-                                if t >= 0:
-                                    for j in range(macros):
-                                        d = n * row + j * size
-                                        s = matrix + t * row + j * size
-                                        carry = 0
-                                        for k in range(size):
-                                            a = work[d + k]
-                                            total = (a + limbs[s + k]) & full
-                                            other = (total + carry) & full
-                                            carry = (total < a) | (other < total)
-                                            work[d + k] = other
-                                mt = moves[mt + 2]
-                            work[listed + n] = x
-                            n += 1
-                        for j in range(n):
-                            d = j * row
-                            r = work[listed + j]
-                            m = matrix + r * row
-                            for k in range(used):
-                                limbs[m + k] = work[d + k]
-                        for k in range(row):
-                            limbs[e + 4 + k] = limbs[matrix + k]
+                    turn_over(S, marked_of, unmarked_of, moves, pool, limbs, work, matrix, ring, head, tail, mask)
                     # What is alive now: the oldest row says it.
                     middle = tail
                     plain = 1
-                    e = ring + (head & mask) * stride + 4
-                    live = 1
-                    for x in range(1, macros):
-                        k = 0
-                        while k < size and limbs[e + x * size + k] == 0:
-                            k += 1
-                        if x >= 62:
-                            pool[b + 9 + x] = k < size
-                        if k < size:
-                            live |= one << (x if x < 62 else 62)
+                    live = alive_in(pool, limbs, alive, ring + (head & mask) * stride + E_ROW, macros, size)
                     continue
             # ------------------------------------------------------------------------------------------------ transitions and room
             if (live & ~known[c]) != 0:
                 argument = c
-                rc = 2
+                rc = EXIT_TRANSITION
                 break
             if (live >> 62) != 0:
                 for x in range(62, macros):
-                    if pool[b + 9 + x] != 0 and marked_of[x * codes + c] == -2:
+                    if pool[alive + x] != 0 and marked_of[x * codes + c] == -2:
                         argument = c
-                        rc = 2
+                        rc = EXIT_TRANSITION
                         break
                 if rc != 0:
                     break
             changes = 0
             ends = 0
             for x in range(macros):
-                if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
+                if is_alive(pool, alive, live, x) == 0:
                     continue
                 mt = marked_of[x * codes + c]
                 if unmarked_of[x * codes + c] != x:
@@ -398,100 +735,18 @@ def run(
                         ends = 1
                     mt = moves[mt + 2]
             if ends != 0 and buffered == out_room:
-                rc = 3
+                rc = EXIT_OUTPUT
                 break
             if changes != 0 and bounded != 0 and tail - head > mask:
-                rc = 4
+                rc = EXIT_ROOM
                 break
             # ------------------------------------------------------------------------------------------------ count
+            e = -1
+            if head != middle:
+                e = ring + (head & mask) * stride + E_ROW
             if ends != 0 and replay == 0:
                 o = buffered * 2 * size
-                for k in range(2 * size):
-                    out_counts[o + k] = 0
-                e = -1
-                if head != middle:
-                    e = ring + (head & mask) * stride + 4
-                for r in range(macros):
-                    if e < 0:
-                        if r != 0:
-                            break
-                    else:
-                        k = 0
-                        while k < size and limbs[e + r * size + k] == 0:
-                            k += 1
-                        if k == size:
-                            continue
-                    # g = (row r of the matrix) . f
-                    for k in range(size):
-                        work[g + k] = 0
-                    if plain != 0:
-                        mt = marked_of[r * codes + c]
-                        while mt >= 0:
-                            if moves[mt + 3] != 0:
-                                work[g] += 1
-                            mt = moves[mt + 2]
-                    else:
-                        m = matrix + r * row
-                        for x in range(macros):
-                            if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
-                                continue
-                            mt = marked_of[x * codes + c]
-                            s = m + x * size
-                            while mt >= 0:
-                                if moves[mt + 3] != 0:
-                                    carry = 0
-                                    for k in range(size):
-                                        a = work[g + k]
-                                        total = (a + limbs[s + k]) & full
-                                        other = (total + carry) & full
-                                        carry = (total < a) | (other < total)
-                                        work[g + k] = other
-                                mt = moves[mt + 2]
-                    if e < 0:
-                        for k in range(size):
-                            out_counts[o + k] = work[g + k]
-                        break
-                    length = size
-                    while length > 0 and work[g + length - 1] == 0:
-                        length -= 1
-                    if length == 0:
-                        continue
-                    # out += row[r] * g, digit by digit, in halves of 32 bits: there is no wider type everywhere
-                    s = e + r * size
-                    for j in range(size):
-                        a = limbs[s + j]
-                        if a == 0:
-                            continue
-                        low_a = a & half
-                        high_a = a >> 32
-                        carry = 0
-                        for k in range(length):
-                            low_b = work[g + k] & half
-                            high_b = work[g + k] >> 32
-                            cross = low_a * high_b
-                            other = high_a * low_b
-                            total = low_a * low_b
-                            mid = (total >> 32) + (cross & half) + (other & half)
-                            total = (total & half) | ((mid << 32) & full)
-                            mid = high_a * high_b + (cross >> 32) + (other >> 32) + (mid >> 32)
-                            total = (total + carry) & full
-                            mid += total < carry
-                            a = out_counts[o + j + k]
-                            total = (total + a) & full
-                            mid += total < a
-                            out_counts[o + j + k] = total
-                            carry = mid
-                        k = o + j + length
-                        while carry != 0:
-                            a = out_counts[k]
-                            total = (a + carry) & full
-                            out_counts[k] = total
-                            carry = total < a
-                            k += 1
-                k = 0
-                while k < 2 * size and out_counts[o + k] == 0:
-                    k += 1
-                if k < 2 * size:
+                if count_ends(S, marked_of, moves, pool, limbs, work, out_counts, o, alive, matrix, e, live, plain, c) != 0:
                     out_positions[buffered] = p
                     out_segments[buffered] = segment
                     marked[i] = 1
@@ -504,9 +759,7 @@ def run(
                         head = tail
                         middle = tail
                         plain = 1
-                        if (live >> 62) != 0:
-                            for x in range(62, macros):
-                                pool[b + 9 + x] = 0
+                        forget(pool, alive, live, macros)
                         live = 1
                         i += 1
                         continue
@@ -514,113 +767,40 @@ def run(
                 i += 1
                 continue
             # ------------------------------------------------------------------------------------------------ matrix . N
-            e = -1
-            if head != middle:
-                e = ring + (head & mask) * stride + 4
-            for r in range(macros):
-                if e < 0:
-                    if r != 0:
-                        break
-                else:
-                    k = 0
-                    while k < size and limbs[e + r * size + k] == 0:
-                        k += 1
-                    if k == size:
-                        continue
-                m = matrix + r * row
-                if plain != 0:
-                    for k in range(row):
-                        limbs[m + k] = 0
-                    limbs[m + r * size] = 1
-                for k in range(used):
-                    work[k] = limbs[m + k]
-                for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
-                        continue
-                    if unmarked_of[x * codes + c] != x:
-                        for k in range(size):
-                            limbs[m + x * size + k] = 0
-                for x in range(macros):
-                    if ((live >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and pool[b + 9 + x] == 0):
-                        continue
-                    s = x * size
-                    k = 0
-                    while k < size and work[s + k] == 0:
-                        k += 1
-                    if k == size:
-                        continue
-                    mt = marked_of[x * codes + c]
-                    un = unmarked_of[x * codes + c]
-                    t = un
-                    if un == x:
-                        t = -1
-                    while True:
-                        if t >= 0:
-                            d = m + t * size
-                            carry = 0
-                            for k in range(size):
-                                a = limbs[d + k]
-                                total = (a + work[s + k]) & full
-                                other = (total + carry) & full
-                                carry = (total < a) | (other < total)
-                                limbs[d + k] = other
-                            if other > most:
-                                wide = 1
-                        if mt < 0:
-                            break
-                        t = moves[mt]
-                        mt = moves[mt + 2]
+            if multiply(S, marked_of, unmarked_of, moves, pool, limbs, work, alive, matrix, e, live, plain, c) != 0:
+                wide = 1
             plain = 0
             if bounded != 0:
                 e = ring + (tail & mask) * stride
-                pool[e] = p
-                pool[e + 1] = times[i]
-                pool[e + 2] = c
-                pool[e + 3] = live
+                pool[e + E_POSITION] = p
+                pool[e + E_TIME] = times[i]
+                pool[e + E_CODE] = c
+                pool[e + E_BEFORE] = live
                 tail += 1
-            # What is alive after it.
-            before = live
-            live = 1
-            for x in range(macros):
-                if ((before >> (x if x < 62 else 62)) & 1) == 0 or (x >= 62 and (pool[b + 9 + x] & 1) == 0):
-                    continue
-                mt = marked_of[x * codes + c]
-                t = unmarked_of[x * codes + c]
-                while True:
-                    if t >= 0:
-                        live |= one << (t if t < 62 else 62)
-                        if t >= 62:
-                            pool[b + 9 + t] |= 2
-                    if mt < 0:
-                        break
-                    t = moves[mt]
-                    mt = moves[mt + 2]
-            if ((before | live) >> 62) != 0:
-                for x in range(62, macros):
-                    pool[b + 9 + x] >>= 1
+            live = alive_after(S, marked_of, unmarked_of, moves, pool, alive, live, c)
             if live == 1:  # nothing is open
                 head = tail
                 middle = tail
                 plain = 1
             i += 1
         if record >= 0:
-            pool[b] = shift + i
-            pool[b + 1] = low
-            pool[b + 2] = epoch
-            pool[b + 3] = middle
-            pool[b + 4] = live
-            pool[b + 5] = plain
-            pool[b + 6] = head
-            pool[b + 7] = tail
+            pool[b + B_POSITION] = shift + i
+            pool[b + B_LOW] = low
+            pool[b + B_EPOCH] = epoch
+            pool[b + B_MIDDLE] = middle
+            pool[b + B_LIVE] = live
+            pool[b + B_PLAIN] = plain
+            pool[b + B_HEAD] = head
+            pool[b + B_TAIL] = tail
 
-    S[0] = i  # row
-    S[1] = segment  # segment
-    S[2] = end  # segment_end
-    S[3] = record  # record
-    S[8] = epoch  # epoch
-    S[16] = wide  # too_wide
-    S[17] = buffered  # buffered
-    S[18] = argument  # argument
-    S[19] = triggers  # triggers
-    S[20] = skipped  # skipped
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_RECORD] = record
+    S[S_EPOCH] = epoch
+    S[S_TOO_WIDE] = wide
+    S[S_BUFFERED] = buffered
+    S[S_ARGUMENT] = argument
+    S[S_TRIGGERS] = triggers
+    S[S_SKIPPED] = skipped
     return rc

@@ -24,6 +24,21 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import (
+    B_EPOCH,
+    B_LAST_TIME,
+    B_LOW,
+    B_NEWEST_START,
+    B_NEWEST_TIME,
+    B_POSITION,
+    D_DATA,
+    D_HEAD,
+    D_MASK,
+    D_TAIL,
+    begin_block,
+    first_open,
+    grow,
+)
 
 COMPILED = cython.compiled
 
@@ -32,115 +47,170 @@ EXITS = ("done", "letter", "pool", "output", "path", "limit", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "window",  # 3 ! time window
-    "timed",  # 4 ! 1 with a time window
-    "count_window",  # 5 ! position window, 0 none
-    "consume",  # 6 ! 0 no, 1 in the partition, 2 in all
-    "limit",  # 7 ! 0 = count the triggers only
-    "continued",  # 8 ! 1: the first segment goes on with row 0
-    "letter_mask",  # 9 !
-    "epoch",  # 10 triggers that consumed all partitions
-    "argument",  # 11 of the exit code
-    "buffered_matches",  # 12
-    "buffered_positions",  # 13
-    "triggers",  # 14 events that ended a match
-    "skipped",  # 15 events passed by the skip loop
-    "shift",  # 16 position of an event = shift + row
-    "live",  # 17 of the partition being read
-    "walk",  # 18 number of the last walk and of the last choice in one: marks what is of it in `cursor_walk` and `seen`
-    "plain",  # 19 ! plain words of a block: where its directory starts
-    "block_limit",  # 20 ! words that a block may have
-    "budget",  # 21 ! what may be done before the kernel returns, so that whoever waits can break in
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! 0 no, 1 in the partition, 2 in all
+    "limit",  # ! 0 = count the triggers only
+    "continued",  # ! 1: the first segment goes on with row 0
+    "letter_mask",  # !
+    "epoch",  # triggers that consumed all partitions
+    "argument",  # of the exit code
+    "buffered_matches",
+    "buffered_positions",
+    "triggers",  # events that ended a match
+    "skipped",  # events passed by the skip loop
+    "shift",  # position of an event = shift + row
+    "live",  # of the partition being read
+    "walk",  # number of the last walk and of the last choice in one: marks what is of it in `cursor_walk` and `seen`
+    "plain",  # ! plain words of a block: where its directory starts
+    "block_limit",  # ! words that a block may have
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a
+# block, D_ one of a ring's line in its directory.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_OUTPUT, EXIT_PATH, EXIT_LIMIT, EXIT_PAUSE = range(7)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
+    S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_SKIPPED, S_SHIFT, S_LIVE, S_WALK, S_PLAIN = range(10, 20)
+    S_BLOCK_LIMIT, S_BUDGET = range(20, 22)
+    B_LIVE, B_GREATEST = range(6, 8)
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
-def grow(
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def entry_before(
     words: cython.longlong[::1],
-    offsets: cython.longlong[::1],
-    sizes: cython.longlong[::1],
-    pool: cython.longlong[::1],
-    widths: cython.const[cython.longlong][::1],
-    row: cython.Py_ssize_t,
-    plain: cython.Py_ssize_t,
-    ring: cython.Py_ssize_t,
-    most: cython.longlong,
+    data: cython.Py_ssize_t,
+    head: cython.longlong,
+    high: cython.longlong,
+    mask: cython.longlong,
+    mark: cython.longlong,
 ) -> cython.longlong:
-    """Double a ring of a row's block, and those more than half full, in a larger block (`cepheid.engine.memory.blocks.Blocks.grow`).
+    """The number of the newest entry of a ring before `mark`, below `high` (behind the head), or the one before the head: gallop, then halve."""
+    low: cython.longlong = high - 1
+    middle: cython.longlong = 0
+    step: cython.longlong = 1
+    if words[data + 3 * (low & mask)] < mark:
+        return low
+    # `low` is before `mark` or before the head, `high` is not.
+    high = low
+    while True:
+        low = high - step
+        if low < head:
+            low = head - 1
+            break
+        if words[data + 3 * (low & mask)] < mark:
+            break
+        high = low
+        step += step
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if words[data + 3 * (middle & mask)] < mark:
+            low = middle
+        else:
+            high = middle
+    return low
 
-    Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def walk_back(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    into_first: cython.const[cython.int][::1],
+    into: cython.const[cython.int][::1],
+    states: cython.int[::1],
+    seen: cython.longlong[::1],
+    cursors: cython.longlong[::1],
+    cursor_walk: cython.longlong[::1],
+    path: cython.longlong[::1],
+    b: cython.Py_ssize_t,
+    directory: cython.Py_ssize_t,
+    oldest: cython.longlong,
+    p: cython.longlong,
+    letter: cython.longlong,
+    accepting: cython.int,
+) -> cython.Py_ssize_t:
+    """The winning support that ends at p, from the first `accepting` of `states`: its marks in `path`, last one first, the letters in its upper half.
+
+    Returns how many, or -1 without room.
     """
-    rings: cython.Py_ssize_t = widths.shape[0]
-    old: cython.Py_ssize_t = offsets[row]
-    new: cython.Py_ssize_t = 0
-    to: cython.Py_ssize_t = plain + 4 * rings
-    total: cython.longlong = to
-    size: cython.longlong = 4
-    part: cython.longlong = 1
-    klass: cython.Py_ssize_t = 0
+    path_room: cython.Py_ssize_t = path.shape[0] // 2
+    half: cython.Py_ssize_t = states.shape[0] // 2
+    walk: cython.longlong = S[S_WALK] + 1
+    trip: cython.longlong = walk
+    depth: cython.Py_ssize_t = 1
+    here: cython.Py_ssize_t = 0  # which half of `states` is current
+    height: cython.int = accepting
+    more: cython.int = 0
+    source: cython.int = 0
+    target: cython.int = 0
+    k: cython.Py_ssize_t = 0
+    m: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t = 0
-    d: cython.Py_ssize_t = 0
-    j: cython.Py_ssize_t = 0
-    v: cython.Py_ssize_t = 0
     w: cython.Py_ssize_t = 0
-    k: cython.longlong = 0
-    places: cython.longlong = 0
-    for r in range(rings):
-        d = old + plain + 4 * r
-        places = words[d + 3] + 1
-        if r == ring or 2 * (words[d + 1] - words[d]) > places:
-            places += places
-        total += places * widths[r]
-    if total > most:
-        return -1
-    while size < total:  # classes: 4, 5, 6, 7 times a power of two
-        size += part
-        klass += 1
-        if size == 8 * part:
-            part += part
-    new = pool[klass]
-    if new >= 0:
-        pool[klass] = words[new]
-    else:
-        new = pool[128]
-        if new + size > words.shape[0]:
-            return size
-        pool[128] = new + size
-    for j in range(plain):
-        words[new + j] = words[old + j]
-    for r in range(rings):
-        d = old + plain + 4 * r
-        w = new + plain + 4 * r
-        places = words[d + 3] + 1
-        if r == ring or 2 * (words[d + 1] - words[d]) > places:
-            places += places
-        words[w] = words[d]
-        words[w + 1] = words[d + 1]
-        words[w + 2] = to
-        words[w + 3] = places - 1
-        for k in range(words[d], words[d + 1]):
-            v = old + words[d + 2] + (k & words[d + 3]) * widths[r]
-            w = new + to + (k & (places - 1)) * widths[r]
-            for j in range(widths[r]):
-                words[w + j] = words[v + j]
-        to += places * widths[r]
-    klass = 0
-    total = 4
-    part = 1
-    while total < sizes[row]:
-        total += part
-        klass += 1
-        if total == 8 * part:
-            part += part
-    words[old] = pool[klass]
-    pool[klass] = old
-    offsets[row] = new
-    sizes[row] = size
-    return 0
+    data: cython.Py_ssize_t = 0
+    head: cython.longlong = 0
+    mask: cython.longlong = 0
+    low: cython.longlong = 0
+    high: cython.longlong = 0
+    mark: cython.longlong = p
+    best: cython.longlong = 0
+    path[0] = p
+    path[path_room] = letter
+    while True:
+        best = -1
+        more = 0
+        for k in range(height):
+            target = states[here + k]
+            for m in range(into_first[target], into_first[target + 1]):
+                r = into[2 * m]
+                w = directory + 4 * r
+                head = words[w + D_HEAD]
+                data = b + words[w + D_DATA]
+                mask = words[w + D_MASK]
+                high = words[w + D_TAIL]
+                if cursor_walk[r] == trip:
+                    high = cursors[r]
+                if high <= head:
+                    continue
+                low = entry_before(words, data, head, high, mask, mark)
+                cursors[r] = low + 1
+                cursor_walk[r] = trip
+                if low < head:
+                    continue
+                w = data + 3 * (low & mask)
+                if words[w] < best or words[w + 2] < oldest:
+                    continue
+                if words[w] > best:
+                    best = words[w]
+                    letter = words[w + 1]
+                    more = 0
+                    walk += 1
+                source = into[2 * m + 1]
+                if seen[source] != walk:
+                    seen[source] = walk
+                    states[half - here + more] = source
+                    more += 1
+        S[S_WALK] = walk
+        if best < 0:
+            return depth
+        if depth == path_room:
+            return -1
+        path[depth] = best
+        path[path_room + depth] = letter
+        depth += 1
+        mark = best
+        here = half - here
+        height = more
 
 
 def run(
@@ -185,38 +255,35 @@ def run(
     """
     count: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    window: cython.ulonglong = S[3]  # window
-    timed: cython.int = S[4]  # timed
-    count_window: cython.longlong = S[5]  # count_window
-    consume: cython.int = S[6]  # consume
-    limit: cython.longlong = S[7]  # limit
-    letter_mask: cython.uint = S[9]  # letter_mask
-    epoch: cython.longlong = S[10]  # epoch
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    consume: cython.int = S[S_CONSUME]
+    limit: cython.longlong = S[S_LIMIT]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    epoch: cython.longlong = S[S_EPOCH]
     argument: cython.longlong = 0
-    supports: cython.longlong = S[12]  # buffered_matches
-    marks: cython.longlong = S[13]  # buffered_positions
-    skipped: cython.longlong = S[15]  # skipped
-    shift: cython.longlong = S[16]  # shift
-    live: cython.longlong = S[17]  # live
-    walk: cython.longlong = S[18]  # walk
-    plain: cython.Py_ssize_t = S[19]  # plain
+    supports: cython.longlong = S[S_BUFFERED_MATCHES]
+    marks: cython.longlong = S[S_BUFFERED_POSITIONS]
+    skipped: cython.longlong = S[S_SKIPPED]
+    shift: cython.longlong = S[S_SHIFT]
+    live: cython.longlong = S[S_LIVE]
+    plain: cython.Py_ssize_t = S[S_PLAIN]
     rings: cython.Py_ssize_t = widths.shape[0]
     room: cython.longlong = out_positions.shape[0]
     support_room: cython.longlong = out_segments.shape[0]
     path_room: cython.Py_ssize_t = path.shape[0] // 2
-    half: cython.Py_ssize_t = states.shape[0] // 2
     rc: cython.int = 0
-    budget: cython.longlong = S[21]  # budget
+    budget: cython.longlong = S[S_BUDGET]
     c: cython.int = 0
     b: cython.Py_ssize_t = 0  # where the block starts
     directory: cython.Py_ssize_t = 0
     w: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
-    m: cython.Py_ssize_t = 0
     first: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t = 0
     data: cython.Py_ssize_t = 0
@@ -226,27 +293,15 @@ def run(
     accepting: cython.int = 0
     begins: cython.int = 0
     full: cython.int = -1
-    most: cython.longlong = S[20]  # block_limit
+    most: cython.longlong = S[S_BLOCK_LIMIT]
     p: cython.longlong = 0
     oldest: cython.longlong = 0
     start: cython.longlong = 0
     head: cython.longlong = 0
     tail: cython.longlong = 0
     mask: cython.longlong = 0
-    now: cython.ulonglong = 0
-    then: cython.ulonglong = 0
     depth: cython.Py_ssize_t = 0
-    here: cython.Py_ssize_t = 0  # which half of `states` is current
-    height: cython.int = 0
-    more: cython.int = 0
-    mark: cython.longlong = 0
-    best: cython.longlong = 0
     letter: cython.longlong = 0
-    trip: cython.longlong = 0
-    low: cython.longlong = 0
-    high: cython.longlong = 0
-    middle: cython.longlong = 0
-    step: cython.longlong = 0
     one: cython.longlong = 1
 
     with cython.nogil:
@@ -267,10 +322,10 @@ def run(
             # ------------------------------------------------------------------------------------------------ segments
             if i >= end:
                 if segment >= 0:
-                    words[b] = shift + end
-                    words[b + 6] = live
+                    words[b + B_POSITION] = shift + end
+                    words[b + B_LIVE] = live
                     if end > cuts[segment]:
-                        words[b + 3] = times[end - 1]
+                        words[b + B_LAST_TIME] = times[end - 1]
                 segment += 1
                 if segment == segments:
                     break
@@ -279,47 +334,25 @@ def run(
                     end = cuts[segment + 1]
                 b = offsets[rows[segment]]
                 directory = b + plain
-                if rows[segment] == 0 and (segment != 0 or S[8] == 0):  # continued
-                    for k in range(plain):
-                        words[b + k] = template[k]
-                    for k in range(rings):
-                        words[directory + 4 * k] = 0
-                        words[directory + 4 * k + 1] = 0
-                if words[b + 2] != epoch:
-                    words[b + 2] = epoch
-                    words[b + 1] = words[b]
-                shift = words[b] - i
-                live = words[b + 6]
+                # Not continued: forget what the workplace holds.
+                begin_block(words, template, b, plain, rings, epoch, rows[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0))
+                shift = words[b + B_POSITION] - i
+                live = words[b + B_LIVE]
                 continue
             if c < 0:
-                rc = 1
+                rc = EXIT_LETTER
                 break
             if budget < 0:
-                rc = 6
+                rc = EXIT_PAUSE
                 break
             budget -= 1 + rings
             # ------------------------------------------------------------------------------------------------ window
             p = shift + i
-            oldest = words[b + 1]
+            oldest = words[b + B_LOW]
             if count_window != 0 and oldest <= p - count_window:
                 oldest = p - count_window + 1
             if timed != 0:
-                now = times[i]
-                head = words[directory]
-                tail = words[directory + 1]
-                data = b + words[directory + 2]
-                mask = words[directory + 3]
-                while head != tail:
-                    w = data + 2 * (head & mask)
-                    then = words[w + 1]  # unsigned: the difference of two int64 times cannot overflow
-                    if now - then <= window and words[w] >= oldest:
-                        break
-                    head += 1
-                words[directory] = head
-                if head == tail:
-                    oldest = p
-                else:
-                    oldest = words[w]
+                oldest = first_open(words, b, directory, oldest, p, times[i], window)
             # ------------------------------------------------------------------------------------------------ moves, room
             first = first_of[c]
             stop = first_of[c + 1]
@@ -331,7 +364,7 @@ def run(
                 source = moves[3 * k]
                 start = p
                 if source != 0:
-                    start = words[b + 7 + source]
+                    start = words[b + B_GREATEST + source]
                 starts[k - first] = start
                 if start < oldest:
                     if source < 62:
@@ -346,22 +379,27 @@ def run(
                     begins = 1
                 r = moves[3 * k + 2]
                 w = directory + 4 * r
-                head = words[w]
-                if words[w + 1] - head > words[w + 3]:  # full: its oldest entries may be dead
-                    data = b + words[w + 2]
-                    mask = words[w + 3]
-                    while head != words[w + 1] and words[data + 3 * (head & mask) + 2] < oldest:
+                head = words[w + D_HEAD]
+                if words[w + D_TAIL] - head > words[w + D_MASK]:  # full: its oldest entries may be dead
+                    data = b + words[w + D_DATA]
+                    mask = words[w + D_MASK]
+                    while head != words[w + D_TAIL] and words[data + 3 * (head & mask) + 2] < oldest:
                         head += 1
-                    words[w] = head
-                    if words[w + 1] - head > mask:
+                    words[w + D_HEAD] = head
+                    if words[w + D_TAIL] - head > mask:
                         full = r
                         break
-            if full < 0 and begins != 0 and timed != 0 and words[directory + 1] - words[directory] > words[directory + 3]:
+            if (
+                full < 0
+                and begins != 0
+                and timed != 0
+                and words[directory + D_TAIL] - words[directory + D_HEAD] > words[directory + D_MASK]
+            ):
                 full = 0
             if full >= 0:  # make room, and look at the event again
-                argument = grow(words, offsets, sizes, pool, widths, rows[segment], plain, full, most)
+                argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, 3, full, most)
                 if argument != 0:
-                    rc = 2 if argument > 0 else 5
+                    rc = EXIT_POOL if argument > 0 else EXIT_LIMIT
                     break
                 b = offsets[rows[segment]]
                 directory = b + plain
@@ -373,84 +411,30 @@ def run(
             if accepting != 0:
                 if limit != 0:
                     if supports == support_room:
-                        rc = 3
+                        rc = EXIT_OUTPUT
                         break
-                    walk += 1
-                    trip = walk
-                    mark = p
-                    path[0] = p
-                    path[path_room] = letter_of[c]
-                    depth = 1
-                    here = 0
-                    height = accepting
-                    while True:
-                        best = -1
-                        more = 0
-                        for k in range(height):
-                            target = states[here + k]
-                            for m in range(into_first[target], into_first[target + 1]):
-                                r = into[2 * m]
-                                w = directory + 4 * r
-                                head = words[w]
-                                data = b + words[w + 2]
-                                mask = words[w + 3]
-                                high = words[w + 1]
-                                if cursor_walk[r] == trip:
-                                    high = cursors[r]
-                                low = high - 1
-                                if low < head:
-                                    continue
-                                if words[data + 3 * (low & mask)] >= mark:
-                                    # Gallop, then halve: low is before `mark` or before the head, high is not.
-                                    high = low
-                                    step = 1
-                                    while True:
-                                        low = high - step
-                                        if low < head:
-                                            low = head - 1
-                                            break
-                                        if words[data + 3 * (low & mask)] < mark:
-                                            break
-                                        high = low
-                                        step += step
-                                    while high - low > 1:
-                                        middle = low + (high - low) // 2
-                                        if words[data + 3 * (middle & mask)] < mark:
-                                            low = middle
-                                        else:
-                                            high = middle
-                                cursors[r] = low + 1
-                                cursor_walk[r] = trip
-                                if low < head:
-                                    continue
-                                w = data + 3 * (low & mask)
-                                if words[w] < best or words[w + 2] < oldest:
-                                    continue
-                                if words[w] > best:
-                                    best = words[w]
-                                    letter = words[w + 1]
-                                    more = 0
-                                    walk += 1
-                                source = into[2 * m + 1]
-                                if seen[source] != walk:
-                                    seen[source] = walk
-                                    states[half - here + more] = source
-                                    more += 1
-                        if best < 0:
-                            break
-                        if depth == path_room:
-                            rc = 4
-                            break
-                        path[depth] = best
-                        path[path_room + depth] = letter
-                        depth += 1
-                        mark = best
-                        here = half - here
-                        height = more
-                    if rc != 0:
+                    depth = walk_back(
+                        S,
+                        words,
+                        into_first,
+                        into,
+                        states,
+                        seen,
+                        cursors,
+                        cursor_walk,
+                        path,
+                        b,
+                        directory,
+                        oldest,
+                        p,
+                        letter_of[c],
+                        accepting,
+                    )
+                    if depth < 0:
+                        rc = EXIT_PATH
                         break
                     if marks + depth > room:
-                        rc = 3
+                        rc = EXIT_OUTPUT
                         break
                     for k in range(depth):
                         out_positions[marks + k] = path[depth - 1 - k]
@@ -459,14 +443,14 @@ def run(
                     out_segments[supports] = segment
                     supports += 1
                     out_offsets[supports] = marks
-                S[14] += 1  # triggers
+                S[S_TRIGGERS] += 1
                 marked[i] = 1
                 if consume != 0:  # later matches start after this event
-                    words[b + 1] = p + 1
+                    words[b + B_LOW] = p + 1
                     live = 1
                     if consume == 2:
                         epoch += 1
-                        words[b + 2] = epoch
+                        words[b + B_EPOCH] = epoch
                     i += 1
                     continue
             # ------------------------------------------------------------------------------------------------ take the moves
@@ -479,36 +463,35 @@ def run(
                     if target < 0 or start < oldest:
                         continue
                     w = directory + 4 * moves[3 * k + 2]
-                    tail = words[w + 1]
-                    words[w + 1] = tail + 1
-                    w = b + words[w + 2] + 3 * (tail & words[w + 3])
+                    tail = words[w + D_TAIL]
+                    words[w + D_TAIL] = tail + 1
+                    w = b + words[w + D_DATA] + 3 * (tail & words[w + D_MASK])
                     words[w] = p
                     words[w + 1] = letter
                     words[w + 2] = start
-                    w = b + 7 + target
+                    w = b + B_GREATEST + target
                     if start > words[w]:
                         words[w] = start
                     live |= one << (target if target < 62 else 62)
                 if begins != 0:
-                    words[b + 4] = p
-                    words[b + 5] = times[i]
+                    words[b + B_NEWEST_START] = p
+                    words[b + B_NEWEST_TIME] = times[i]
                     if timed != 0:
-                        tail = words[directory + 1]
-                        words[directory + 1] = tail + 1
-                        w = b + words[directory + 2] + 2 * (tail & words[directory + 3])
+                        tail = words[directory + D_TAIL]
+                        words[directory + D_TAIL] = tail + 1
+                        w = b + words[directory + D_DATA] + 2 * (tail & words[directory + D_MASK])
                         words[w] = p
                         words[w + 1] = times[i]
             i += 1
 
-    S[0] = i  # row
-    S[1] = segment  # segment
-    S[2] = end  # segment_end
-    S[10] = epoch  # epoch
-    S[11] = argument  # argument
-    S[12] = supports  # buffered_matches
-    S[13] = marks  # buffered_positions
-    S[15] = skipped  # skipped
-    S[16] = shift  # shift
-    S[17] = live  # live
-    S[18] = walk  # walk
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_EPOCH] = epoch
+    S[S_ARGUMENT] = argument
+    S[S_BUFFERED_MATCHES] = supports
+    S[S_BUFFERED_POSITIONS] = marks
+    S[S_SKIPPED] = skipped
+    S[S_SHIFT] = shift
+    S[S_LIVE] = live
     return rc

@@ -35,55 +35,55 @@ EXITS = ("done", "letter", "transition", "cells", "starts", "output", "stack", "
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "record",  # 3 row of `records` loaded in the fields below, -1 none
-    "window",  # 4 ! time window
-    "timed",  # 5 ! 1 with a time window
-    "count_window",  # 6 ! position window, 0 none
-    "limit",  # 7 ! matches per trigger, 0 = count the triggers only
-    "shift",  # 8 relative position of an event = shift + row
-    "base",  # 9 position of an event = base + relative position
-    "head",  # 10 least cell id that is not freed
-    "next",  # 11 next cell id
-    "cells_offset",  # 12
-    "cells_mask",  # 13 size of the ring - 1, -1 without a ring
-    "starts_head",  # 14
-    "starts_tail",  # 15
-    "starts_offset",  # 16
-    "starts_mask",  # 17
-    "parity",  # 18 which half of the list arrays is current
-    "lists",  # 19 number of live lists
-    "live",  # 20 their macro states as bits, 62 stands for all from 62 on
-    "entries",  # 21 sum of the lengths of the live lists
-    "longest",  # 22 length of the longest
-    "low",  # 23 least relative position a match may start at
-    "codes",  # 24 ! letter codes per row of the transition table
-    "list_count",  # 25 ! lists that fit
-    "list_length",  # 26 ! entries per list that fit
-    "fanout",  # 27 ! greatest number of marked successors of one (macro state, letter)
-    "letter_mask",  # 28 !
-    "outputs",  # 29 cells that end a match at this event
-    "output",  # 30 next of them to enumerate
-    "enumerating",  # 31 0 no, 1 take the next output, 2 visit `cell`, 3 write the path, 4 count the matches, 5 choose the next one
-    "stack",  # 32 height of the enumeration stack
-    "cell",  # 33
-    "depth",  # 34
-    "given",  # 35 matches given at this trigger
-    "buffered_matches",  # 36
-    "buffered_positions",  # 37
-    "argument",  # 38 of the exit code
-    "triggers",  # 39 events that ended a match
-    "matches",  # 40 matches given
-    "skipped",  # 41 events passed by the skip loop
-    "unions",  # 42 pure unions made
-    "continued",  # 43 ! 1: the first segment goes on with record 0
-    "consume",  # 44 ! 0 no; a trigger drops what is open 1 in its partition, 2 in all
-    "epoch",  # 45 triggers that dropped what is open in all partitions
-    "sample",  # 46 ! matches per trigger to choose evenly from all of them, 0: no choice
-    "spread",  # 47 1: the trigger being enumerated has more than `sample` matches
-    "budget",  # 48 ! what may be done before the kernel returns, so that whoever waits can break in
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "record",  # row of `records` loaded in the fields below, -1 none
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "limit",  # ! matches per trigger, 0 = count the triggers only
+    "shift",  # relative position of an event = shift + row
+    "base",  # position of an event = base + relative position
+    "head",  # least cell id that is not freed
+    "next",  # next cell id
+    "cells_offset",
+    "cells_mask",  # size of the ring - 1, -1 without a ring
+    "starts_head",
+    "starts_tail",
+    "starts_offset",
+    "starts_mask",
+    "parity",  # which half of the list arrays is current
+    "lists",  # number of live lists
+    "live",  # their macro states as bits, 62 stands for all from 62 on
+    "entries",  # sum of the lengths of the live lists
+    "longest",  # length of the longest
+    "low",  # least relative position a match may start at
+    "codes",  # ! letter codes per row of the transition table
+    "list_count",  # ! lists that fit
+    "list_length",  # ! entries per list that fit
+    "fanout",  # ! greatest number of marked successors of one (macro state, letter)
+    "letter_mask",  # !
+    "outputs",  # cells that end a match at this event
+    "output",  # next of them to enumerate
+    "enumerating",  # 0 no, else take the next output, visit `cell`, write the path, count the matches, choose the next one
+    "stack",  # height of the enumeration stack
+    "cell",
+    "depth",
+    "given",  # matches given at this trigger
+    "buffered_matches",
+    "buffered_positions",
+    "argument",  # of the exit code
+    "triggers",  # events that ended a match
+    "matches",  # matches given
+    "skipped",  # events passed by the skip loop
+    "unions",  # pure unions made
+    "continued",  # ! 1: the first segment goes on with record 0
+    "consume",  # ! 0 no; a trigger drops what is open 1 in its partition, 2 in all
+    "epoch",  # triggers that dropped what is open in all partitions
+    "sample",  # ! matches per trigger to choose evenly from all of them, 0: no choice
+    "spread",  # 1: the trigger being enumerated has more than `sample` matches
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # What `pools` holds for each of the pools of cells, starts and packed lists: 35 numbers. A slab is `least << class` places; a free one holds the
@@ -92,26 +92,47 @@ POOL = (*(f"free slab of class {k}" for k in range(32)), "top", "capacity", "lea
 
 # The state of a partition between its segments: one row of `records`.
 RECORD = (
-    "head",  # 0
-    "next",  # 1
-    "cells_offset",  # 2
-    "cells_mask",  # 3
-    "starts_head",  # 4
-    "starts_tail",  # 5
-    "starts_offset",  # 6
-    "starts_mask",  # 7
-    "packed_offset",  # 8
-    "packed_size",  # 9 capacity
-    "lists",  # 10
-    "position",  # 11 relative position of the partition's next event
-    "base",  # 12
-    "last_time",  # 13 of its last event
-    "epoch",  # 14 when it was last read: what is open in it is older than a later one
+    "head",
+    "next",
+    "cells_offset",
+    "cells_mask",
+    "starts_head",
+    "starts_tail",
+    "starts_offset",
+    "starts_mask",
+    "packed_offset",
+    "packed_size",  # capacity
+    "lists",
+    "position",  # relative position of the partition's next event
+    "base",
+    "last_time",  # of its last event
+    "epoch",  # when it was last read: what is open in it is older than a later one
 )
 
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`,
+# R_ a column of `records`; then the pools in `pools`, the numbers behind the chains of each, limits, the numbers of a cell, and what
+# S[S_ENUMERATING] says is to be done next.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_TRANSITION, EXIT_CELLS, EXIT_STARTS, EXIT_OUTPUT, EXIT_STACK, EXIT_LISTS, EXIT_PACKED = range(9)
+    EXIT_REBASE, EXIT_PAUSE = range(9, 11)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_RECORD, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_LIMIT, S_SHIFT, S_BASE = range(10)
+    S_HEAD, S_NEXT, S_CELLS_OFFSET, S_CELLS_MASK, S_STARTS_HEAD, S_STARTS_TAIL, S_STARTS_OFFSET, S_STARTS_MASK, S_PARITY = range(10, 19)
+    S_LISTS, S_LIVE, S_ENTRIES, S_LONGEST, S_LOW, S_CODES, S_LIST_COUNT, S_LIST_LENGTH, S_FANOUT, S_LETTER_MASK = range(19, 29)
+    S_OUTPUTS, S_OUTPUT, S_ENUMERATING, S_STACK, S_CELL, S_DEPTH, S_GIVEN, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS = range(29, 38)
+    S_ARGUMENT, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_UNIONS, S_CONTINUED, S_CONSUME, S_EPOCH, S_SAMPLE, S_SPREAD = range(38, 48)
+    S_BUDGET = 48
+    R_HEAD, R_NEXT, R_CELLS_OFFSET, R_CELLS_MASK, R_STARTS_HEAD, R_STARTS_TAIL, R_STARTS_OFFSET, R_STARTS_MASK = range(8)
+    R_PACKED_OFFSET, R_PACKED_SIZE, R_LISTS, R_POSITION, R_BASE, R_LAST_TIME, R_EPOCH = range(8, 15)
+    RECORD_WIDTH = 15
+    CELLS, STARTS, PACKED = range(0, 105, 35)
+    TOP, CAPACITY, LEAST = range(32, 35)
+    ID_LIMIT, CELL_LIMIT = 1 << 30, 1 << 28
+    CHILD, REST, MAX_START = range(1, 4)
+    NEXT_OUTPUT, VISIT, WRITE, COUNT, CHOOSE = range(1, 6)
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+
+@cython.cfunc
+@cython.nogil
 def take_slab(
     pools: cython.longlong[::1],
     first: cython.int[::1],
@@ -122,30 +143,30 @@ def take_slab(
     """The offset of a slab of `least << klass` places: a free one, a fresh one, a part of a larger free one; -1 if the pool is full."""
     k: cython.int = klass
     w: cython.longlong = pools[pool + klass]
-    part: cython.longlong = pools[pool + 34] << klass
+    part: cython.longlong = pools[pool + LEAST] << klass
     if w >= 0:
         pools[pool + klass] = first[w * width]
         return w
-    if pools[pool + 32] + part <= pools[pool + 33]:
-        w = pools[pool + 32]
-        pools[pool + 32] += part
+    if pools[pool + TOP] + part <= pools[pool + CAPACITY]:
+        w = pools[pool + TOP]
+        pools[pool + TOP] += part
         return w
-    while k < 32 and pools[pool + k] < 0:
+    while k < TOP and pools[pool + k] < 0:
         k += 1
-    if k == 32:
+    if k == TOP:
         return -1
     w = pools[pool + k]
     pools[pool + k] = first[w * width]
     while k > klass:  # of the rest, one slab of each size between
         k -= 1
-        part = w + (pools[pool + 34] << k)
+        part = w + (pools[pool + LEAST] << k)
         first[part * width] = pools[pool + k]
         pools[pool + k] = part
     return w
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+@cython.cfunc
+@cython.nogil
 def free_slab(
     pools: cython.longlong[::1],
     first: cython.int[::1],
@@ -156,11 +177,506 @@ def free_slab(
 ) -> cython.int:
     """Give a slab back."""
     klass: cython.int = 0
-    while (pools[pool + 34] << klass) < size:
+    while (pools[pool + LEAST] << klass) < size:
         klass += 1
     first[offset * width] = pools[pool + klass]
     pools[pool + klass] = offset
     return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def store_lists(
+    S: cython.longlong[::1],
+    records: cython.longlong[::1],
+    packed: cython.int[::1],
+    pools: cython.longlong[::1],
+    macro_of: cython.int[::1],
+    length_of: cython.int[::1],
+    max_of: cython.int[::1],
+    entry: cython.int[::1],
+    s: cython.Py_ssize_t,
+    nl: cython.int,
+    entries: cython.int,
+    cu: cython.Py_ssize_t,
+) -> cython.int:
+    """Pack the lists from `cu` on for the record at `s`, in columns: macros, max starts, lengths, entries. An exit, or 0."""
+    list_length: cython.Py_ssize_t = S[S_LIST_LENGTH]
+    size: cython.longlong = 3 * nl + entries
+    klass: cython.int = 0
+    k: cython.int = 0
+    j: cython.int = 0
+    ln: cython.int = 0
+    w: cython.longlong = records[s + R_PACKED_OFFSET]
+    to: cython.Py_ssize_t = 0
+    if nl != 0 and size > records[s + R_PACKED_SIZE]:
+        while (pools[PACKED + LEAST] << klass) < size:
+            klass += 1
+        w = take_slab(pools, packed, PACKED, 1, klass)
+        if w < 0:
+            S[S_ARGUMENT] = pools[PACKED + LEAST] << klass
+            return EXIT_PACKED
+        if records[s + R_PACKED_SIZE] != 0:
+            free_slab(pools, packed, PACKED, 1, records[s + R_PACKED_OFFSET], records[s + R_PACKED_SIZE])
+        records[s + R_PACKED_OFFSET] = w
+        records[s + R_PACKED_SIZE] = pools[PACKED + LEAST] << klass
+    to = w + 3 * nl
+    for k in range(nl):
+        ln = length_of[cu + k]
+        packed[w + k] = macro_of[cu + k]
+        packed[w + nl + k] = max_of[cu + k]
+        packed[w + 2 * nl + k] = ln
+        for j in range(ln):
+            packed[to] = entry[(cu + k) * list_length + j]
+            to += 1
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def load_lists(
+    S: cython.longlong[::1],
+    packed: cython.int[::1],
+    macro_of: cython.int[::1],
+    length_of: cython.int[::1],
+    max_of: cython.int[::1],
+    entry: cython.int[::1],
+    w: cython.Py_ssize_t,
+    nl: cython.int,
+    cu: cython.Py_ssize_t,
+) -> cython.int:
+    """Unpack `nl` lists from `w` on; how many entries they have."""
+    list_length: cython.Py_ssize_t = S[S_LIST_LENGTH]
+    total: cython.int = 0
+    k: cython.int = 0
+    j: cython.int = 0
+    ln: cython.int = 0
+    s: cython.Py_ssize_t = w + 3 * nl
+    for k in range(nl):
+        ln = packed[w + 2 * nl + k]
+        macro_of[cu + k] = packed[w + k]
+        max_of[cu + k] = packed[w + nl + k]
+        length_of[cu + k] = ln
+        total += ln
+        for j in range(ln):
+            entry[(cu + k) * list_length + j] = packed[s]
+            s += 1
+    return total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def grow_starts(
+    S: cython.longlong[::1],
+    pools: cython.longlong[::1],
+    start_positions: cython.int[::1],
+    start_times: cython.longlong[::1],
+    head: cython.longlong,
+    tail: cython.longlong,
+    offset: cython.Py_ssize_t,
+    mask: cython.longlong,
+) -> cython.int:
+    """Move the starts to a ring of twice the size, or give them the first one: S[S_STARTS_OFFSET], S[S_STARTS_MASK]; an exit, or 0."""
+    room: cython.longlong = 2 * (mask + 1)
+    klass: cython.int = 0
+    w: cython.longlong = 0
+    s: cython.Py_ssize_t = 0
+    s2: cython.Py_ssize_t = 0
+    k: cython.longlong = head
+    if mask < 0:
+        room = pools[STARTS + LEAST]
+    while (pools[STARTS + LEAST] << klass) < room:
+        klass += 1
+    w = take_slab(pools, start_positions, STARTS, 1, klass)
+    if w < 0:
+        S[S_ARGUMENT] = room
+        return EXIT_STARTS
+    if mask >= 0:
+        while k < tail:
+            s = offset + (k & mask)
+            s2 = w + (k & (room - 1))
+            start_positions[s2] = start_positions[s]
+            start_times[s2] = start_times[s]
+            k += 1
+        free_slab(pools, start_positions, STARTS, 1, offset, mask + 1)
+    S[S_STARTS_OFFSET] = w
+    S[S_STARTS_MASK] = room - 1
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def grow_cells(
+    S: cython.longlong[::1],
+    pools: cython.longlong[::1],
+    cells: cython.int[::1],
+    cell_labels: cython.ushort[::1],
+    head: cython.int,
+    nx: cython.int,
+    need: cython.int,
+) -> cython.int:
+    """Move the cells from `head` to `nx` to a ring with room for `need` more: S[S_CELLS_OFFSET], S[S_CELLS_MASK]; an exit, or 0."""
+    ao: cython.Py_ssize_t = S[S_CELLS_OFFSET]
+    am: cython.int = S[S_CELLS_MASK]
+    room: cython.longlong = am + 1
+    klass: cython.int = 0
+    w: cython.Py_ssize_t = ao
+    s: cython.Py_ssize_t = 0
+    s2: cython.Py_ssize_t = 0
+    e: cython.int = 0
+    mask: cython.int = 0
+    if am < 0:
+        room = pools[CELLS + LEAST]
+    while room <= nx - head + need:
+        room <<= 1
+    S[S_ARGUMENT] = room
+    if room > CELL_LIMIT:
+        return EXIT_CELLS
+    if am >= 0 and ao + am + 1 == pools[CELLS + TOP]:  # the last slab grows where it is: one partition alone leaves no holes
+        if ao + room > pools[CELLS + CAPACITY]:
+            return EXIT_CELLS
+        pools[CELLS + TOP] = ao + room
+    else:
+        while (pools[CELLS + LEAST] << klass) < room:
+            klass += 1
+        w = take_slab(pools, cells, CELLS, 4, klass)
+        if w < 0:
+            return EXIT_CELLS
+    mask = room - 1
+    for e in range(head, nx):
+        s = ao + (e & am)
+        s2 = w + (e & mask)
+        if s != s2:
+            cell_labels[s2] = cell_labels[s]
+            cells[s2 * 4] = cells[s * 4]
+            cells[s2 * 4 + CHILD] = cells[s * 4 + CHILD]
+            cells[s2 * 4 + REST] = cells[s * 4 + REST]
+            cells[s2 * 4 + MAX_START] = cells[s * 4 + MAX_START]
+    if am >= 0 and w != ao:
+        free_slab(pools, cells, CELLS, 4, ao, am + 1)
+    S[S_CELLS_OFFSET] = w
+    S[S_CELLS_MASK] = mask
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def count_matches(
+    S: cython.longlong[::1],
+    cells: cython.int[::1],
+    outputs: cython.int[::1],
+    stack: cython.int[::1],
+    weights: cython.double[::1],
+    stamps: cython.longlong[::1],
+) -> cython.int:
+    """Count the matches below each cell that the outputs reach, children and alternatives first; an exit, or 0."""
+    head: cython.int = S[S_HEAD]
+    lo: cython.int = S[S_LOW]
+    ao: cython.Py_ssize_t = S[S_CELLS_OFFSET]
+    am: cython.int = S[S_CELLS_MASK]
+    nout: cython.int = S[S_OUTPUTS]
+    stamp: cython.longlong = S[S_TRIGGERS]
+    stack_room: cython.int = stack.shape[0] - 4
+    sp: cython.int = 0
+    k: cython.int = 0
+    e: cython.int = 0
+    ready: cython.int = 0
+    w: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    s2: cython.Py_ssize_t = 0
+    total: cython.double = 0
+    share: cython.double = 0
+    for k in range(nout):
+        e = cells[((ao + (outputs[k] & am)) << 2) + CHILD]
+        sp = 0
+        if e != 0:
+            stack[0] = e
+            sp = 1
+        while sp > 0:
+            w = ao + (stack[sp - 1] & am)
+            s = w << 2
+            if stamps[w] == stamp:
+                sp -= 1
+                continue
+            if sp >= stack_room:
+                return EXIT_STACK
+            e = cells[s + CHILD]
+            share = 1
+            ready = 1
+            if e != 0:
+                s2 = ao + (e & am)
+                share = weights[s2]
+                if stamps[s2] != stamp:
+                    stack[sp] = e
+                    sp += 1
+                    ready = 0
+            e = cells[s + REST]
+            s2 = ao + (e & am)
+            if e >= head and cells[s2 * 4 + MAX_START] >= lo:
+                share += weights[s2]
+                if stamps[s2] != stamp:
+                    stack[sp] = e
+                    sp += 1
+                    ready = 0
+            if ready != 0:
+                weights[w] = share
+                stamps[w] = stamp
+                sp -= 1
+    for k in range(nout):
+        e = cells[((ao + (outputs[k] & am)) << 2) + CHILD]
+        total += weights[ao + (e & am)] if e != 0 else 1
+    weights[weights.shape[0] - 1] = total
+    S[S_SPREAD] = 1 if total > S[S_SAMPLE] else 0
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def choose_match(
+    S: cython.longlong[::1],
+    cells: cython.int[::1],
+    cell_labels: cython.ushort[::1],
+    outputs: cython.int[::1],
+    path: cython.int[::1],
+    path_labels: cython.ushort[::1],
+    weights: cython.double[::1],
+    given: cython.longlong,
+) -> cython.int:
+    """Put the next match of a sample into the path, S[S_DEPTH] its last place; an exit, or 0.
+
+    One of each part of equal size, from its middle half: no two are the same. Drawn by position, not by chance.
+    """
+    head: cython.int = S[S_HEAD]
+    lo: cython.int = S[S_LOW]
+    ao: cython.Py_ssize_t = S[S_CELLS_OFFSET]
+    am: cython.int = S[S_CELLS_MASK]
+    nout: cython.int = S[S_OUTPUTS]
+    sample: cython.longlong = S[S_SAMPLE]
+    path_room: cython.int = path.shape[0] - 1
+    d: cython.int = 0
+    k: cython.int = 0
+    x: cython.int = 0
+    h: cython.int = 0
+    e: cython.int = 0
+    cur: cython.int = 0
+    w: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    rank: cython.double = 0
+    share: cython.double = 0
+    drawn: cython.double = weights[weights.shape[0] - 1]
+    number: cython.ulonglong = given
+    seed: cython.ulonglong = S[S_BASE] + S[S_SHIFT] + S[S_ROW] + 1
+    word: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    factor: cython.ulonglong = 0x5851F42D4C957F2D
+    summand: cython.ulonglong = 0x14057B7EF767814F
+    fraction: cython.double = 1.0 / 9007199254740992.0
+    exact: cython.double = 4503599627370496.0  # a double counts one by one up to here, and twice as far
+    seed = (seed * factor + number) & word
+    seed = ((seed ^ (seed >> 31)) * factor + summand) & word
+    rank = (given + 0.25 + (seed >> 11) * 0.5 * fraction) * drawn / sample
+    if drawn < exact:
+        rank = given * drawn / sample
+    while True:
+        w = ao + (outputs[k] & am)
+        cur = cells[(w << 2) + CHILD]
+        share = weights[ao + (cur & am)] if cur != 0 else 1
+        if rank < share or k == nout - 1:
+            break
+        rank -= share
+        k += 1
+    path[0] = cells[w << 2]
+    path_labels[0] = cell_labels[w]
+    while cur != 0:
+        w = ao + (cur & am)
+        s = w << 2
+        x = cells[s]
+        h = cells[s + CHILD]
+        e = cells[s + REST]
+        share = weights[w]
+        if share * 1073741824.0 < drawn and drawn >= exact:  # a double has no more digits: draw the next ones
+            seed = (seed * factor + summand) & word
+            rank = (seed >> 11) * fraction * share
+            drawn = share
+        share = weights[ao + (h & am)] if h != 0 else 1
+        if rank >= share and e >= head and cells[(ao + (e & am)) * 4 + MAX_START] >= lo:
+            rank -= share
+            cur = e
+            continue
+        cur = h
+        if x >= 0:
+            d += 1
+            if d >= path_room:
+                return EXIT_STACK
+            path[d] = x
+            path_labels[d] = cell_labels[w]
+    S[S_DEPTH] = d
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def enumerate_matches(
+    S: cython.longlong[::1],
+    cells: cython.int[::1],
+    cell_labels: cython.ushort[::1],
+    outputs: cython.int[::1],
+    stack: cython.int[::1],
+    path: cython.int[::1],
+    path_labels: cython.ushort[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_labels: cython.ushort[::1],
+    out_segments: cython.int[::1],
+    weights: cython.double[::1],
+    stamps: cython.longlong[::1],
+    head: cython.int,
+    lo: cython.int,
+    nout: cython.int,
+    segment: cython.int,
+    limit: cython.longlong,
+    begun: cython.int,
+) -> cython.int:
+    """Give the matches that end at the event, if `begun` from where S says; an exit, or 0 when all are given.
+
+    PERF: what `run` has at hand is passed on, and S has the rest only where it is left on the way: with LIMIT 1 a match takes some ten loads.
+    """
+    base: cython.longlong = S[S_BASE]
+    ao: cython.Py_ssize_t = S[S_CELLS_OFFSET]
+    am: cython.int = S[S_CELLS_MASK]
+    nm: cython.longlong = S[S_BUFFERED_MATCHES]
+    npos: cython.longlong = S[S_BUFFERED_POSITIONS]
+    sample: cython.longlong = S[S_SAMPLE]
+    enumerating: cython.int = NEXT_OUTPUT if sample == 0 else COUNT
+    spread: cython.int = 0
+    oc: cython.int = 0
+    sp: cython.int = 0
+    cur: cython.int = 0
+    d: cython.int = 0
+    given: cython.longlong = 0
+    match_room: cython.longlong = out_segments.shape[0]
+    position_room: cython.longlong = out_positions.shape[0]
+    stack_room: cython.int = stack.shape[0] - 4
+    path_room: cython.int = path.shape[0] - 1
+    rc: cython.int = 0
+    k: cython.int = 0
+    e: cython.int = 0
+    x: cython.int = 0
+    w: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    if begun != 0:
+        enumerating = S[S_ENUMERATING]
+        spread = S[S_SPREAD]
+        oc = S[S_OUTPUT]
+        sp = S[S_STACK]
+        cur = S[S_CELL]
+        d = S[S_DEPTH]
+        given = S[S_GIVEN]
+    if sample != 0:
+        S[S_HEAD] = head
+        S[S_LOW] = lo
+        S[S_OUTPUTS] = nout
+    while True:
+        if enumerating == COUNT:
+            rc = count_matches(S, cells, outputs, stack, weights, stamps)
+            if rc != 0:
+                break
+            spread = S[S_SPREAD]
+            enumerating = CHOOSE if spread != 0 else NEXT_OUTPUT
+            sp = 0
+        if enumerating == CHOOSE:
+            if given == sample:
+                enumerating = 0
+                break
+            rc = choose_match(S, cells, cell_labels, outputs, path, path_labels, weights, given)
+            if rc != 0:
+                break
+            d = S[S_DEPTH]
+            sp = 0
+            enumerating = WRITE
+        if enumerating == VISIT:
+            if sp >= stack_room or d >= path_room:
+                rc = EXIT_STACK
+                break
+            w = ao + (cur & am)
+            s = w << 2
+            x = cells[s]
+            e = cells[s + REST]
+            if e >= head and cells[(ao + (e & am)) * 4 + MAX_START] >= lo:
+                stack[sp] = e
+                stack[sp + 1] = d
+                sp += 2
+            cur = cells[s + CHILD]
+            if x < 0:  # a union: its right side later, its left side now
+                continue
+            path[d] = x
+            path_labels[d] = cell_labels[w]
+            if cur != 0:
+                d += 1
+                continue
+            enumerating = WRITE
+        if enumerating == WRITE:
+            if nm >= match_room or npos + d + 1 > position_room:
+                rc = EXIT_OUTPUT
+                break
+            w = npos
+            k = d
+            while k >= 0:
+                out_positions[w] = base + path[k]
+                out_labels[w] = path_labels[k]
+                w += 1
+                k -= 1
+            npos = w
+            out_segments[nm] = segment
+            nm += 1
+            out_offsets[nm] = w
+            given += 1
+            if given == limit:
+                enumerating = 0
+                break
+            if spread != 0:
+                enumerating = CHOOSE
+                continue
+            if sp > 0:
+                sp -= 2
+                cur = stack[sp]
+                d = stack[sp + 1]
+                enumerating = VISIT
+                continue
+            enumerating = NEXT_OUTPUT
+        if oc == nout:
+            enumerating = 0
+            break
+        w = ao + (outputs[oc] & am)
+        oc += 1
+        path[0] = cells[w << 2]
+        path_labels[0] = cell_labels[w]
+        d = 0
+        cur = cells[(w << 2) + CHILD]
+        if cur == 0:
+            enumerating = WRITE
+        else:
+            d = 1
+            enumerating = VISIT
+    S[S_ENUMERATING] = enumerating
+    S[S_BUFFERED_MATCHES] = nm
+    S[S_BUFFERED_POSITIONS] = npos
+    if rc == 0:
+        S[S_MATCHES] += given
+        return 0
+    S[S_SPREAD] = spread
+    S[S_OUTPUT] = oc
+    S[S_STACK] = sp
+    S[S_CELL] = cur
+    S[S_DEPTH] = d
+    S[S_GIVEN] = given
+    return rc
 
 
 def run(
@@ -214,69 +730,45 @@ def run(
     """
     rows: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    record: cython.Py_ssize_t = S[3]  # record
-    window: cython.ulonglong = S[4]  # window
-    timed: cython.int = S[5]  # timed
-    count_window: cython.longlong = S[6]  # count_window
-    limit: cython.longlong = S[7]  # limit
-    shift: cython.longlong = S[8]  # shift
-    base: cython.longlong = S[9]  # base
-    head: cython.int = S[10]  # head
-    nx: cython.int = S[11]  # next
-    ao: cython.Py_ssize_t = S[12]  # cells_offset
-    am: cython.int = S[13]  # cells_mask
-    sh: cython.longlong = S[14]  # starts_head
-    st: cython.longlong = S[15]  # starts_tail
-    so: cython.Py_ssize_t = S[16]  # starts_offset
-    sm: cython.longlong = S[17]  # starts_mask
-    parity: cython.int = S[18]  # parity
-    nl: cython.int = S[19]  # lists
-    live: cython.longlong = S[20]  # live
-    entries: cython.int = S[21]  # entries
-    longest: cython.int = S[22]  # longest
-    lo: cython.int = S[23]  # low
-    codes: cython.Py_ssize_t = S[24]  # codes
-    list_count: cython.Py_ssize_t = S[25]  # list_count
-    list_length: cython.Py_ssize_t = S[26]  # list_length
-    fanout: cython.int = S[27]  # fanout
-    letter_mask: cython.uint = S[28]  # letter_mask
-    nout: cython.int = S[29]  # outputs
-    oc: cython.int = S[30]  # output
-    enumerating: cython.int = S[31]  # enumerating
-    sp: cython.int = S[32]  # stack
-    cur: cython.int = S[33]  # cell
-    d: cython.int = S[34]  # depth
-    given: cython.longlong = S[35]  # given
-    nm: cython.longlong = S[36]  # buffered_matches
-    npos: cython.longlong = S[37]  # buffered_positions
-    argument: cython.longlong = 0
-    skipped: cython.longlong = S[41]  # skipped
-    unions: cython.longlong = S[42]  # unions
-    consume: cython.int = S[44]  # consume
-    epoch: cython.longlong = S[45]  # epoch
-    sample: cython.longlong = S[46]  # sample
-    spread: cython.int = S[47]  # spread
-    stamp: cython.longlong = S[39]  # triggers
-    total: cython.double = 0
-    rank: cython.double = 0
-    share: cython.double = 0
-    drawn: cython.double = 0
-    seed: cython.ulonglong = 0
-    word: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
-    factor: cython.ulonglong = 0x5851F42D4C957F2D
-    summand: cython.ulonglong = 0x14057B7EF767814F
-    fraction: cython.double = 1.0 / 9007199254740992.0
-    exact: cython.double = 4503599627370496.0  # a double counts one by one up to here, and twice as far
-    match_room: cython.longlong = out_segments.shape[0]
-    position_room: cython.longlong = out_positions.shape[0]
-    stack_room: cython.int = stack.shape[0] - 4
-    path_room: cython.int = path.shape[0] - 1
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    record: cython.Py_ssize_t = S[S_RECORD]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    limit: cython.longlong = S[S_LIMIT]
+    shift: cython.longlong = S[S_SHIFT]
+    base: cython.longlong = S[S_BASE]
+    head: cython.int = S[S_HEAD]
+    nx: cython.int = S[S_NEXT]
+    ao: cython.Py_ssize_t = S[S_CELLS_OFFSET]
+    am: cython.int = S[S_CELLS_MASK]
+    sh: cython.longlong = S[S_STARTS_HEAD]
+    st: cython.longlong = S[S_STARTS_TAIL]
+    so: cython.Py_ssize_t = S[S_STARTS_OFFSET]
+    sm: cython.longlong = S[S_STARTS_MASK]
+    parity: cython.int = S[S_PARITY]
+    nl: cython.int = S[S_LISTS]
+    live: cython.longlong = S[S_LIVE]
+    entries: cython.int = S[S_ENTRIES]
+    longest: cython.int = S[S_LONGEST]
+    lo: cython.int = S[S_LOW]
+    codes: cython.Py_ssize_t = S[S_CODES]
+    list_count: cython.Py_ssize_t = S[S_LIST_COUNT]
+    list_length: cython.Py_ssize_t = S[S_LIST_LENGTH]
+    fanout: cython.int = S[S_FANOUT]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    nout: cython.int = S[S_OUTPUTS]
+    enumerating: cython.int = S[S_ENUMERATING] != 0
+    begun: cython.int = enumerating
+    skipped: cython.longlong = S[S_SKIPPED]
+    unions: cython.longlong = S[S_UNIONS]
+    consume: cython.int = S[S_CONSUME]
+    epoch: cython.longlong = S[S_EPOCH]
     most_lists: cython.longlong = (list_count - fanout) // (fanout + 1)
     rc: cython.int = 0
-    budget: cython.longlong = S[48]  # budget
+    budget: cython.longlong = S[S_BUDGET]
     p: cython.int = 0
     c: cython.int = 0
     k: cython.int = 0
@@ -303,189 +795,38 @@ def run(
     nu: cython.Py_ssize_t = 0
     now: cython.ulonglong = 0
     then: cython.ulonglong = 0
-    size: cython.longlong = 0
-    room: cython.longlong = 0
-    klass: cython.int = 0
     one: cython.longlong = 1
-    id_limit: cython.int = 1 << 30
-    cell_limit: cython.longlong = 1 << 28
 
     with cython.nogil:
         while True:
             # ------------------------------------------------------------------------------------------------ enumeration
             if enumerating != 0:
-                while True:
-                    if enumerating == 4:
-                        # The matches below each cell, children and alternatives first.
-                        for k in range(nout):
-                            e = cells[((ao + (outputs[k] & am)) << 2) + 1]
-                            sp = 0
-                            if e != 0:
-                                stack[0] = e
-                                sp = 1
-                            while sp > 0:
-                                w = ao + (stack[sp - 1] & am)
-                                s = w << 2
-                                if stamps[w] == stamp:
-                                    sp -= 1
-                                    continue
-                                if sp >= stack_room:
-                                    rc = 6
-                                    break
-                                e = cells[s + 1]
-                                share = 1
-                                x = 1
-                                if e != 0:
-                                    s2 = ao + (e & am)
-                                    share = weights[s2]
-                                    if stamps[s2] != stamp:
-                                        stack[sp] = e
-                                        sp += 1
-                                        x = 0
-                                e = cells[s + 2]
-                                s2 = ao + (e & am)
-                                if e >= head and cells[s2 * 4 + 3] >= lo:
-                                    share += weights[s2]
-                                    if stamps[s2] != stamp:
-                                        stack[sp] = e
-                                        sp += 1
-                                        x = 0
-                                if x != 0:
-                                    weights[w] = share
-                                    stamps[w] = stamp
-                                    sp -= 1
-                            if rc != 0:
-                                break
-                        if rc != 0:
-                            break
-                        total = 0
-                        for k in range(nout):
-                            e = cells[((ao + (outputs[k] & am)) << 2) + 1]
-                            total += weights[ao + (e & am)] if e != 0 else 1
-                        weights[weights.shape[0] - 1] = total
-                        spread = 1 if total > sample else 0
-                        enumerating = 5 if spread != 0 else 1
-                    if enumerating == 5:
-                        if given == sample:
-                            enumerating = 0
-                            break
-                        # One of each part of equal size, from its middle half: no two are the same. Drawn by position, not by chance.
-                        seed = base + shift + i + 1
-                        then = given
-                        seed = (seed * factor + then) & word
-                        seed = ((seed ^ (seed >> 31)) * factor + summand) & word
-                        drawn = weights[weights.shape[0] - 1]
-                        rank = (given + 0.25 + (seed >> 11) * 0.5 * fraction) * drawn / sample
-                        if drawn < exact:
-                            rank = given * drawn / sample
-                        k = 0
-                        while True:
-                            w = ao + (outputs[k] & am)
-                            cur = cells[(w << 2) + 1]
-                            share = weights[ao + (cur & am)] if cur != 0 else 1
-                            if rank < share or k == nout - 1:
-                                break
-                            rank -= share
-                            k += 1
-                        path[0] = cells[w << 2]
-                        path_labels[0] = cell_labels[w]
-                        d = 0
-                        while cur != 0:
-                            w = ao + (cur & am)
-                            s = w << 2
-                            x = cells[s]
-                            h = cells[s + 1]
-                            e = cells[s + 2]
-                            share = weights[w]
-                            if share * 1073741824.0 < drawn and drawn >= exact:  # a double has no more digits: draw the next ones
-                                seed = (seed * factor + summand) & word
-                                rank = (seed >> 11) * fraction * share
-                                drawn = share
-                            share = weights[ao + (h & am)] if h != 0 else 1
-                            if rank >= share and e >= head and cells[(ao + (e & am)) * 4 + 3] >= lo:
-                                rank -= share
-                                cur = e
-                                continue
-                            cur = h
-                            if x >= 0:
-                                d += 1
-                                if d >= path_room:
-                                    rc = 6
-                                    break
-                                path[d] = x
-                                path_labels[d] = cell_labels[w]
-                        if rc != 0:
-                            break
-                        sp = 0
-                        enumerating = 3
-                    if enumerating == 2:
-                        if sp >= stack_room or d >= path_room:
-                            rc = 6
-                            break
-                        w = ao + (cur & am)
-                        s = w << 2
-                        x = cells[s]
-                        e = cells[s + 2]
-                        if e >= head and cells[(ao + (e & am)) * 4 + 3] >= lo:
-                            stack[sp] = e
-                            stack[sp + 1] = d
-                            sp += 2
-                        cur = cells[s + 1]
-                        if x < 0:  # a union: its right side later, its left side now
-                            continue
-                        path[d] = x
-                        path_labels[d] = cell_labels[w]
-                        if cur != 0:
-                            d += 1
-                            continue
-                        enumerating = 3
-                    if enumerating == 3:
-                        if nm >= match_room or npos + d + 1 > position_room:
-                            rc = 5
-                            break
-                        w = npos
-                        k = d
-                        while k >= 0:
-                            out_positions[w] = base + path[k]
-                            out_labels[w] = path_labels[k]
-                            w += 1
-                            k -= 1
-                        npos = w
-                        out_segments[nm] = segment
-                        nm += 1
-                        out_offsets[nm] = w
-                        given += 1
-                        if given == limit:
-                            enumerating = 0
-                            break
-                        if spread != 0:
-                            enumerating = 5
-                            continue
-                        if sp > 0:
-                            sp -= 2
-                            cur = stack[sp]
-                            d = stack[sp + 1]
-                            enumerating = 2
-                            continue
-                        enumerating = 1
-                    if oc == nout:
-                        enumerating = 0
-                        break
-                    e = outputs[oc]
-                    oc += 1
-                    w = ao + (e & am)
-                    path[0] = cells[w << 2]
-                    path_labels[0] = cell_labels[w]
-                    d = 0
-                    cur = cells[(w << 2) + 1]
-                    if cur == 0:
-                        enumerating = 3
-                    else:
-                        d = 1
-                        enumerating = 2
+                S[S_ROW] = i
+                rc = enumerate_matches(
+                    S,
+                    cells,
+                    cell_labels,
+                    outputs,
+                    stack,
+                    path,
+                    path_labels,
+                    out_offsets,
+                    out_positions,
+                    out_labels,
+                    out_segments,
+                    weights,
+                    stamps,
+                    head,
+                    lo,
+                    nout,
+                    segment,
+                    limit,
+                    begun,
+                )
                 if rc != 0:
                     break
-                S[40] += given  # matches
+                enumerating = 0
+                begun = 0
                 if consume != 0:
                     head = nx
                 i += 1
@@ -503,50 +844,28 @@ def run(
             if i >= end:
                 if record >= 0:
                     if record != 0 or segment + 1 == segments or slots[segment + 1] >= 0:
-                        # Store the partition that ends here: lists packed in columns (macros, max starts, lengths, entries).
-                        s = record * 15
-                        size = 3 * nl + entries
-                        if nl != 0 and size > records[s + 9]:
-                            klass = 0
-                            while (pools[104] << klass) < size:
-                                klass += 1
-                            room = pools[104] << klass
-                            w = take_slab(pools, packed, 70, 1, klass)
-                            if w < 0:
-                                argument = room
-                                rc = 8
-                                break
-                            if records[s + 9] != 0:
-                                free_slab(pools, packed, 70, 1, records[s + 8], records[s + 9])
-                            records[s + 8] = w
-                            records[s + 9] = room
-                        w = records[s + 8]
+                        s = record * RECORD_WIDTH
                         cu = parity * list_count
-                        s2 = w + 3 * nl
-                        for k in range(nl):
-                            ln = length_of[cu + k]
-                            packed[w + k] = macro_of[cu + k]
-                            packed[w + nl + k] = max_of[cu + k]
-                            packed[w + 2 * nl + k] = ln
-                            for j in range(ln):
-                                packed[s2] = entry[(cu + k) * list_length + j]
-                                s2 += 1
-                        records[s] = head
-                        records[s + 1] = nx
-                        records[s + 2] = ao
-                        records[s + 3] = am
-                        records[s + 4] = sh
-                        records[s + 5] = st
-                        records[s + 6] = so
-                        records[s + 7] = sm
-                        records[s + 10] = nl
-                        records[s + 11] = shift + end
-                        records[s + 12] = base
-                        records[s + 14] = epoch
+                        rc = store_lists(S, records, packed, pools, macro_of, length_of, max_of, entry, s, nl, entries, cu)
+                        if rc != 0:
+                            break
+                        records[s + R_HEAD] = head
+                        records[s + R_NEXT] = nx
+                        records[s + R_CELLS_OFFSET] = ao
+                        records[s + R_CELLS_MASK] = am
+                        records[s + R_STARTS_HEAD] = sh
+                        records[s + R_STARTS_TAIL] = st
+                        records[s + R_STARTS_OFFSET] = so
+                        records[s + R_STARTS_MASK] = sm
+                        records[s + R_LISTS] = nl
+                        records[s + R_POSITION] = shift + end
+                        records[s + R_BASE] = base
+                        records[s + R_EPOCH] = epoch
                         if end > cuts[segment]:
-                            records[s + 13] = times[end - 1]
+                            records[s + R_LAST_TIME] = times[end - 1]
                         record = -1
                 segment += 1
+                S[S_SEGMENT] = segment
                 if segment == segments:
                     break
                 end = rows
@@ -557,49 +876,43 @@ def run(
                     record = slots[segment]
                     if record < 0:
                         record = 0
-                    s = record * 15
-                    head = records[s]
-                    nx = records[s + 1]
-                    ao = records[s + 2]
-                    am = records[s + 3]
-                    sh = records[s + 4]
-                    st = records[s + 5]
-                    so = records[s + 6]
-                    sm = records[s + 7]
-                    nl = records[s + 10]
-                    records[s + 10] = 0
-                    if records[s + 14] != epoch:
+                    s = record * RECORD_WIDTH
+                    head = records[s + R_HEAD]
+                    nx = records[s + R_NEXT]
+                    ao = records[s + R_CELLS_OFFSET]
+                    am = records[s + R_CELLS_MASK]
+                    sh = records[s + R_STARTS_HEAD]
+                    st = records[s + R_STARTS_TAIL]
+                    so = records[s + R_STARTS_OFFSET]
+                    sm = records[s + R_STARTS_MASK]
+                    nl = records[s + R_LISTS]
+                    records[s + R_LISTS] = 0
+                    if records[s + R_EPOCH] != epoch:
                         nl = 0
                         head = nx
                         sh = st
-                    shift = records[s + 11] - i
-                    base = records[s + 12]
+                    shift = records[s + R_POSITION] - i
+                    base = records[s + R_BASE]
+                    S[S_SHIFT] = shift
+                    S[S_BASE] = base
+                    S[S_CELLS_OFFSET] = ao
+                    S[S_CELLS_MASK] = am
                     live = 1
-                    entries = 0
                     longest = 1
-                    w = records[s + 8]
                     cu = parity * list_count
-                    s2 = w + 3 * nl
+                    entries = load_lists(S, packed, macro_of, length_of, max_of, entry, records[s + R_PACKED_OFFSET], nl, cu)
                     for k in range(nl):
-                        q = packed[w + k]
-                        ln = packed[w + 2 * nl + k]
-                        macro_of[cu + k] = q
-                        max_of[cu + k] = packed[w + nl + k]
-                        length_of[cu + k] = ln
+                        q = macro_of[cu + k]
                         live |= one << (q if q < 62 else 62)
-                        entries += ln
-                        if ln > longest:
-                            longest = ln
-                        for j in range(ln):
-                            entry[(cu + k) * list_length + j] = packed[s2]
-                            s2 += 1
-                    if shift + i > id_limit and end > i and slots[segment] >= 0:
-                        rc = 9
+                        if length_of[cu + k] > longest:
+                            longest = length_of[cu + k]
+                    if shift + i > ID_LIMIT and end > i and slots[segment] >= 0:
+                        rc = EXIT_REBASE
                         break
                 if slots[segment] < 0:
-                    if segment == 0 and S[43] != 0:  # continued
-                        if shift + i > id_limit and end > i:
-                            rc = 9
+                    if segment == 0 and S[S_CONTINUED] != 0:
+                        if shift + i > ID_LIMIT and end > i:
+                            rc = EXIT_REBASE
                             break
                     else:  # forget: the ring is empty and ids start again
                         head = 1
@@ -612,24 +925,26 @@ def run(
                         longest = 1
                         shift = -i
                         base = 0
+                        S[S_SHIFT] = shift
+                        S[S_BASE] = 0
                 continue
             if c < 0:
-                rc = 1
+                rc = EXIT_LETTER
                 break
             if budget < 0:
-                rc = 10
+                rc = EXIT_PAUSE
                 break
             budget -= 1 + nl
             if (live & ~known[c]) != 0:
-                argument = c
-                rc = 2
+                S[S_ARGUMENT] = c
+                rc = EXIT_TRANSITION
                 break
             cu = parity * list_count
             if (live >> 62) != 0:
                 for k in range(nl):
                     if marked_of[macro_of[cu + k] * codes + c] == -2:
-                        argument = c
-                        rc = 2
+                        S[S_ARGUMENT] = c
+                        rc = EXIT_TRANSITION
                         break
                 if rc != 0:
                     break
@@ -647,29 +962,11 @@ def run(
                 if sh != st:
                     lo = start_positions[so + (sh & sm)]
                 if st - sh > sm:
-                    # A ring of twice the size, or the first one.
-                    room = 2 * (sm + 1)
-                    if sm < 0:
-                        room = pools[69]
-                    klass = 0
-                    while (pools[69] << klass) < room:
-                        klass += 1
-                    w = take_slab(pools, start_positions, 35, 1, klass)
-                    if w < 0:
-                        argument = room
-                        rc = 4
+                    rc = grow_starts(S, pools, start_positions, start_times, sh, st, so, sm)
+                    if rc != 0:
                         break
-                    if sm >= 0:
-                        size = sh
-                        while size < st:
-                            s = so + (size & sm)
-                            s2 = w + (size & (room - 1))
-                            start_positions[s2] = start_positions[s]
-                            start_times[s2] = start_times[s]
-                            size += 1
-                        free_slab(pools, start_positions, 35, 1, so, sm + 1)
-                    so = w
-                    sm = room - 1
+                    so = S[S_STARTS_OFFSET]
+                    sm = S[S_STARTS_MASK]
             else:
                 lo = 0
                 if count_window != 0 and p >= count_window:
@@ -686,49 +983,17 @@ def run(
                     if x >= lo:
                         break
                     head += 1
-                if nx > id_limit:
-                    rc = 9
+                if nx > ID_LIMIT:
+                    rc = EXIT_REBASE
                     break
                 if nx - head + need > am:
-                    room = am + 1
-                    if am < 0:
-                        room = pools[34]
-                    while room <= nx - head + need:
-                        room <<= 1
-                    argument = room
-                    if room > cell_limit:
-                        rc = 3
+                    rc = grow_cells(S, pools, cells, cell_labels, head, nx, need)
+                    if rc != 0:
                         break
-                    if am >= 0 and ao + am + 1 == pools[32]:  # the last slab grows where it is: one partition alone leaves no holes
-                        if ao + room > pools[33]:
-                            rc = 3
-                            break
-                        pools[32] = ao + room
-                        w = ao
-                    else:
-                        klass = 0
-                        while (pools[34] << klass) < room:
-                            klass += 1
-                        w = take_slab(pools, cells, 0, 4, klass)
-                        if w < 0:
-                            rc = 3
-                            break
-                    y = room - 1
-                    for e in range(head, nx):
-                        s = ao + (e & am)
-                        s2 = w + (e & y)
-                        if s != s2:
-                            cell_labels[s2] = cell_labels[s]
-                            cells[s2 * 4] = cells[s * 4]
-                            cells[s2 * 4 + 1] = cells[s * 4 + 1]
-                            cells[s2 * 4 + 2] = cells[s * 4 + 2]
-                            cells[s2 * 4 + 3] = cells[s * 4 + 3]
-                    if am >= 0 and w != ao:
-                        free_slab(pools, cells, 0, 4, ao, am + 1)
-                    ao = w
-                    am = y
+                    ao = S[S_CELLS_OFFSET]
+                    am = S[S_CELLS_MASK]
             if nl > most_lists or longest + nl >= list_length:
-                rc = 7
+                rc = EXIT_LISTS
                 break
             # ------------------------------------------------------------------------------------------------ step
             parity = 1 - parity
@@ -941,7 +1206,7 @@ def run(
                 if ln > longest:
                     longest = ln
             if nout != 0:
-                S[39] += 1  # triggers
+                S[S_TRIGGERS] += 1
                 if consume != 0:  # later matches start after this event: nothing stays open, but the cells until they are enumerated
                     nl = 0
                     live = 1
@@ -951,51 +1216,31 @@ def run(
                     if consume == 2:
                         epoch += 1
                 if limit != 0:
-                    enumerating = 1 if sample == 0 else 4
-                    stamp = S[39]  # triggers
-                    spread = 0
-                    oc = 0
-                    sp = 0
-                    given = 0
+                    enumerating = 1
                     continue
                 if consume != 0:
                     head = nx
             i += 1
 
-    S[0] = i  # row
-    S[1] = segment  # segment
-    S[2] = end  # segment_end
-    S[3] = record  # record
-    S[8] = shift  # shift
-    S[9] = base  # base
-    S[10] = head  # head
-    S[11] = nx  # next
-    S[12] = ao  # cells_offset
-    S[13] = am  # cells_mask
-    S[14] = sh  # starts_head
-    S[15] = st  # starts_tail
-    S[16] = so  # starts_offset
-    S[17] = sm  # starts_mask
-    S[18] = parity  # parity
-    S[19] = nl  # lists
-    S[20] = live  # live
-    S[21] = entries  # entries
-    S[22] = longest  # longest
-    S[23] = lo  # low
-    S[29] = nout  # outputs
-    S[30] = oc  # output
-    S[31] = enumerating  # enumerating
-    S[32] = sp  # stack
-    S[33] = cur  # cell
-    S[34] = d  # depth
-    S[35] = given  # given
-    S[36] = nm  # buffered_matches
-    S[37] = npos  # buffered_positions
-    S[38] = argument  # argument
-    S[41] = skipped  # skipped
-    S[42] = unions  # unions
-    S[45] = epoch  # epoch
-    S[47] = spread  # spread
+    S[S_ROW] = i
+    S[S_SEGMENT_END] = end
+    S[S_RECORD] = record
+    S[S_HEAD] = head
+    S[S_NEXT] = nx
+    S[S_STARTS_HEAD] = sh
+    S[S_STARTS_TAIL] = st
+    S[S_STARTS_OFFSET] = so
+    S[S_STARTS_MASK] = sm
+    S[S_PARITY] = parity
+    S[S_LISTS] = nl
+    S[S_LIVE] = live
+    S[S_ENTRIES] = entries
+    S[S_LONGEST] = longest
+    S[S_LOW] = lo
+    S[S_OUTPUTS] = nout
+    S[S_SKIPPED] = skipped
+    S[S_UNIONS] = unions
+    S[S_EPOCH] = epoch
     return rc
 
 
@@ -1028,15 +1273,15 @@ def reach(
     side: cython.int = 0
     with cython.nogil:
         for r in range(count):
-            s = r * 15
-            nl = records[s + 10]
+            s = r * RECORD_WIDTH
+            nl = records[s + R_LISTS]
             if nl == 0:
                 continue
-            head = records[s]
-            ao = records[s + 2]
-            mask = records[s + 3]
+            head = records[s + R_HEAD]
+            ao = records[s + R_CELLS_OFFSET]
+            mask = records[s + R_CELLS_MASK]
             low = lows[r]
-            w = records[s + 8]
+            w = records[s + R_PACKED_OFFSET]
             total = 0
             for k in range(nl):
                 if packed[w + nl + k] < low:
@@ -1062,7 +1307,7 @@ def reach(
                                 seen[w] = 1
                                 stack[height] = e
                                 height += 1
-                w = records[s + 8]
+                w = records[s + R_PACKED_OFFSET]
 
 
 def acyclic(links: cython.const[cython.int][::1], degree: cython.int[::1], stack: cython.int[::1]):

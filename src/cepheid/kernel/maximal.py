@@ -30,6 +30,19 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import (
+    B_EPOCH,
+    B_LAST_TIME,
+    B_LOW,
+    B_NEWEST_START,
+    B_NEWEST_TIME,
+    B_POSITION,
+    D_DATA,
+    D_HEAD,
+    D_MASK,
+    D_TAIL,
+    begin_block,
+)
 
 COMPILED = cython.compiled
 
@@ -53,61 +66,73 @@ EXITS = (
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "window",  # 3 ! time window
-    "timed",  # 4 ! 1 with a time window
-    "count_window",  # 5 ! position window, 0 none
-    "limit",  # 6 ! supports per trigger, 0 = count the triggers only
-    "consume",  # 7 ! 0 none, 1 partition, 2 any
-    "epoch",  # 8 triggers so far that consumed all partitions
-    "letter_mask",  # 9 !
-    "continued",  # 10 ! 1: the first segment goes on with block 0
-    "codes",  # 11 ! letter codes per row of the tables
-    "states",  # 12 ! waiting states
-    "half",  # 13 ! size of half the array `values`
-    "enumerating",  # 14 0 no, 1 next entry of `ends`, 2 next start, 3 visit `node`, 4 write the path
-    "oldest",  # 15 of the trigger being enumerated
-    "ends",  # 16 entries of `ends`
-    "end",  # 17 next of them
-    "starts",  # 18 height of the stack of starts
-    "label",  # 19 of the entry
-    "cell",  # 20 of the entry
-    "start",  # 21 being enumerated
-    "node",  # 22
-    "depth",  # 23
-    "stack",  # 24 height of the stack of runs
-    "given",  # 25 supports given at this trigger
-    "buffered_matches",  # 26 supports in the output buffers
-    "buffered_positions",  # 27
-    "argument",  # 28 of the exit code
-    "detail",  # 29 of the exit code
-    "triggers",  # 30 events that ended a match
-    "supports",  # 31 supports given
-    "skipped",  # 32 events passed by the skip loop
-    "most_groups",  # 33 most groups of a partition so far
-    "budget",  # 34 ! what may be done before the kernel returns, so that whoever waits can break in
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "limit",  # ! supports per trigger, 0 = count the triggers only
+    "consume",  # ! 0 none, 1 partition, 2 any
+    "epoch",  # triggers so far that consumed all partitions
+    "letter_mask",  # !
+    "continued",  # ! 1: the first segment goes on with block 0
+    "codes",  # ! letter codes per row of the tables
+    "states",  # ! waiting states
+    "half",  # ! size of half the array `values`
+    "enumerating",  # 0 no, else next entry of `ends`, next start, visit `node`, write the path
+    "oldest",  # of the trigger being enumerated
+    "ends",  # entries of `ends`
+    "end",  # next of them
+    "starts",  # height of the stack of starts
+    "label",  # of the entry
+    "cell",  # of the entry
+    "start",  # being enumerated
+    "node",
+    "depth",
+    "stack",  # height of the stack of runs
+    "given",  # supports given at this trigger
+    "buffered_matches",  # supports in the output buffers
+    "buffered_positions",
+    "argument",  # of the exit code
+    "detail",  # of the exit code
+    "triggers",  # events that ended a match
+    "supports",  # supports given
+    "skipped",  # events passed by the skip loop
+    "most_groups",  # most groups of a partition so far
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # The plain words of a block; then one number per waiting state (greatest start of a partial match in it), then the rings' directory.
 HEADER = (
-    "position",  # 0 of the partition's next event
-    "low",  # 1 least start that consumption allows
-    "epoch",  # 2 in which `low` was last right (CONSUME BY ANY)
-    "last_time",  # 3 time of its last event
-    "newest_start",  # 4 position of the last event that starts a match, -1 none
-    "newest_time",  # 5 its time
-    "order",  # 6 in which the numbers stand
-    "groups",  # 7
+    "position",  # of the partition's next event
+    "low",  # least start that consumption allows
+    "epoch",  # in which `low` was last right (CONSUME BY ANY)
+    "last_time",  # time of its last event
+    "newest_start",  # position of the last event that starts a match, -1 none
+    "newest_time",  # its time
+    "order",  # in which the numbers stand
+    "groups",
 )
 
-ROWS, NODES, GROUPS = range(3)
-"""The rings: rows; nodes; the words of the groups, from its first place on."""
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a
+# block (behind the header the greatest start per waiting state, then the directory: D_ one of a ring's line; the lines of the rings: rows, nodes,
+# the words of the groups, from its first place on); and what S[S_ENUMERATING] says is to be done next.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_ORDER, EXIT_ORDER_EXPIRY, EXIT_PROGRAM, EXIT_EXPIRY, EXIT_NODES, EXIT_SCRATCH, EXIT_OUTPUT = range(9)
+    EXIT_STACK, EXIT_DAMAGED, EXIT_ROWS, EXIT_GROUPS, EXIT_PAUSE = range(9, 14)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_LIMIT, S_CONSUME, S_EPOCH, S_LETTER_MASK = range(10)
+    S_CONTINUED, S_CODES, S_STATES, S_HALF, S_ENUMERATING, S_OLDEST, S_ENDS, S_END, S_STARTS, S_LABEL = range(10, 20)
+    S_CELL, S_START, S_NODE, S_DEPTH, S_STACK, S_GIVEN, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_ARGUMENT, S_DETAIL = range(20, 30)
+    S_TRIGGERS, S_SUPPORTS, S_SKIPPED, S_MOST_GROUPS, S_BUDGET = range(30, 35)
+    B_ORDER, B_GROUPS = 6, 7
+    B_NUMBERS = 8
+    ROWS, NODES, GROUPS = range(0, 12, 4)
+    NEXT_END, NEXT_START, VISIT, WRITE = range(1, 5)
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+@cython.cfunc
+@cython.nogil
 def merge(
     words: cython.longlong[::1],
     work: cython.longlong[::1],
@@ -287,8 +312,8 @@ def merge(
         nx += 1
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
+@cython.cfunc
+@cython.nogil
 def gather(
     words: cython.longlong[::1],
     programs: cython.int[::1],
@@ -334,6 +359,226 @@ def gather(
     return nx
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def enumerate_supports(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    ends: cython.longlong[::1],
+    starts_stack: cython.longlong[::1],
+    stack: cython.longlong[::1],
+    path: cython.longlong[::1],
+    path_letters: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_letters: cython.longlong[::1],
+    out_segments: cython.int[::1],
+    block: cython.Py_ssize_t,
+    segment: cython.Py_ssize_t,
+    oldest: cython.longlong,
+    nends: cython.Py_ssize_t,
+) -> cython.int:
+    """Give the supports that end at the event, from where S says; an exit, or 0 when all are given."""
+    states: cython.Py_ssize_t = S[S_STATES]
+    directory: cython.Py_ssize_t = B_NUMBERS + states
+    stride: cython.Py_ssize_t = 3 + states
+    limit: cython.longlong = S[S_LIMIT]
+    enumerating: cython.int = S[S_ENUMERATING]
+    ec: cython.Py_ssize_t = S[S_END]
+    tp: cython.Py_ssize_t = S[S_STARTS]
+    label: cython.longlong = S[S_LABEL]
+    cell: cython.longlong = S[S_CELL]
+    start: cython.longlong = S[S_START]
+    node: cython.longlong = S[S_NODE]
+    d: cython.Py_ssize_t = S[S_DEPTH]
+    sp: cython.Py_ssize_t = S[S_STACK]
+    given: cython.longlong = S[S_GIVEN]
+    ns: cython.longlong = S[S_BUFFERED_MATCHES]
+    npos: cython.longlong = S[S_BUFFERED_POSITIONS]
+    support_room: cython.longlong = out_segments.shape[0]
+    position_room: cython.longlong = out_positions.shape[0]
+    stack_room: cython.Py_ssize_t = stack.shape[0] - 2
+    path_room: cython.Py_ssize_t = path.shape[0]
+    rc: cython.int = 0
+    x: cython.longlong = 0
+    e: cython.longlong = 0
+    w: cython.Py_ssize_t = block + directory + NODES
+    s: cython.Py_ssize_t = 0
+    head: cython.longlong = words[w + D_HEAD]
+    nodes: cython.Py_ssize_t = block + words[w + D_DATA]
+    mask: cython.longlong = words[w + D_MASK]
+    while True:
+        if enumerating == VISIT:
+            if sp >= stack_room or d >= path_room:
+                rc = EXIT_STACK
+                break
+            if node < head:  # a run of a live start is alive, each link leads to an earlier node: so every walk ends
+                rc = EXIT_DAMAGED
+                break
+            w = nodes + ((node & mask) << 2)
+            x = words[w + 1]
+            if x == -2:
+                path[d] = words[w]
+                path_letters[d] = words[w + 3]
+                d += 1
+                node = words[w + 2]
+                if node != 0:
+                    continue
+                enumerating = WRITE
+            elif x == -1:
+                stack[sp] = words[w + 3]
+                stack[sp + 1] = d
+                sp += 2
+                node = words[w + 2]
+                continue
+            else:
+                node = words[w + 3] if (start >> x) & 1 else words[w + 2]
+                continue
+        if enumerating == WRITE:
+            if ns >= support_room or npos + d > position_room:
+                rc = EXIT_OUTPUT
+                break
+            w = npos
+            s = d - 1
+            while s >= 0:
+                out_positions[w] = path[s]
+                out_letters[w] = path_letters[s]
+                w += 1
+                s -= 1
+            npos = w
+            out_segments[ns] = segment
+            ns += 1
+            out_offsets[ns] = w
+            given += 1
+            if given == limit:
+                enumerating = 0
+                break
+            if sp > 0:
+                sp -= 2
+                node = stack[sp]
+                d = stack[sp + 1]
+                enumerating = VISIT
+                continue
+            enumerating = NEXT_START
+        if enumerating == NEXT_START:
+            # The next live start of the set, oldest first, up to the first one that is still beaten.
+            enumerating = NEXT_END
+            while tp > 0:
+                tp -= 1
+                e = starts_stack[tp]
+                w = nodes + ((e & mask) << 2)
+                if e < head or words[w] < oldest:
+                    continue
+                x = words[w + 1]
+                if x >= 0:
+                    if tp > 126:
+                        rc = EXIT_DAMAGED
+                        break
+                    starts_stack[tp] = words[w + 3]
+                    starts_stack[tp + 1] = words[w + 2]
+                    tp += 2
+                    continue
+                if label >= 0:
+                    x = words[w + 2] & words[block + directory + ROWS + D_MASK]
+                    if words[block + words[block + directory + ROWS + D_DATA] + x * stride + 3 + label] >= oldest:
+                        tp = 0
+                        break
+                start = words[w]
+                node = cell
+                d = 0
+                enumerating = VISIT
+                break
+            if rc != 0:
+                break
+            if enumerating == VISIT:
+                continue
+        if ec == nends:
+            enumerating = 0
+            break
+        starts_stack[0] = ends[ec]
+        label = ends[ec + 1]
+        cell = ends[ec + 2]
+        tp = 1
+        ec += 3
+        enumerating = NEXT_START
+    if rc == 0:
+        S[S_SUPPORTS] += given
+        sp = 0
+        tp = 0
+    S[S_ENUMERATING] = enumerating
+    S[S_END] = ec
+    S[S_STARTS] = tp
+    S[S_LABEL] = label
+    S[S_CELL] = cell
+    S[S_START] = start
+    S[S_NODE] = node
+    S[S_DEPTH] = d
+    S[S_STACK] = sp
+    S[S_GIVEN] = given
+    S[S_BUFFERED_MATCHES] = ns
+    S[S_BUFFERED_POSITIONS] = npos
+    return rc
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def put_group(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    group_of: cython.int[::1],
+    scratch: cython.longlong[::1],
+    values: cython.longlong[::1],
+    work: cython.longlong[::1],
+    nodes: cython.Py_ssize_t,
+    mask: cython.longlong,
+    head: cython.longlong,
+    room: cython.longlong,
+    oldest: cython.longlong,
+    configuration: cython.Py_ssize_t,
+    starts: cython.longlong,
+    newest: cython.longlong,
+    runs: cython.int,
+    used: cython.longlong,
+    spare: cython.int,
+) -> cython.longlong:
+    """Put the runs in the upper half of `values` under their configuration: a new group behind the `used` words of `scratch`, or merged into one.
+
+    Returns the words used after it, or -exit. work[0] is the next node's id; a new group leaves room for `spare` words.
+    """
+    half: cython.Py_ssize_t = S[S_HALF]
+    w: cython.Py_ssize_t = group_of[configuration]
+    k: cython.int = 0
+    y: cython.longlong = 0
+    e: cython.longlong = 0
+    if w < 0:
+        if used + 3 + runs + spare > scratch.shape[0]:
+            S[S_ARGUMENT] = used + 3 + runs + spare
+            return -EXIT_SCRATCH
+        group_of[configuration] = used
+        scratch[used] = configuration
+        scratch[used + 1] = starts
+        scratch[used + 2] = newest
+        for k in range(runs):
+            scratch[used + 3 + k] = values[half + k]
+        return used + 3 + runs
+    y = scratch[w + 1]
+    for k in range(runs):
+        e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3 + k], values[half + k])
+        if e < 0:
+            break
+        scratch[w + 3 + k] = e
+    if e >= 0:
+        e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
+    if e < 0:
+        return -EXIT_NODES if e == -1 else -EXIT_DAMAGED
+    scratch[w + 1] = e
+    if newest > scratch[w + 2]:
+        scratch[w + 2] = newest
+    return used
+
+
 def run(
     S: cython.longlong[::1],
     letters: cython.const[cython.uint][::1],
@@ -344,7 +589,7 @@ def run(
     letter_of: cython.longlong[::1],
     words: cython.longlong[::1],
     offsets: cython.longlong[::1],
-    template: cython.longlong[::1],
+    template: cython.const[cython.longlong][::1],
     stirs: cython.uchar[::1],
     moves_of: cython.int[::1],
     moves: cython.int[::1],
@@ -384,58 +629,39 @@ def run(
     """
     rows: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    window: cython.ulonglong = S[3]  # window
-    timed: cython.int = S[4]  # timed
-    count_window: cython.longlong = S[5]  # count_window
-    limit: cython.longlong = S[6]  # limit
-    consume: cython.int = S[7]  # consume
-    epoch: cython.longlong = S[8]  # epoch
-    letter_mask: cython.uint = S[9]  # letter_mask
-    codes: cython.Py_ssize_t = S[11]  # codes
-    states: cython.Py_ssize_t = S[12]  # states
-    half: cython.Py_ssize_t = S[13]  # half
-    enumerating: cython.int = S[14]  # enumerating
-    oldest: cython.longlong = S[15]  # oldest
-    nends: cython.Py_ssize_t = S[16]  # ends
-    ec: cython.Py_ssize_t = S[17]  # end
-    tp: cython.Py_ssize_t = S[18]  # starts
-    label: cython.longlong = S[19]  # label
-    cell: cython.longlong = S[20]  # cell
-    start: cython.longlong = S[21]  # start
-    node: cython.longlong = S[22]  # node
-    d: cython.Py_ssize_t = S[23]  # depth
-    sp: cython.Py_ssize_t = S[24]  # stack
-    given: cython.longlong = S[25]  # given
-    ns: cython.longlong = S[26]  # buffered_matches
-    npos: cython.longlong = S[27]  # buffered_positions
-    triggers: cython.longlong = S[30]  # triggers
-    supports: cython.longlong = S[31]  # supports
-    skipped: cython.longlong = S[32]  # skipped
-    most_groups: cython.longlong = S[33]  # most_groups
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    limit: cython.longlong = S[S_LIMIT]
+    consume: cython.int = S[S_CONSUME]
+    epoch: cython.longlong = S[S_EPOCH]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    codes: cython.Py_ssize_t = S[S_CODES]
+    states: cython.Py_ssize_t = S[S_STATES]
+    half: cython.Py_ssize_t = S[S_HALF]
+    enumerating: cython.int = S[S_ENUMERATING]
+    oldest: cython.longlong = S[S_OLDEST]
+    nends: cython.Py_ssize_t = S[S_ENDS]
+    cell: cython.longlong = 0
+    triggers: cython.longlong = S[S_TRIGGERS]
+    skipped: cython.longlong = S[S_SKIPPED]
+    most_groups: cython.longlong = S[S_MOST_GROUPS]
     block: cython.Py_ssize_t = 0
     shift: cython.longlong = 0
-    directory: cython.Py_ssize_t = 8 + states
-    argument: cython.longlong = 0
-    detail: cython.longlong = 0
-    support_room: cython.longlong = out_segments.shape[0]
-    position_room: cython.longlong = out_positions.shape[0]
-    stack_room: cython.Py_ssize_t = stack.shape[0] - 2
-    path_room: cython.Py_ssize_t = path.shape[0]
-    scratch_room: cython.longlong = scratch.shape[0]
+    directory: cython.Py_ssize_t = B_NUMBERS + states
     ends_room: cython.Py_ssize_t = ends.shape[0]
     stride: cython.Py_ssize_t = 3 + states
     rc: cython.int = 0
-    budget: cython.longlong = S[34]  # budget
+    budget: cython.longlong = S[S_BUDGET]
     c: cython.int = 0
     k: cython.int = 0
     n: cython.int = 0
     nn: cython.int = 0
     started: cython.int = 0
     touched: cython.int = 0
-    x: cython.longlong = 0
     y: cython.longlong = 0
     e: cython.longlong = 0
     p: cython.longlong = 0
@@ -469,119 +695,36 @@ def run(
     with cython.nogil:
         if segment >= 0:
             block = offsets[numbers[segment]]
-            shift = words[block] - i
+            shift = words[block + B_POSITION] - i
         while True:
             # ------------------------------------------------------------------------------------------------ enumeration
             if enumerating != 0:
-                w = block + directory + 4
-                head = words[w]
-                nodes = block + words[w + 2]
-                mask = words[w + 3]
-                while True:
-                    if enumerating == 3:
-                        if sp >= stack_room or d >= path_room:
-                            rc = 9
-                            break
-                        if node < head:  # a run of a live start is alive, each link leads to an earlier node: so every walk ends
-                            rc = 10
-                            break
-                        w = nodes + ((node & mask) << 2)
-                        x = words[w + 1]
-                        if x == -2:
-                            path[d] = words[w]
-                            path_letters[d] = words[w + 3]
-                            d += 1
-                            node = words[w + 2]
-                            if node != 0:
-                                continue
-                            enumerating = 4
-                        elif x == -1:
-                            stack[sp] = words[w + 3]
-                            stack[sp + 1] = d
-                            sp += 2
-                            node = words[w + 2]
-                            continue
-                        else:
-                            node = words[w + 3] if (start >> x) & 1 else words[w + 2]
-                            continue
-                    if enumerating == 4:
-                        if ns >= support_room or npos + d > position_room:
-                            rc = 8
-                            break
-                        w = npos
-                        s = d - 1
-                        while s >= 0:
-                            out_positions[w] = path[s]
-                            out_letters[w] = path_letters[s]
-                            w += 1
-                            s -= 1
-                        npos = w
-                        out_segments[ns] = segment
-                        ns += 1
-                        out_offsets[ns] = w
-                        given += 1
-                        if given == limit:
-                            enumerating = 0
-                            break
-                        if sp > 0:
-                            sp -= 2
-                            node = stack[sp]
-                            d = stack[sp + 1]
-                            enumerating = 3
-                            continue
-                        enumerating = 2
-                    if enumerating == 2:
-                        # The next live start of the set, oldest first, up to the first one that is still beaten.
-                        enumerating = 1
-                        while tp > 0:
-                            tp -= 1
-                            e = starts_stack[tp]
-                            w = nodes + ((e & mask) << 2)
-                            if e < head or words[w] < oldest:
-                                continue
-                            x = words[w + 1]
-                            if x >= 0:
-                                if tp > 126:
-                                    rc = 10
-                                    break
-                                starts_stack[tp] = words[w + 3]
-                                starts_stack[tp + 1] = words[w + 2]
-                                tp += 2
-                                continue
-                            if label >= 0:
-                                y = block + words[block + directory + 2] + (words[w + 2] & words[block + directory + 3]) * stride
-                                if words[y + 3 + label] >= oldest:
-                                    tp = 0
-                                    break
-                            start = words[w]
-                            node = cell
-                            d = 0
-                            enumerating = 3
-                            break
-                        if rc != 0:
-                            break
-                        if enumerating == 3:
-                            continue
-                    if ec == nends:
-                        enumerating = 0
-                        break
-                    starts_stack[0] = ends[ec]
-                    label = ends[ec + 1]
-                    cell = ends[ec + 2]
-                    tp = 1
-                    ec += 3
-                    enumerating = 2
+                rc = enumerate_supports(
+                    S,
+                    words,
+                    ends,
+                    starts_stack,
+                    stack,
+                    path,
+                    path_letters,
+                    out_offsets,
+                    out_positions,
+                    out_letters,
+                    out_segments,
+                    block,
+                    segment,
+                    oldest,
+                    nends,
+                )
                 if rc != 0:
                     break
-                supports += given
+                enumerating = 0
                 triggers += 1
                 if consume != 0:
-                    words[block + 1] = shift + i + 1
+                    words[block + B_LOW] = shift + i + 1
                     if consume == 2:
                         epoch += 1
-                        words[block + 2] = epoch
-                sp = 0
-                tp = 0
+                        words[block + B_EPOCH] = epoch
                 i += 1
             # ------------------------------------------------------------------------------------------------ skip
             c = 0
@@ -596,9 +739,9 @@ def run(
             # ------------------------------------------------------------------------------------------------ segments
             if i >= end:
                 if segment >= 0:
-                    words[block] = shift + i
+                    words[block + B_POSITION] = shift + i
                     if i > cuts[segment]:
-                        words[block + 3] = times[i - 1]
+                        words[block + B_LAST_TIME] = times[i - 1]
                 segment += 1
                 if segment == segments:
                     break
@@ -606,34 +749,26 @@ def run(
                 if segment + 1 < segments:
                     end = cuts[segment + 1]
                 block = offsets[numbers[segment]]
-                if numbers[segment] == 0 and (segment != 0 or S[10] == 0):  # not continued: forget what the workplace holds
-                    for s in range(directory):
-                        words[block + s] = template[s]
-                    words[block + 2] = epoch
-                    for s in range(directory, directory + 12, 4):
-                        words[block + s] = 0
-                        words[block + s + 1] = 0
-                if words[block + 2] != epoch:  # a match of another partition has consumed what came before
-                    words[block + 2] = epoch
-                    words[block + 1] = words[block]
-                shift = words[block] - i
+                # Not continued: forget what the workplace holds.
+                begin_block(words, template, block, directory, 3, epoch, numbers[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0))
+                shift = words[block + B_POSITION] - i
                 continue
             if c < 0:
-                rc = 1
+                rc = EXIT_LETTER
                 break
             if budget < 0:
-                rc = 13
+                rc = EXIT_PAUSE
                 break
-            budget -= 1 + words[block + directory + 9]  # the words of the groups
+            budget -= 1 + words[block + directory + GROUPS + D_TAIL]  # the words of the groups
             # ------------------------------------------------------------------------------------------------ window
             p = shift + i
             letter = letter_of[c]
-            w = block + directory
-            rh = words[w]
-            rt = words[w + 1]
-            ro = block + words[w + 2]
-            rm = words[w + 3]
-            oldest = words[block + 1]
+            w = block + directory + ROWS
+            rh = words[w + D_HEAD]
+            rt = words[w + D_TAIL]
+            ro = block + words[w + D_DATA]
+            rm = words[w + D_MASK]
+            oldest = words[block + B_LOW]
             if count_window != 0 and p - count_window + 1 > oldest:
                 oldest = p - count_window + 1
             now = times[i]
@@ -649,45 +784,45 @@ def run(
             oldest = p
             if rh != rt:
                 oldest = words[w]
-            words[block + directory] = rh
-            order = words[block + 6]
-            while order_lowest[order] >= 0 and words[block + 8 + order_lowest[order]] < oldest:
+            words[block + directory + ROWS + D_HEAD] = rh
+            order = words[block + B_ORDER]
+            while order_lowest[order] >= 0 and words[block + B_NUMBERS + order_lowest[order]] < oldest:
                 if order_after[order] < 0:
-                    argument = order
-                    rc = 3
+                    S[S_ARGUMENT] = order
+                    rc = EXIT_ORDER_EXPIRY
                     break
                 order = order_after[order]
             if rc != 0:
                 break
             started = start_of[order * codes + c]
             if started < 0:
-                argument = order
-                detail = c
-                rc = 2
+                S[S_ARGUMENT] = order
+                S[S_DETAIL] = c
+                rc = EXIT_ORDER
                 break
             # ------------------------------------------------------------------------------------------------ room
-            w = block + directory + 4
-            head = words[w]
-            nx = words[w + 1]
-            nodes = block + words[w + 2]
-            mask = words[w + 3]
+            w = block + directory + NODES
+            head = words[w + D_HEAD]
+            nx = words[w + D_TAIL]
+            nodes = block + words[w + D_DATA]
+            mask = words[w + D_MASK]
             if nx == 0:  # no node has the number 0
                 head = nx = 1
-                words[w] = words[w + 1] = 1
+                words[w + D_HEAD] = words[w + D_TAIL] = 1
             first = nx
             # PERF: one load, of a row that has just been read; where the ring is too small for an event, the dead are gone already.
             head = nx
             if rh != rt:
                 head = words[ro + (rh & rm) * stride + 2]
-            words[w] = head
+            words[w + D_HEAD] = head
             room = head + mask + 1
             # ------------------------------------------------------------------------------------------------ groups
             nn = 0
             used = 0
             nends = 0
             touched = 0
-            gp = block + words[block + directory + 10]
-            groups = words[block + 7]
+            gp = block + words[block + directory + GROUPS + D_DATA]
+            groups = words[block + B_GROUPS]
             while groups > 0:
                 groups -= 1
                 configuration = words[gp]
@@ -711,13 +846,13 @@ def run(
                     if gone != 0:
                         program = expiries[shapes[4 * configuration + 3] + gone]
                         if program < 0:
-                            argument = configuration
-                            detail = gone
-                            rc = 5
+                            S[S_ARGUMENT] = configuration
+                            S[S_DETAIL] = gone
+                            rc = EXIT_EXPIRY
                             break
                         e = gather(words, programs, values, half, program, nodes, mask, nx, room, p)
                         if e < 0:
-                            rc = 6
+                            rc = EXIT_NODES
                             break
                         nx = e
                         configuration = programs[program]
@@ -726,9 +861,9 @@ def run(
                             values[k] = values[half + k]
                 program = program_of[configuration * codes + c]
                 if program < 0:
-                    argument = configuration
-                    detail = c
-                    rc = 4
+                    S[S_ARGUMENT] = configuration
+                    S[S_DETAIL] = c
+                    rc = EXIT_PROGRAM
                     break
                 following = configuration
                 if programs[program + 1] != 0:
@@ -737,7 +872,7 @@ def run(
                 else:
                     n = programs[program + 2]
                     if nx + n > room:
-                        rc = 6
+                        rc = EXIT_NODES
                         break
                     s = program + 5
                     for k in range(n):
@@ -752,8 +887,8 @@ def run(
                     s += n
                     n = programs[program + 3]
                     if nends + 3 * n + 3 > ends_room:
-                        argument = nends + 3 * n + 3
-                        rc = 7
+                        S[S_ARGUMENT] = nends + 3 * n + 3
+                        rc = EXIT_SCRATCH
                         break
                     for k in range(n):
                         ends[nends] = starts
@@ -766,50 +901,27 @@ def run(
                     runs = programs[program + 4]
                     e = gather(words, programs, values, half, program, nodes, mask, nx, room, p)
                     if e < 0:
-                        rc = 6
+                        rc = EXIT_NODES
                         break
                     nx = e
-                # Put the group under its configuration.
-                w = group_of[following]
-                if w < 0:
-                    if used + 3 + runs + 4 > scratch_room:
-                        argument = used + 3 + runs + 4
-                        rc = 7
-                        break
-                    w = used
-                    group_of[following] = w
-                    used += 3 + runs
-                    nn += 1
-                    scratch[w] = following
-                    scratch[w + 1] = starts
-                    scratch[w + 2] = newest
-                    for k in range(runs):
-                        scratch[w + 3 + k] = values[half + k]
-                    continue
                 work[0] = nx
-                y = scratch[w + 1]
-                for k in range(runs):
-                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3 + k], values[half + k])
-                    if e < 0:
-                        break
-                    scratch[w + 3 + k] = e
-                if e >= 0:
-                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
-                if e < 0:
-                    rc = 6 if e == -1 else 10
+                y = put_group(
+                    S, words, group_of, scratch, values, work, nodes, mask, head, room, oldest, following, starts, newest, runs, used, 4
+                )
+                if y < 0:
+                    rc = -y
                     break
-                scratch[w + 1] = e
-                if newest > scratch[w + 2]:
-                    scratch[w + 2] = newest
+                nn += y > used
+                used = y
                 nx = work[0]
             # ------------------------------------------------------------------------------------------------ start
             while rc == 0 and moves_of[3 * c] != 0:
                 if nx + 2 > room:
-                    rc = 6
+                    rc = EXIT_NODES
                     break
                 following = (started >> 1) - 1
                 if following >= 0 and rt - rh > rm:
-                    rc = 11
+                    rc = EXIT_ROWS
                     break
                 w = nodes + ((nx & mask) << 2)
                 words[w] = p
@@ -838,38 +950,21 @@ def run(
                 words[w + 1] = times[i]
                 words[w + 2] = first
                 for s in range(states):
-                    words[w + 3 + s] = words[block + 8 + s]
-                w = group_of[following]
-                if w < 0:
-                    if used + 4 > scratch_room:
-                        argument = used + 4
-                        rc = 7
-                        break
-                    group_of[following] = used
-                    scratch[used] = following
-                    scratch[used + 1] = starts
-                    scratch[used + 2] = rt
-                    scratch[used + 3] = cell
-                    used += 4
-                    nn += 1
-                else:
-                    work[0] = nx
-                    y = scratch[w + 1]
-                    e = merge(words, work, nodes, mask, head, room, oldest, y, starts, scratch[w + 3], cell)
-                    if e >= 0:
-                        scratch[w + 3] = e
-                        e = merge(words, work, nodes, mask, head, room, oldest, y, starts, 0, 0)
-                    if e < 0:
-                        rc = 6 if e == -1 else 10
-                        break
-                    scratch[w + 1] = e
-                    scratch[w + 2] = rt
-                    nx = work[0]
+                    words[w + 3 + s] = words[block + B_NUMBERS + s]
+                values[half] = cell
+                work[0] = nx
+                y = put_group(S, words, group_of, scratch, values, work, nodes, mask, head, room, oldest, following, starts, rt, 1, used, 0)
+                if y < 0:
+                    rc = -y
+                    break
+                nn += y > used
+                used = y
+                nx = work[0]
                 rt += 1
                 break
-            if rc == 0 and used > words[block + directory + 11] + 1:
-                argument = used
-                rc = 12
+            if rc == 0 and used > words[block + directory + GROUPS + D_MASK] + 1:
+                S[S_ARGUMENT] = used
+                rc = EXIT_GROUPS
             # ------------------------------------------------------------------------------------------------ commit, or nothing
             w = 0
             while w < used:
@@ -878,18 +973,18 @@ def run(
             if rc != 0:
                 nends = 0
                 break
-            s = block + words[block + directory + 10]
+            s = block + words[block + directory + GROUPS + D_DATA]
             for w in range(used):
                 words[s + w] = scratch[w]
-            words[block + 6] = next_of[order * codes + c]
-            words[block + 7] = nn
-            w = block + directory
-            if rt != words[w + 1]:
-                words[block + 4] = p
-                words[block + 5] = times[i]
-            words[w + 1] = rt
-            words[w + 5] = nx
-            words[w + 9] = used
+            words[block + B_ORDER] = next_of[order * codes + c]
+            words[block + B_GROUPS] = nn
+            w = block + directory + ROWS
+            if rt != words[w + D_TAIL]:
+                words[block + B_NEWEST_START] = p
+                words[block + B_NEWEST_TIME] = times[i]
+            words[w + D_TAIL] = rt
+            words[w + NODES + D_TAIL] = nx
+            words[w + GROUPS + D_TAIL] = used
             if nn > most_groups:
                 most_groups = nn
             s = moves_of[3 * c + 1]
@@ -897,9 +992,9 @@ def run(
             for k in range(n):
                 values[k] = p
                 if moves[s + 2 * k] >= 0:
-                    values[k] = words[block + 8 + moves[s + 2 * k]]
+                    values[k] = words[block + B_NUMBERS + moves[s + 2 * k]]
             for k in range(n):
-                w = block + 8 + moves[s + 2 * k + 1]
+                w = block + B_NUMBERS + moves[s + 2 * k + 1]
                 if values[k] > words[w]:
                     words[w] = values[k]
             if touched != 0:
@@ -907,45 +1002,31 @@ def run(
             if nends == 0:
                 i += 1
                 continue
-            given = 0
-            ec = 0
-            tp = 0
-            sp = 0
-            enumerating = 1
-            if limit == 0:
-                enumerating = 0
+            S[S_GIVEN] = 0
+            S[S_END] = 0
+            S[S_STARTS] = 0
+            S[S_STACK] = 0
+            if limit != 0:
+                enumerating = NEXT_END
+                S[S_ENUMERATING] = NEXT_END
+            else:
                 triggers += 1
                 if consume != 0:
-                    words[block + 1] = p + 1
+                    words[block + B_LOW] = p + 1
                     if consume == 2:
                         epoch += 1
-                        words[block + 2] = epoch
+                        words[block + B_EPOCH] = epoch
                 i += 1
 
     if segment >= 0 and segment < segments:
-        words[block] = shift + i
-    S[0] = i
-    S[1] = segment
-    S[2] = end
-    S[8] = epoch
-    S[14] = enumerating
-    S[15] = oldest
-    S[16] = nends
-    S[17] = ec
-    S[18] = tp
-    S[19] = label
-    S[20] = cell
-    S[21] = start
-    S[22] = node
-    S[23] = d
-    S[24] = sp
-    S[25] = given
-    S[26] = ns
-    S[27] = npos
-    S[30] = triggers
-    S[31] = supports
-    S[32] = skipped
-    S[33] = most_groups
-    S[28] = argument
-    S[29] = detail
+        words[block + B_POSITION] = shift + i
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_EPOCH] = epoch
+    S[S_OLDEST] = oldest
+    S[S_ENDS] = nends
+    S[S_TRIGGERS] = triggers
+    S[S_SKIPPED] = skipped
+    S[S_MOST_GROUPS] = most_groups
     return rc

@@ -22,6 +22,21 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import (
+    B_EPOCH,
+    B_LAST_TIME,
+    B_LOW,
+    B_NEWEST_START,
+    B_NEWEST_TIME,
+    B_POSITION,
+    D_DATA,
+    D_HEAD,
+    D_MASK,
+    D_TAIL,
+    begin_block,
+    first_open,
+    grow,
+)
 
 COMPILED = cython.compiled
 
@@ -30,125 +45,202 @@ EXITS = ("done", "letter", "pool", "limit", "output", "pause")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "window",  # 3 ! time window
-    "timed",  # 4 ! 1 with a time window
-    "count_window",  # 5 ! position window, 0 none
-    "limit",  # 6 ! 0 = count the triggers only
-    "consume",  # 7 ! 0 none, 1 partition, 2 any
-    "epoch",  # 8 triggers so far that consumed all partitions
-    "letter_mask",  # 9 !
-    "continued",  # 10 ! 1: the first segment goes on with block 0
-    "states",  # 11 ! initial state (0) and waiting states
-    "rings",  # 12 ! rings of a block
-    "directory",  # 13 ! word of a block where the directory of its rings starts
-    "buffered_matches",  # 14 supports in the output buffers
-    "buffered_positions",  # 15
-    "argument",  # 16 of the exit code: words that the pool lacks, or the full ring
-    "triggers",  # 17 events that ended a match
-    "skipped",  # 18 events that changed nothing
-    "block_limit",  # 19 ! words that a block may have
-    "budget",  # 20 ! what may be done before the kernel returns, so that whoever waits can break in
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "limit",  # ! 0 = count the triggers only
+    "consume",  # ! 0 none, 1 partition, 2 any
+    "epoch",  # triggers so far that consumed all partitions
+    "letter_mask",  # !
+    "continued",  # ! 1: the first segment goes on with block 0
+    "states",  # ! initial state (0) and waiting states
+    "rings",  # ! rings of a block
+    "directory",  # ! word of a block where the directory of its rings starts
+    "buffered_matches",  # supports in the output buffers
+    "buffered_positions",
+    "argument",  # of the exit code: words that the pool lacks, or the full ring
+    "triggers",  # events that ended a match
+    "skipped",  # events that changed nothing
+    "block_limit",  # ! words that a block may have
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
 )
 
 # What an event's letter does: a record of these numbers in `actions`, followed by the lists they count, in this order.
 ACTION = (
-    "code",  # 0
-    "flags",  # 1 STARTS, ENDS, HELD
-    "sources",  # 2 words: greatest start of each state that a transition leaves (none where one leaves the initial state)
-    "finals",  # 3 words: greatest start of each state that a final transition leaves
-    "deadlines",  # 4 (state, word): a greatest first mark of a run from the state that can end now
-    "ending",  # 5 states that a final transition leaves, without the initial one
-    "rings",  # 6 words of the directory: the lines of the rings that take the event
-    "merges",  # 7 (word, word): the first becomes the greater of both
-    "puts",  # 8 words that become the event's position
+    "code",
+    "flags",  # LEAVES, ENDS: a transition that is not final, a final one leaves the initial state; HELD: merges read what others write
+    "sources",  # words: greatest start of each state that a transition leaves (none where one leaves the initial state)
+    "finals",  # words: greatest start of each state that a final transition leaves
+    "deadlines",  # (state, word): a greatest first mark of a run from the state that can end now
+    "ending",  # states that a final transition leaves, without the initial one
+    "rings",  # words of the directory: the lines of the rings that take the event
+    "merges",  # (word, word): the first becomes the greater of both
+    "puts",  # words that become the event's position
 )
 
-STARTS, ENDS, HELD = 1, 2, 4
-"""Flags: a transition that is not final, a final one leaves the initial state; merges read what other merges write."""
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a
+# block, D_ one of a ring's line in its directory, A_ a number of a record in `actions`.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_PAUSE = range(6)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_LIMIT, S_CONSUME, S_EPOCH, S_LETTER_MASK = range(10)
+    S_CONTINUED, S_STATES, S_RINGS, S_DIRECTORY, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_ARGUMENT, S_TRIGGERS = range(10, 18)
+    S_SKIPPED, S_BLOCK_LIMIT, S_BUDGET = range(18, 21)
+    A_CODE, A_FLAGS, A_SOURCES, A_FINALS, A_DEADLINES, A_ENDING, A_RINGS, A_MERGES, A_PUTS = range(9)
+    ACTION_WIDTH = 9
+    LEAVES, ENDS, HELD = 1, 2, 4
 
 
-@cython.cfunc  # type: ignore[untyped-decorator]
-@cython.nogil  # type: ignore[untyped-decorator]
-def grow(
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def entry_above(
     blocks: cython.longlong[::1],
-    offsets: cython.longlong[::1],
-    sizes: cython.longlong[::1],
-    pool: cython.longlong[::1],
-    number: cython.Py_ssize_t,
-    directory: cython.Py_ssize_t,
-    rings: cython.Py_ssize_t,
-    ring: cython.Py_ssize_t,
-    most: cython.longlong,
+    entry: cython.Py_ssize_t,
+    head: cython.longlong,
+    tail: cython.longlong,
+    mask: cython.longlong,
+    hint: cython.longlong,
+    reached: cython.longlong,
 ) -> cython.longlong:
-    """Double a ring of a block, and those more than half full, in a larger block (`cepheid.engine.memory.blocks.Blocks.grow`; entries of two words).
-
-    Returns 0, or how many words the pool lacks, or -1 where the block would have more than `most` words.
-    """
-    old: cython.Py_ssize_t = offsets[number]
-    new: cython.Py_ssize_t = 0
-    total: cython.longlong = directory + 4 * rings
-    size: cython.longlong = 4
-    part: cython.longlong = 1
-    klass: cython.Py_ssize_t = 0
-    data: cython.Py_ssize_t = total
-    r: cython.Py_ssize_t = 0
-    d: cython.Py_ssize_t = 0
-    e: cython.Py_ssize_t = 0
-    k: cython.longlong = 0
-    places: cython.longlong = 0
-    for r in range(rings):
-        d = old + directory + 4 * r
-        places = blocks[d + 3] + 1
-        if r == ring or 2 * (blocks[d + 1] - blocks[d]) > places:
-            places += places
-        total += 2 * places
-    if total > most:
-        return -1
-    while size < total:  # classes: 4, 5, 6, 7 times a power of two
-        size += part
-        klass += 1
-        if size == 8 * part:
-            part += part
-    new = pool[klass]
-    if new >= 0:
-        pool[klass] = blocks[new]
+    """The number of the least entry of a ring above `reached`, or its tail: gallop from where the last search in this ring ended, then halve."""
+    above: cython.longlong = hint
+    below: cython.longlong = 0
+    middle: cython.longlong = 0
+    step: cython.longlong = 1
+    if above < head:
+        above = head
+    if above >= tail or blocks[entry + 2 * (above & mask)] > reached:
+        if above > tail:
+            above = tail
+        below = above - 1
+        while below >= head and blocks[entry + 2 * (below & mask)] > reached:
+            above = below
+            step += step
+            below -= step
+        if below < head:
+            below = head - 1
     else:
-        new = pool[128]
-        if new + size > blocks.shape[0]:
-            return size
-        pool[128] = new + size
-    for r in range(directory):
-        blocks[new + r] = blocks[old + r]
-    for r in range(rings):
-        d = old + directory + 4 * r
-        e = new + directory + 4 * r
-        places = blocks[d + 3] + 1
-        if r == ring or 2 * (blocks[d + 1] - blocks[d]) > places:
-            places += places
-        blocks[e] = blocks[d]
-        blocks[e + 1] = blocks[d + 1]
-        blocks[e + 2] = data
-        blocks[e + 3] = places - 1
-        for k in range(blocks[d], blocks[d + 1]):
-            blocks[new + data + 2 * (k & (places - 1))] = blocks[old + blocks[d + 2] + 2 * (k & blocks[d + 3])]
-            blocks[new + data + 2 * (k & (places - 1)) + 1] = blocks[old + blocks[d + 2] + 2 * (k & blocks[d + 3]) + 1]
-        data += 2 * places
-    klass = 0
-    total = 4
-    part = 1
-    while total < sizes[number]:
-        total += part
-        klass += 1
-        if total == 8 * part:
-            part += part
-    blocks[old] = pool[klass]
-    pool[klass] = old
-    offsets[number] = new
-    sizes[number] = size
-    return 0
+        below = above
+        above += 1
+        while above < tail and blocks[entry + 2 * (above & mask)] <= reached:
+            below = above
+            step += step
+            above += step
+        if above > tail:
+            above = tail
+    while above - below > 1:
+        middle = (above + below) >> 1
+        if blocks[entry + 2 * (middle & mask)] > reached:
+            above = middle
+        else:
+            below = middle
+    return above
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def walk_forward(
+    blocks: cython.longlong[::1],
+    letter_of: cython.longlong[::1],
+    actions: cython.int[::1],
+    move_start: cython.int[::1],
+    moves: cython.int[::1],
+    deadline: cython.longlong[::1],
+    sets: cython.int[::1],
+    out_positions: cython.longlong[::1],
+    out_letters: cython.longlong[::1],
+    states: cython.int,
+    a: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    t: cython.Py_ssize_t,
+    p: cython.longlong,
+    low: cython.longlong,
+    w: cython.longlong,
+) -> cython.longlong:
+    """The greedy walk from the least start to the event at p: its positions and letters from place w on.
+
+    a, t: the record of the event's letter in `actions`, and where its list of deadlines is. `sets` holds the states reached, those reached next, and
+    when each was last put there. Returns the place behind the support, or -1 without room.
+    """
+    position_room: cython.longlong = out_positions.shape[0]
+    here: cython.int = 0
+    there: cython.int = states
+    stamp: cython.int = 0
+    count: cython.int = 1
+    entered: cython.int = 0
+    state: cython.int = 0
+    target: cython.int = 0
+    side: cython.int = 0
+    k: cython.Py_ssize_t = 0
+    d: cython.Py_ssize_t = 0
+    g: cython.Py_ssize_t = 0
+    entry: cython.Py_ssize_t = 0
+    tail: cython.longlong = 0
+    mask: cython.longlong = 0
+    above: cython.longlong = 0
+    reached: cython.longlong = low - 1
+    best: cython.longlong = 0
+    mark: cython.longlong = 0
+    letter: cython.longlong = 0
+    for k in range(states):
+        deadline[k] = -1
+        sets[2 * states + k] = 0
+    for k in range(actions[a + A_DEADLINES]):
+        state = actions[t + 2 * k]
+        mark = blocks[b + actions[t + 2 * k + 1]]
+        if mark > deadline[state]:
+            deadline[state] = mark
+    t += 2 * actions[a + A_DEADLINES]
+    for k in range(actions[a + A_ENDING]):
+        deadline[actions[t + k]] = p
+    sets[here] = 0
+    while True:
+        best = p
+        entered = 0
+        for side in range(count):
+            state = sets[here + side]
+            for k in range(move_start[state], move_start[state + 1], 3):
+                target = moves[k + 2]
+                if deadline[target] <= reached + 1:
+                    continue
+                d = b + moves[k]
+                tail = blocks[d + D_TAIL]
+                entry = b + blocks[d + D_DATA]
+                mask = blocks[d + D_MASK]
+                above = entry_above(blocks, entry, blocks[d + D_HEAD], tail, mask, blocks[b + moves[k + 1]], reached)
+                blocks[b + moves[k + 1]] = above
+                if above == tail:
+                    continue
+                g = entry + 2 * (above & mask)
+                mark = blocks[g]
+                if mark > best or mark >= deadline[target]:
+                    continue
+                if mark < best:
+                    best = mark
+                    letter = blocks[g + 1]
+                    entered = 0
+                    stamp += 1
+                if sets[2 * states + target] != stamp:
+                    sets[2 * states + target] = stamp
+                    sets[there + entered] = target
+                    entered += 1
+        if w == position_room:
+            return -1
+        out_positions[w] = best
+        if entered == 0:
+            out_letters[w] = letter_of[actions[a + A_CODE]]
+            return w + 1
+        out_letters[w] = letter
+        w += 1
+        count = entered
+        here = there
+        there = states - there
+        reached = best
 
 
 def run(
@@ -161,7 +253,7 @@ def run(
     letter_of: cython.longlong[::1],
     blocks: cython.longlong[::1],
     offsets: cython.longlong[::1],
-    template: cython.longlong[::1],
+    template: cython.const[cython.longlong][::1],
     sizes: cython.longlong[::1],
     pool: cython.longlong[::1],
     place_of: cython.int[::1],
@@ -190,33 +282,32 @@ def run(
     """
     rows: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    window: cython.ulonglong = S[3]  # window
-    timed: cython.int = S[4]  # timed
-    count_window: cython.longlong = S[5]  # count_window
-    limit: cython.longlong = S[6]  # limit
-    consume: cython.int = S[7]  # consume
-    epoch: cython.longlong = S[8]  # epoch
-    letter_mask: cython.uint = S[9]  # letter_mask
-    states: cython.int = S[11]  # states
-    rings: cython.int = S[12]  # rings
-    directory: cython.Py_ssize_t = S[13]  # directory
-    nm: cython.longlong = S[14]  # buffered_matches
-    npos: cython.longlong = S[15]  # buffered_positions
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    limit: cython.longlong = S[S_LIMIT]
+    consume: cython.int = S[S_CONSUME]
+    epoch: cython.longlong = S[S_EPOCH]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    states: cython.int = S[S_STATES]
+    rings: cython.int = S[S_RINGS]
+    directory: cython.Py_ssize_t = S[S_DIRECTORY]
+    nm: cython.longlong = S[S_BUFFERED_MATCHES]
+    npos: cython.longlong = S[S_BUFFERED_POSITIONS]
     argument: cython.longlong = 0
     full: cython.int = -1
-    block_limit: cython.longlong = S[19]  # block_limit
-    triggers: cython.longlong = S[17]  # triggers
-    skipped: cython.longlong = S[18]  # skipped
+    block_limit: cython.longlong = S[S_BLOCK_LIMIT]
+    triggers: cython.longlong = S[S_TRIGGERS]
+    skipped: cython.longlong = S[S_SKIPPED]
     match_room: cython.longlong = out_segments.shape[0]
-    position_room: cython.longlong = out_positions.shape[0]
     b: cython.Py_ssize_t = 0
     shift: cython.longlong = 0
     low: cython.longlong = 0
     rc: cython.int = 0
-    budget: cython.longlong = S[20]  # budget
+    budget: cython.longlong = S[S_BUDGET]
     a: cython.Py_ssize_t = 0
     t: cython.Py_ssize_t = 0
     g: cython.Py_ssize_t = 0
@@ -230,33 +321,14 @@ def run(
     head: cython.longlong = 0
     tail: cython.longlong = 0
     mask: cython.longlong = 0
-    below: cython.longlong = 0
-    above: cython.longlong = 0
-    middle: cython.longlong = 0
-    step: cython.longlong = 0
-    reached: cython.longlong = 0
-    best: cython.longlong = 0
-    mark: cython.longlong = 0
     letter: cython.longlong = 0
     w: cython.longlong = 0
-    now: cython.ulonglong = 0
-    then: cython.ulonglong = 0
-    here: cython.int = 0
-    there: cython.int = states
-    stamp: cython.int = 0
-    count: cython.int = 0
-    entered: cython.int = 0
-    state: cython.int = 0
-    target: cython.int = 0
-    side: cython.int = 0
 
     with cython.nogil:
-        for side in range(2 * states, 3 * states):
-            sets[side] = 0
         if segment >= 0:
             b = offsets[numbers[segment]]
-            shift = blocks[b] - i
-            low = blocks[b + 1]
+            shift = blocks[b + B_POSITION] - i
+            low = blocks[b + B_LOW]
         while True:
             # ------------------------------------------------------------------------------------------------ skip
             c = 0
@@ -273,10 +345,10 @@ def run(
             # ------------------------------------------------------------------------------------------------ segments
             if i >= end:
                 if segment >= 0:
-                    blocks[b] = shift + i
-                    blocks[b + 1] = low
+                    blocks[b + B_POSITION] = shift + i
+                    blocks[b + B_LOW] = low
                     if i > cuts[segment]:
-                        blocks[b + 3] = times[i - 1]
+                        blocks[b + B_LAST_TIME] = times[i - 1]
                 segment += 1
                 if segment == segments:
                     break
@@ -284,25 +356,16 @@ def run(
                 if segment + 1 < segments:
                     end = cuts[segment + 1]
                 b = offsets[numbers[segment]]
-                if numbers[segment] == 0 and (segment != 0 or S[10] == 0):  # not continued: forget what the workplace holds
-                    for k in range(directory):
-                        blocks[b + k] = template[k]
-                    blocks[b + 2] = epoch
-                    d = b + directory
-                    for k in range(rings):
-                        blocks[d + 4 * k] = 0
-                        blocks[d + 4 * k + 1] = 0
-                low = blocks[b + 1]
-                if blocks[b + 2] != epoch:  # a match of another partition has consumed what came before
-                    blocks[b + 2] = epoch
-                    low = blocks[b]
-                shift = blocks[b] - i
+                # Not continued: forget what the workplace holds.
+                begin_block(blocks, template, b, directory, rings, epoch, numbers[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0))
+                low = blocks[b + B_LOW]
+                shift = blocks[b + B_POSITION] - i
                 continue
             if c < 0:
-                rc = 1
+                rc = EXIT_LETTER
                 break
             if budget < 0:
-                rc = 5
+                rc = EXIT_PAUSE
                 break
             budget -= 1 + states
             # ------------------------------------------------------------------------------------------------ the least start
@@ -310,29 +373,15 @@ def run(
             if count_window != 0 and p - low >= count_window:
                 low = p - count_window + 1
             if timed != 0:
-                now = times[i]
-                d = b + directory
-                head = blocks[d]
-                tail = blocks[d + 1]
-                entry = b + blocks[d + 2]
-                mask = blocks[d + 3]
-                w = p
-                while head != tail:
-                    g = entry + 2 * (head & mask)
-                    then = blocks[g + 1]  # unsigned: the difference of two int64 times cannot overflow
-                    if now - then <= window and blocks[g] >= low:
-                        w = blocks[g]
-                        break
-                    head += 1
-                blocks[d] = head
+                w = first_open(blocks, b, b + directory, low, p, times[i], window)
                 if w > low:
                     low = w
             # ------------------------------------------------------------------------------------------------ is the event of use?
-            flags = actions[a + 1]
-            t = a + 9
-            live = flags & 3
+            flags = actions[a + A_FLAGS]
+            t = a + ACTION_WIDTH
+            live = flags & (LEAVES | ENDS)
             if live == 0:
-                for k in range(actions[a + 2]):
+                for k in range(actions[a + A_SOURCES]):
                     if blocks[b + actions[t + k]] >= low:
                         live = 1
                         break
@@ -340,140 +389,68 @@ def run(
                     i += 1
                     skipped += 1
                     continue
-            t += actions[a + 2]
+            t += actions[a + A_SOURCES]
             # ------------------------------------------------------------------------------------------------ room in its rings
             full = -1
-            if timed != 0 and (flags & 1) != 0:
+            if timed != 0 and (flags & LEAVES) != 0:
                 d = b + directory
-                if blocks[d + 1] - blocks[d] > blocks[d + 3]:
+                if blocks[d + D_TAIL] - blocks[d + D_HEAD] > blocks[d + D_MASK]:
                     full = 0
-            g = t + actions[a + 3] + 2 * actions[a + 4] + actions[a + 5]
-            for k in range(actions[a + 6]):
+            g = t + actions[a + A_FINALS] + 2 * actions[a + A_DEADLINES] + actions[a + A_ENDING]
+            for k in range(actions[a + A_RINGS]):
                 d = b + actions[g + k]
-                head = blocks[d]
-                if blocks[d + 1] - head > blocks[d + 3]:
-                    tail = blocks[d + 1]
-                    entry = b + blocks[d + 2]
-                    mask = blocks[d + 3]
+                head = blocks[d + D_HEAD]
+                if blocks[d + D_TAIL] - head > blocks[d + D_MASK]:
+                    tail = blocks[d + D_TAIL]
+                    entry = b + blocks[d + D_DATA]
+                    mask = blocks[d + D_MASK]
                     while head != tail and blocks[entry + 2 * (head & mask)] < low:
                         head += 1
-                    if head == blocks[d]:
+                    if head == blocks[d + D_HEAD]:
                         full = (actions[g + k] - directory) >> 2
                         break
-                    blocks[d] = head
+                    blocks[d + D_HEAD] = head
             if full >= 0:  # make room, and look at the event again
-                argument = grow(blocks, offsets, sizes, pool, numbers[segment], directory, rings, full, block_limit)
+                argument = grow(blocks, offsets, sizes, pool, numbers[segment], directory, rings, 2, full, block_limit)
                 b = offsets[numbers[segment]]
                 if argument == 0:
                     continue
-                rc = 2
+                rc = EXIT_POOL
                 if argument < 0:
                     argument = full
-                    rc = 3
+                    rc = EXIT_LIMIT
                 break
             # ------------------------------------------------------------------------------------------------ does a match end here?
-            live = (flags >> 1) & 1
-            for k in range(actions[a + 3]):
+            live = (flags & ENDS) != 0
+            for k in range(actions[a + A_FINALS]):
                 if blocks[b + actions[t + k]] >= low:
                     live = 1
             if live != 0:
-                letter = letter_of[actions[a]]
                 if limit != 0:
                     if nm == match_room:
-                        rc = 4
+                        rc = EXIT_OUTPUT
                         break
-                    t += actions[a + 3]
-                    for k in range(states):
-                        deadline[k] = -1
-                    for k in range(actions[a + 4]):
-                        state = actions[t + 2 * k]
-                        w = blocks[b + actions[t + 2 * k + 1]]
-                        if w > deadline[state]:
-                            deadline[state] = w
-                    t += 2 * actions[a + 4]
-                    for k in range(actions[a + 5]):
-                        deadline[actions[t + k]] = p
-                    # The greedy walk; `sets` holds the states reached, those reached next, and when each was last put there.
-                    w = npos
-                    reached = low - 1
-                    sets[here] = 0
-                    count = 1
-                    while True:
-                        best = p
-                        entered = 0
-                        for side in range(count):
-                            state = sets[here + side]
-                            for k in range(move_start[state], move_start[state + 1], 3):
-                                target = moves[k + 2]
-                                if deadline[target] <= reached + 1:
-                                    continue
-                                # The least entry above `reached`: gallop from where the last search in this ring ended.
-                                d = b + moves[k]
-                                head = blocks[d]
-                                tail = blocks[d + 1]
-                                entry = b + blocks[d + 2]
-                                mask = blocks[d + 3]
-                                above = blocks[b + moves[k + 1]]
-                                if above < head:
-                                    above = head
-                                if above >= tail or blocks[entry + 2 * (above & mask)] > reached:
-                                    if above > tail:
-                                        above = tail
-                                    step = 1
-                                    below = above - 1
-                                    while below >= head and blocks[entry + 2 * (below & mask)] > reached:
-                                        above = below
-                                        step += step
-                                        below -= step
-                                    if below < head:
-                                        below = head - 1
-                                else:
-                                    step = 1
-                                    below = above
-                                    above += 1
-                                    while above < tail and blocks[entry + 2 * (above & mask)] <= reached:
-                                        below = above
-                                        step += step
-                                        above += step
-                                    if above > tail:
-                                        above = tail
-                                while above - below > 1:
-                                    middle = (above + below) >> 1
-                                    if blocks[entry + 2 * (middle & mask)] > reached:
-                                        above = middle
-                                    else:
-                                        below = middle
-                                blocks[b + moves[k + 1]] = above
-                                if above == tail:
-                                    continue
-                                g = entry + 2 * (above & mask)
-                                mark = blocks[g]
-                                if mark > best or mark >= deadline[target]:
-                                    continue
-                                if mark < best:
-                                    best = mark
-                                    letter = blocks[g + 1]
-                                    entered = 0
-                                    stamp += 1
-                                if sets[2 * states + target] != stamp:
-                                    sets[2 * states + target] = stamp
-                                    sets[there + entered] = target
-                                    entered += 1
-                        if w == position_room:
-                            rc = 4
-                            break
-                        out_positions[w] = best
-                        if entered == 0:
-                            out_letters[w] = letter_of[actions[a]]
-                            w += 1
-                            break
-                        out_letters[w] = letter
-                        w += 1
-                        count = entered
-                        here = there
-                        there = states - there
-                        reached = best
-                    if rc != 0:
+                    t += actions[a + A_FINALS]
+                    w = walk_forward(
+                        blocks,
+                        letter_of,
+                        actions,
+                        move_start,
+                        moves,
+                        deadline,
+                        sets,
+                        out_positions,
+                        out_letters,
+                        states,
+                        a,
+                        b,
+                        t,
+                        p,
+                        low,
+                        npos,
+                    )
+                    if w < 0:
+                        rc = EXIT_OUTPUT
                         break
                     npos = w
                     out_segments[nm] = segment
@@ -485,60 +462,60 @@ def run(
                     low = p + 1
                     if consume == 2:
                         epoch += 1
-                        blocks[b + 2] = epoch
+                        blocks[b + B_EPOCH] = epoch
                     i += 1
                     continue
-                t = a + 9 + actions[a + 2]
+                t = a + ACTION_WIDTH + actions[a + A_SOURCES]
             # ------------------------------------------------------------------------------------------------ what it leaves behind
-            t += actions[a + 3] + 2 * actions[a + 4] + actions[a + 5]
-            letter = letter_of[actions[a]]
-            if (flags & 1) != 0:
-                blocks[b + 4] = p
-                blocks[b + 5] = times[i]
+            t += actions[a + A_FINALS] + 2 * actions[a + A_DEADLINES] + actions[a + A_ENDING]
+            letter = letter_of[actions[a + A_CODE]]
+            if (flags & LEAVES) != 0:
+                blocks[b + B_NEWEST_START] = p
+                blocks[b + B_NEWEST_TIME] = times[i]
                 if timed != 0:
                     d = b + directory
-                    tail = blocks[d + 1]
-                    g = b + blocks[d + 2] + 2 * (tail & blocks[d + 3])
+                    tail = blocks[d + D_TAIL]
+                    g = b + blocks[d + D_DATA] + 2 * (tail & blocks[d + D_MASK])
                     blocks[g] = p
                     blocks[g + 1] = times[i]
-                    blocks[d + 1] = tail + 1
-            for k in range(actions[a + 6]):
+                    blocks[d + D_TAIL] = tail + 1
+            for k in range(actions[a + A_RINGS]):
                 d = b + actions[t + k]
-                tail = blocks[d + 1]
-                g = b + blocks[d + 2] + 2 * (tail & blocks[d + 3])
+                tail = blocks[d + D_TAIL]
+                g = b + blocks[d + D_DATA] + 2 * (tail & blocks[d + D_MASK])
                 blocks[g] = p
                 blocks[g + 1] = letter
-                blocks[d + 1] = tail + 1
+                blocks[d + D_TAIL] = tail + 1
                 marked[i] = 1
-            t += actions[a + 6]
-            if (flags & 4) == 0:
-                for k in range(actions[a + 7]):
+            t += actions[a + A_RINGS]
+            if (flags & HELD) == 0:
+                for k in range(actions[a + A_MERGES]):
                     w = blocks[b + actions[t + 2 * k + 1]]
                     d = b + actions[t + 2 * k]
                     if w > blocks[d]:
                         blocks[d] = w
             else:  # a mark must not extend itself
-                for k in range(actions[a + 7]):
+                for k in range(actions[a + A_MERGES]):
                     held[k] = blocks[b + actions[t + 2 * k + 1]]
-                for k in range(actions[a + 7]):
+                for k in range(actions[a + A_MERGES]):
                     d = b + actions[t + 2 * k]
                     if held[k] > blocks[d]:
                         blocks[d] = held[k]
-            t += 2 * actions[a + 7]
-            for k in range(actions[a + 8]):
+            t += 2 * actions[a + A_MERGES]
+            for k in range(actions[a + A_PUTS]):
                 blocks[b + actions[t + k]] = p
             i += 1
         if rc != 0:
-            blocks[b] = shift + i
-            blocks[b + 1] = low
+            blocks[b + B_POSITION] = shift + i
+            blocks[b + B_LOW] = low
 
-    S[0] = i  # row
-    S[1] = segment  # segment
-    S[2] = end  # segment_end
-    S[8] = epoch  # epoch
-    S[14] = nm  # buffered_matches
-    S[15] = npos  # buffered_positions
-    S[16] = argument  # argument
-    S[17] = triggers  # triggers
-    S[18] = skipped  # skipped
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_EPOCH] = epoch
+    S[S_BUFFERED_MATCHES] = nm
+    S[S_BUFFERED_POSITIONS] = npos
+    S[S_ARGUMENT] = argument
+    S[S_TRIGGERS] = triggers
+    S[S_SKIPPED] = skipped
     return rc

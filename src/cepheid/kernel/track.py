@@ -20,14 +20,19 @@ EXITS = ("done", "letter", "transition")
 
 # What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
 FIELDS = (
-    "row",  # 0 next row of the batch
-    "segment",  # 1 index of the segment being read, -1 before the first
-    "segment_end",  # 2 row where it ends
-    "state",  # 3 of the segment's partition
-    "continued",  # 4 ! 1: the first segment goes on with record 0
-    "codes",  # 5 ! letter codes per row of the table
-    "letter_mask",  # 6 !
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "state",  # of the segment's partition
+    "continued",  # ! 1: the first segment goes on with record 0
+    "codes",  # ! letter codes per row of the table
+    "letter_mask",  # !
 )
+
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_TRANSITION = range(3)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_STATE, S_CONTINUED, S_CODES, S_LETTER_MASK = range(7)
 
 
 def run(
@@ -50,12 +55,12 @@ def run(
     """
     rows: cython.Py_ssize_t = letters.shape[0]
     segments: cython.Py_ssize_t = cuts.shape[0]
-    i: cython.Py_ssize_t = S[0]  # row
-    segment: cython.Py_ssize_t = S[1]  # segment
-    end: cython.Py_ssize_t = S[2]  # segment_end
-    state: cython.int = S[3]  # state
-    codes: cython.Py_ssize_t = S[5]  # codes
-    letter_mask: cython.uint = S[6]  # letter_mask
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    state: cython.int = S[S_STATE]
+    codes: cython.Py_ssize_t = S[S_CODES]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
     rc: cython.int = 0
     c: cython.int = 0
     following: cython.int = 0
@@ -64,11 +69,11 @@ def run(
             while i < end:
                 c = lut[indices[i] & letter_mask]
                 if c < 0:
-                    rc = 1
+                    rc = EXIT_LETTER
                     break
                 following = table[state * codes + c]
                 if following < 0:
-                    rc = 2
+                    rc = EXIT_TRANSITION
                     break
                 out[i] = letters[i] | bits[state]
                 state = following
@@ -85,12 +90,12 @@ def run(
                 end = cuts[segment + 1]
             if slots[segment] >= 0:
                 state = records[slots[segment]]
-            elif segment == 0 and S[4] != 0:  # continued
+            elif segment == 0 and S[S_CONTINUED] != 0:
                 state = records[0]
             else:
                 state = 0
-    S[0] = i
-    S[1] = segment
-    S[2] = end
-    S[3] = state
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_STATE] = state
     return rc

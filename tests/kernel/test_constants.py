@@ -1,0 +1,149 @@
+"""The numbers that kernels and Python share: each kernel's constants are those of its tables of names, and of what drives it.
+
+Constants are found in the source, by what they are called and where they are used: a kernel, or a constant, that no test looks at is a failure.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import cepheid.kernel
+from cepheid.engine.evaluations import base, last, match, maximal, next, supports  # noqa: A004 - a module called after NXT
+from cepheid.engine.memory import blocks, count_blocks, pools
+from cepheid.kernel import kernel
+from cepheid.language.syntax import Consumption
+
+FOLDER = Path(cepheid.kernel.__file__).parent
+KERNELS = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
+
+LINE = len(blocks.DIRECTORY)
+SUPPORTS = {f"B_{name}": getattr(supports, name) for name in ("POSITION", "LOW", "EPOCH", "LAST_TIME", "NEWEST_START", "NEWEST_TIME")}
+DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DATA", "MASK")}
+
+# What a kernel's tuples of names are called, and how its constants for them begin.
+TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_"}
+
+# The other constants of each kernel, as Python has them.
+OTHERS = {
+    "match": {
+        "RECORD_WIDTH": len(kernel("match").RECORD),
+        "CELLS": 0,
+        "STARTS": pools.POOL_NUMBERS,
+        "PACKED": 2 * pools.POOL_NUMBERS,
+        "TOP": pools.TOP,
+        "CAPACITY": pools.CAPACITY,
+        "LEAST": pools.LEAST,
+        "ID_LIMIT": match.SPAN_LIMIT,
+        "CELL_LIMIT": match.CELL_LIMIT,
+        **{name: 1 + place for place, name in enumerate(("CHILD", "REST", "MAX_START"))},
+        **{name: 1 + place for place, name in enumerate(("NEXT_OUTPUT", "VISIT", "WRITE", "COUNT", "CHOOSE"))},
+        "COUNT": match.COUNT_MATCHES,
+    },
+    "next": SUPPORTS
+    | DIRECTORY
+    | {"ACTION_WIDTH": len(kernel("next").ACTION), "LEAVES": next.LEAVES, "ENDS": next.ENDS, "HELD": next.HELD},
+    "last": SUPPORTS | DIRECTORY | {"B_LIVE": last.LIVE, "B_GREATEST": last.LIVE + 1},
+    "maximal": SUPPORTS
+    | DIRECTORY
+    | {"B_ORDER": maximal.ORDER, "B_GROUPS": maximal.GROUP_COUNT, "B_NUMBERS": maximal.NUMBERS}
+    | {name: LINE * getattr(maximal, name) for name in ("ROWS", "NODES", "GROUPS")}
+    | {name: 1 + place for place, name in enumerate(("NEXT_END", "NEXT_START", "VISIT", "WRITE"))},
+    "counting": {f"B_{name.upper()}": getattr(count_blocks, name.upper()) for name in kernel("counting").HEADER}
+    | {"B_ALIVE": count_blocks.WORDS, "E_ROW": count_blocks.ENTRY}
+    | {f"E_{name}": place for place, name in enumerate(("POSITION", "TIME", "CODE", "BEFORE"))},
+    "track": {},
+}
+
+
+def constants(name):
+    """The constants of a kernel's source."""
+    found = vars(kernel(name, "python"))
+    return {key: value for key, value in found.items() if key.isupper() and type(value) is int and not key.startswith("_")}
+
+
+def expected(name):
+    """What they are to be."""
+    module = kernel(name)
+    tables = {key: prefix for key, prefix in TABLES.items() if hasattr(module, key)}
+    places = {f"{prefix}{field.upper()}": place for key, prefix in tables.items() for place, field in enumerate(getattr(module, key))}
+    return places | OTHERS[name]
+
+
+def tree(name):
+    return ast.parse((FOLDER / f"{name}.py").read_text())
+
+
+def uses(name):
+    """The names that the functions of a kernel read."""
+    functions = [node for node in tree(name).body if isinstance(node, ast.FunctionDef)]
+    return [
+        node.id for function in functions for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    ]
+
+
+def places(name, context):
+    """The places of the vector that a kernel reads (ast.Load) or writes (ast.Store), by the name it says."""
+    found = [node for node in ast.walk(tree(name)) if isinstance(node, ast.Subscript) and getattr(node.value, "id", None) == "S"]
+    assert all(isinstance(node.slice, ast.Name) and node.slice.id.startswith("S_") for node in found), "a place of S without a name"
+    return {node.slice.id[2:].lower() for node in found if isinstance(node.ctx, context)}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_constants_are_those_of_the_drivers(name):
+    assert constants(name) == expected(name)
+    assert len(constants(name)) >= 10
+
+
+def test_every_kernel_is_looked_at():
+    assert set(KERNELS) == set(OTHERS)
+    assert len(KERNELS) == 6
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_constant_is_used(name):
+    assert set(constants(name)) - set(uses(name)) <= {"EXIT_DONE"}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_exit_is_given_by_its_name(name):
+    values = [node.value for node in ast.walk(tree(name)) if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "rc"]
+    given = [part for value in values for part in ([value.body, value.orelse] if isinstance(value, ast.IfExp) else [value])]
+    assert given
+    assert {part.value for part in given if isinstance(part, ast.Constant)} <= {0}, "an exit without a name"
+    assert set(kernel(name).EXITS[1:]) == {used[5:].lower() for used in uses(name) if used.startswith("EXIT_")} - {"done"}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_writes_what_is_not_marked_as_read_only(name):
+    text = (FOLDER / f"{name}.py").read_text()
+    marked = set(re.findall(r'^    "(\w+)",  # !', text[: text.index("\n)\n", text.index("FIELDS = ("))], flags=re.MULTILINE))
+    fields = set(kernel(name).FIELDS)
+    assert marked
+    assert marked < fields
+    assert places(name, ast.Store) == fields - marked
+    assert places(name, ast.Load) >= marked
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_look_finds_a_wrong_constant(name, monkeypatch):
+    """Each constant, one more than it is, is found."""
+    module = kernel(name, "python")
+    for key, value in list(constants(name).items()):
+        monkeypatch.setattr(module, key, value + 1)
+        assert constants(name) != expected(name), key
+        monkeypatch.setattr(module, key, value)
+
+
+def test_consumption_is_numbered_as_the_kernels_compare_it():
+    assert base.CONSUME == {Consumption.NONE: 0, Consumption.PARTITION: 1, Consumption.ANY: 2}
+    for name in set(KERNELS) - {"track"}:
+        compared = [
+            node.comparators[0].value
+            for node in ast.walk(tree(name))
+            if isinstance(node, ast.Compare) and getattr(node.left, "id", None) == "consume"
+        ]
+        assert set(compared) == {0, 2}, name
