@@ -58,7 +58,7 @@ KEYS = {0: 0.05, 1: 0.05, 1_000: 50, 100_000: 1_200}
 """Seconds of windows in which a key has about ten events that matter: an event comes each millisecond."""
 
 
-class Empty(stream.Recognize):
+class Empty(stream.BucketProcessor):
     """The stateful operator without an engine: reads what comes, keeps as good as nothing, gives its counts alone."""
 
     def _step(self, tables: list[pa.Table], timers: Any, expired: int | None) -> Iterator[Row]:  # noqa: ARG002 - as the real one

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 import cepheid
 from cepheid.cli import files
 from cepheid.cli.app import app
-from cepheid.cli.running import unmet_types
+from cepheid.cli.run import unmet_types
 from cepheid.engine.input.read import source_of
 
 FIRE = "SELECT * WHERE Temperature AS t ; Humidity AS h FILTER t[value > 40] AND h[value < 25] PARTITION BY sensor WITHIN 1 minute"

@@ -87,14 +87,14 @@ def test_the_kernels_return_between_events_and_nothing_changes(name, monkeypatch
     wanted = list(query.run(few, max_bytes=1 << 24)) if name not in ("subsets", "labellings") else list(query.run(few.slice(30)))
     few = few if name not in ("subsets", "labellings") else few.slice(30)
     paused = 0
-    go_on = running.KernelRun._go_on
+    go_on = running.KernelEvaluation._go_on
 
     def counted(self):
         nonlocal paused
         paused += 1
         go_on(self)
 
-    monkeypatch.setattr(running.KernelRun, "_go_on", counted)
+    monkeypatch.setattr(running.KernelEvaluation, "_go_on", counted)
     monkeypatch.setattr(running, "BUDGET", 0)
     assert list(query.run(few)) == wanted
     assert paused > 5

@@ -13,7 +13,7 @@ import pytest
 
 from cepheid.errors import Span
 from cepheid.language.syntax import Strategy
-from cepheid.logical.canonical import canonical
+from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Apply, Literal
 
 
@@ -31,18 +31,18 @@ from cepheid.logical.plan import Apply, Literal
     ],
 )
 def test_texts(value, text):
-    assert canonical(value) == text
+    assert canonical_text(value) == text
 
 
 def test_what_does_not_take_part_in_comparing_is_left_out():
     here, there = (Apply("not", (Literal(1, pa.int64(), span=span),), pa.bool_(), span=span) for span in (Span(0, 3), Span(4, 9)))
     assert here == there
-    assert canonical(here) == canonical(there)
+    assert canonical_text(here) == canonical_text(there)
 
 
 def test_other_values_are_refused():
     with pytest.raises(TypeError, match="dict has no canonical text"):
-        canonical({})
+        canonical_text({})
 
 
 FINGERPRINTS = """

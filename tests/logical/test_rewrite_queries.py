@@ -13,14 +13,14 @@ from cepheid.logical.bind import bind
 from cepheid.logical.equivalence import rows_of
 from cepheid.logical.normal_form import is_normal
 from cepheid.schema import schema_of
-from cepheid.testing.generators import ENGINE, SCHEMA, WIDE, Fragment, random_query, random_stream
+from cepheid.testing.generators import ENGINE, SCHEMA, WIDE, QueryFragment, random_query, random_stream
 from cepheid.testing.reference import Event
 
 EVENT_SCHEMA = schema_of(SCHEMA)
 
 
 @pytest.mark.parametrize("fragment", [ENGINE, WIDE], ids=["engine", "wide"])
-def test_rewritten_queries_have_the_same_matches(fragment: Fragment, cases: int, seed: int) -> None:
+def test_rewritten_queries_have_the_same_matches(fragment: QueryFragment, cases: int, seed: int) -> None:
     found = changed = 0
     for number in range(cases):
         rng = random.Random(f"{seed} {number}")

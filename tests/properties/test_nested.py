@@ -13,11 +13,11 @@ import pytest
 import cepheid
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing.differential import WAYS, Case, by_definition, check, draw, rows_of, whole
-from cepheid.testing.generators import NESTED, Fragment
+from cepheid.testing.generators import NESTED, QueryFragment
 
 VARIANTS = ("compiled", "python", "checked")
 
-GROUPS: dict[str, Fragment] = {
+GROUPS: dict[str, QueryFragment] = {
     "nested": dataclasses.replace(NESTED, strategies=("", "ALL", "ANY", "STRICT")),
     "nested under a strategy": dataclasses.replace(NESTED, strategies=("NXT", "LAST", "MAX")),
     "two deep": dataclasses.replace(

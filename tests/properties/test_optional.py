@@ -14,7 +14,7 @@ import cepheid
 from cepheid.errors import LimitError
 from cepheid.testing import events
 from cepheid.testing.differential import WAYS, Case, check, draw, rows_of, whole
-from cepheid.testing.generators import ENGINE, Fragment
+from cepheid.testing.generators import ENGINE, QueryFragment
 
 VARIANTS = ("compiled", "python", "checked")
 
@@ -35,7 +35,7 @@ OPTIONS = dataclasses.replace(
     limit=0.05,
 )
 
-GROUPS: dict[str, Fragment] = {
+GROUPS: dict[str, QueryFragment] = {
     "all": dataclasses.replace(OPTIONS, strategies=("",)),
     "strategies": dataclasses.replace(OPTIONS, strategies=("NXT", "LAST", "MAX", "STRICT")),
     "waiting": dataclasses.replace(OPTIONS, strategies=("NXT", "LAST", "MAX"), adjacent=False, consume=0.2),

@@ -19,13 +19,13 @@ import pytest
 
 import cepheid
 from cepheid.automata.alphabet import Alphabet, Predicate
-from cepheid.engine.input.one_row import RowTables
 from cepheid.engine.input.read import table_of, times_of, without_views
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.row_letters import OPERATORS, RowLetters, why_arrow
 from cepheid.engine.letters.row_values import CHECKS
 from cepheid.engine.letters.values import OPERATIONS
-from cepheid.engine.run.recognizer import _cast
+from cepheid.engine.run.intake import _cast
+from cepheid.engine.run.query_state import OneRow
 from cepheid.errors import CepheidError
 from cepheid.logical import plan
 from cepheid.logical.folding import like
@@ -363,7 +363,7 @@ def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[st
     except (CepheidError, KeyError):
         return None
     if fits:
-        made = RowTables(events.schema).table([tuple(row.values())])
+        made = OneRow(tuple(row.values()), events.schema).select(events.column_names)
         assert made.schema == events.schema
         # NaN is not equal to NaN.
         assert all(one == other or str(one) == str(other) for one, other in zip(made.columns, events.columns, strict=True)), row

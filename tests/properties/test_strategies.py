@@ -25,7 +25,7 @@ from cepheid.engine.plan.methods import METHODS
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.testing import generators
 from cepheid.testing.differential import MAX_MATCHES, WAYS, Answer, Case, Row, by_definition, check, draw, rows_of, whole
-from cepheid.testing.generators import ENGINE, WAITING, Fragment
+from cepheid.testing.generators import ENGINE, WAITING, QueryFragment
 
 if TYPE_CHECKING:
     from cepheid.engine.output.matches import Matches
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 VARIANTS = ("compiled", "python", "checked")
 
 
-def over(fragment: Fragment, *strategies: str, **changes: object) -> Fragment:
+def over(fragment: QueryFragment, *strategies: str, **changes: object) -> QueryFragment:
     """A fragment with these strategies, all windows, and consumption in a third of the queries."""
     return dataclasses.replace(fragment, strategies=strategies, windows=WAITING.windows, **{"consume": 0.3, **changes})
 
 
-GROUPS: dict[str, Fragment] = {
+GROUPS: dict[str, QueryFragment] = {
     "NXT": over(WAITING, "NXT", "NEXT"),
     "LAST": over(WAITING, "LAST"),
     "MAX": over(WAITING, "MAX"),

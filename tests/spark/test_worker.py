@@ -156,7 +156,7 @@ def test_what_is_kept_of_an_open_key_is_bounded(bound):
     events = pa.table({"ts": range(size), "type": ["A", "B"] * (size // 2), "row": range(size)})
     compiled, task = task_of(query, events.schema)
     whole = prepared(compiled, events)
-    run = worker.Run(worker.Task(**task), compiled, whole.schema)
+    run = worker.TaskRun(worker.Task(**task), compiled, whole.schema)
     matches = sum(
         part.num_rows for start in range(0, size, 500) for part in run.read(whole.slice(start, 500).combine_chunks().to_batches()[0])
     )

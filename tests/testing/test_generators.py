@@ -18,7 +18,7 @@ from cepheid.testing.generators import (
     TIMED_SCHEMA,
     WAITING,
     WIDE,
-    Fragment,
+    QueryFragment,
     queries,
     random_query,
     random_stream,
@@ -72,14 +72,14 @@ def test_the_same_seed_makes_the_same():
 
 @pytest.mark.parametrize("operator", PATTERNS)
 def test_every_operator_makes_patterns_that_bind(operator):
-    fragment = Fragment(operators=((operator, 3), ("named", 1)), correlated=True, previous=True, unit="")
+    fragment = QueryFragment(operators=((operator, 3), ("named", 1)), correlated=True, previous=True, unit="")
     for seed in range(10):
         bound(random_query(random.Random(seed), fragment=fragment))
 
 
 def test_durations_with_a_unit_bind_to_timestamps():
     timed = schema_of(TIMED_SCHEMA)
-    fragment = Fragment(operators=(("gap", 3), ("within", 3), ("named", 1)), windows=("time", "interval"), unit="s")
+    fragment = QueryFragment(operators=(("gap", 3), ("within", 3), ("named", 1)), windows=("time", "interval"), unit="s")
     for seed in range(20):
         text = random_query(random.Random(seed), fragment=fragment)
         bind(parse(text), timed, text=text)

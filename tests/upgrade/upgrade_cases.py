@@ -126,8 +126,8 @@ def ordered(rows):
 def bucket_of(case, spark, folder, *, state=None):
     """The one bucket of a stream over the queries of a case, as `q.on` plans it, and a function that makes events travel to it."""
     from cepheid.spark.batch import prepare
+    from cepheid.spark.queries import Several
     from cepheid.spark.recognition import on
-    from cepheid.spark.several import Several
     from cepheid.spark.tasks.buckets import Bucket
 
     queries = {name: cepheid.query(text) for name, text in case["queries"].items()}

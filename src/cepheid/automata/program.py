@@ -16,7 +16,7 @@ from cepheid.automata.construct import construct, fitted
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
 from cepheid.language.syntax import Strategy
-from cepheid.logical.canonical import canonical
+from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Pattern, Select
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Program:
             [register.name for register in alphabet.registers],
         )
         numbered = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
-        text = canonical(
+        text = canonical_text(
             (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *numbered)
         )
         return hashlib.sha256(text.encode()).digest()

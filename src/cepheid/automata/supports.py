@@ -17,7 +17,7 @@ from cepheid.automata.alphabet import Flag
 from cepheid.automata.program import Program
 from cepheid.automata.transform import trim
 from cepheid.automata.transition import order
-from cepheid.logical.canonical import canonical
+from cepheid.logical.canonical import canonical_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ class SupportProgram(Program):
     @cached_property
     def fingerprint(self) -> bytes:
         """As that of a Program, with what is shown."""
-        shown = canonical(sorted(self.variables)).encode()
+        shown = canonical_text(sorted(self.variables)).encode()
         return hashlib.sha256(Program(self.automaton).fingerprint + shown).digest()
 
 

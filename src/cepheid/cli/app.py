@@ -12,11 +12,12 @@ from typer.core import TyperGroup
 
 import cepheid
 from cepheid.cli import doctor as doctors
-from cepheid.cli import files, queries, results, running
-from cepheid.cli.checking import findings
-from cepheid.cli.drawing import ENDINGS, drawing
+from cepheid.cli import files, queries, results
+from cepheid.cli import run as running
+from cepheid.cli.check import findings
+from cepheid.cli.draw import ENDINGS, drawing
 from cepheid.cli.failures import Status, complain, guarded, message
-from cepheid.cli.running import Engine, NullKeys, Settings
+from cepheid.cli.run import Engine, NullKeys, Settings
 
 # The parser of the command line reads these at run time: no module of a type may be imported for the type checker alone.
 

@@ -18,7 +18,7 @@ from cepheid.logical.context import Context, suggestion
 from cepheid.logical.lints import lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
 from cepheid.logical.plan import QueryPlan
-from cepheid.logical.scopes import Around
+from cepheid.logical.scopes import OuterScopes
 from cepheid.logical.types import canonical
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def bind(
     pattern = structure.outermost(query.pattern)
     if query.partition_within is not None:
         pattern = structure.window(pattern, query.partition_within, query.partition_within)
-    pattern = bind_conditions(context, pattern, Around())
+    pattern = bind_conditions(context, pattern, OuterScopes())
     targets = measures.bind_targets(context, query, pattern)
     _check_partition(context, query, pattern)
     _check_options(context, query)

@@ -16,7 +16,7 @@ from cepheid.logical import functions, types, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import AGGREGATES, Apply, Event, Expression, Field, Index, Measure, Named, Pattern, Project, Time, walk
-from cepheid.logical.scopes import Around, Scope
+from cepheid.logical.scopes import OuterScopes, Scope
 from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, Mismatch, describe, type_of
 from cepheid.logical.variables import Summary
 
@@ -92,7 +92,7 @@ def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, 
 
 
 def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Pattern) -> Targets:
-    scope = Scope(context, Summary(pattern), Around())
+    scope = Scope(context, Summary(pattern), OuterScopes())
     names: list[str] = []
     found: list[Measure] = []
     for position, target in enumerate(targets):

@@ -19,7 +19,7 @@ from cepheid.logical import parameters, plan, times, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Pattern
-from cepheid.logical.scopes import Around, Scope, hidden_variable, unknown_variable
+from cepheid.logical.scopes import OuterScopes, Scope, hidden_variable, unknown_variable
 from cepheid.logical.variables import Summary
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def conjuncts(condition: syntax.Expression) -> Iterator[syntax.Expression]:
 # --------------------------------------------------------------------------------------------------------- second pass: conditions
 
 
-def bind_conditions(context: Context, pattern: Pattern, around: Around) -> Pattern:
+def bind_conditions(context: Context, pattern: Pattern, around: OuterScopes) -> Pattern:
     """The pattern with every condition bound; conditions that are TRUE vanish, and FILTERs without any."""
     scopes = variables.enclosing(pattern)
     match pattern:
@@ -287,13 +287,13 @@ def bind_conditions(context: Context, pattern: Pattern, around: Around) -> Patte
     return dataclasses.replace(pattern, pattern=bind_conditions(context, pattern.pattern, around.inside(scopes[0])))  # type: ignore[attr-defined,call-arg]  # all others have one operand
 
 
-def _bind_link(context: Context, link: plan.Link, sequence: plan.Sequence, around: Around) -> plan.Link:
+def _bind_link(context: Context, link: plan.Link, sequence: plan.Sequence, around: OuterScopes) -> plan.Link:
     if link.without is None:
         return link
     return dataclasses.replace(link, without=bind_conditions(context, link.without, around.behind("NOT", sequence, negated=True)))
 
 
-def _bind_filter(context: Context, pattern: Filter, around: Around) -> Pattern:
+def _bind_filter(context: Context, pattern: Filter, around: OuterScopes) -> Pattern:
     (scope,) = variables.enclosing(pattern)
     inner = bind_conditions(context, pattern.pattern, around.inside(scope))
     binder = ExpressionBinder(context, Scope(context, Summary(pattern.pattern), around))

@@ -35,7 +35,7 @@ SHOWN_ATTRIBUTES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class OuterScopes:
     """What encloses a pattern, nearest first.
 
     enclosing: as far as conditions inside can see. beyond: what lies outside the nearest barrier. barrier: what that is, "" where there is none.
@@ -47,13 +47,13 @@ class Around:
     barrier: str = ""
     negated: bool = False
 
-    def inside(self, scope: Enclosing) -> Around:
+    def inside(self, scope: Enclosing) -> OuterScopes:
         """What encloses an operand, from what encloses its operator."""
         return dataclasses.replace(self, enclosing=(scope, *self.enclosing))
 
-    def behind(self, barrier: str, pattern: Pattern, *, negated: bool = False) -> Around:
+    def behind(self, barrier: str, pattern: Pattern, *, negated: bool = False) -> OuterScopes:
         """What encloses a pattern that sees nothing around it."""
-        return Around((), (Enclosing(Summary(pattern), 0), *self.enclosing, *self.beyond), barrier, negated)
+        return OuterScopes((), (Enclosing(Summary(pattern), 0), *self.enclosing, *self.beyond), barrier, negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Scope:
 
     context: Context
     filtered: Summary
-    around: Around
+    around: OuterScopes
 
     def supplier(self, node: syntax.Word | syntax.Attribute | syntax.System | syntax.Local) -> Summary:
         """What supplies the variable that a node speaks of (through prev: its iteration); raises BindError where nothing does."""

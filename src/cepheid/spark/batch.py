@@ -25,7 +25,7 @@ from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
-from cepheid.spark.raising import recognized
+from cepheid.spark.error_rows import recognized
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.rows import INDEX, stored_type
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import Expression
     from cepheid.query import Query
     from cepheid.spark.options import Options
-    from cepheid.spark.source import Source
+    from cepheid.spark.source import SparkSource
 
 PLACE = "$place"
 """Where an event stands in the input: copies of events that come in any order come in one and the same."""
@@ -59,7 +59,7 @@ class Plan:
 
     query: Query
     options: Options
-    source: Source
+    source: SparkSource
     compiled: Compiled
     case_sensitive: bool
     tasks: int = 1

@@ -18,7 +18,7 @@ from cepheid.query import query as query_of
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
 from cepheid.spark.recognition import on
-from cepheid.spark.source import Source, arrow_bytes, event_schema
+from cepheid.spark.source import SparkSource, arrow_bytes, event_schema
 from cepheid.spark.tasks.absences import FOREVER
 from cepheid.spark.tasks.row_values import to_arrow
 from cepheid.spark.tasks.tables import Reading
@@ -75,7 +75,7 @@ def _constant(name: str, argument: AnalyzeArgument) -> Any:
 
 
 @dataclass(frozen=True)
-class Described(Source):
+class Described(SparkSource):
     """A table of which only the schema is known; its columns have the names that they would have as a DataFrame's."""
 
     frame: DataFrame = field(init=False, repr=False, compare=False)

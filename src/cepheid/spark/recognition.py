@@ -14,7 +14,7 @@ from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.errors import InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.options import Options
-from cepheid.spark.several import Several
+from cepheid.spark.queries import Several
 from cepheid.spark.tasks.buckets import OUTPUT_LIMIT
 from cepheid.spark.translation import translated
 

@@ -1,6 +1,6 @@
 """A DataFrame as a stream of events: its schema in Arrow's terms, its columns under names of our own, several streams as one.
 
-Comes in: DataFrames. Goes out: what binding needs (an `EventSchema`) and what columns need (`Source`: one DataFrame whose columns have names
+Comes in: DataFrames. Goes out: what binding needs (an `EventSchema`) and what columns need (`SparkSource`: one DataFrame whose columns have names
 without dots, backticks or letter case to trip over, and for each attribute of the query its column).
 """
 
@@ -38,7 +38,7 @@ RANK_COLUMN = "$rank"
 
 
 @dataclass(frozen=True)
-class Source:
+class SparkSource:
     """One DataFrame, ready to be read by a query.
 
     frame: columns c0, c1, ..; names: attribute -> its column there. schema: for binding. fields: attribute -> its type in Spark. rank: the
@@ -67,7 +67,7 @@ def arrow_bytes(fields: spark_types.StructType) -> bytes:
     return bytes(arrow_schema(fields).serialize().to_pybytes())
 
 
-def source_of(frame: DataFrame, tree: Tree, *, type: str | Column | None, time: str | None) -> Source:  # noqa: A002 - public word
+def source_of(frame: DataFrame, tree: Tree, *, type: str | Column | None, time: str | None) -> SparkSource:  # noqa: A002 - public word
     """A DataFrame as a query reads it.
 
     type: a column name, or a Column of the frame that gives each event's type. time: the time column. Raises SchemaError where a column is
@@ -92,10 +92,10 @@ def event_schema(described: DataFrame | spark_types.StructType, tree: Tree, *, t
     return source_of(described, tree, type=type, time=time).schema
 
 
-def _plainly_named(frame: DataFrame, schema: EventSchema) -> Source:
+def _plainly_named(frame: DataFrame, schema: EventSchema) -> SparkSource:
     names = {name: f"c{index}" for index, name in enumerate(frame.columns)}
     fields = {field.name: field.dataType for field in frame.schema.fields}
-    return Source(frame.toDF(*names.values()), names, schema, fields, names.get(RANK_COLUMN))
+    return SparkSource(frame.toDF(*names.values()), names, schema, fields, names.get(RANK_COLUMN))
 
 
 # ------------------------------------------------------------------------------------------------------------------ merged streams
@@ -225,7 +225,7 @@ def _aligned(stream: str, frame: DataFrame, columns: list[str], kinds: dict[str,
     return frame.select(*selected)
 
 
-def _merged_source(frame: DataFrame, tree: Tree, *, type: str | None, time: str | None) -> Source:  # noqa: A002 - public word
+def _merged_source(frame: DataFrame, tree: Tree, *, type: str | None, time: str | None) -> SparkSource:  # noqa: A002 - public word
     """The source of what `merge` gave: the streams of FROM alone, typed by their names where the query uses these."""
     streams = json.loads(frame.schema[STREAM_COLUMN].metadata.get(STREAMS_METADATA, "[]"))
     known = {name: (columns, typed) for name, columns, typed in streams}

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
     from cepheid.spark.options import Options
-    from cepheid.spark.several import Several
+    from cepheid.spark.queries import Several
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -102,7 +102,7 @@ class StreamPlan:
         unit = dataclasses.replace(unit, buckets=self.buckets, lateness=self.lateness)
         packed = prepared.mapInArrow(pack, f"`{BUCKET}` int, {BLOB} binary")
         rows = packed.groupBy(BUCKET).transformWithState(
-            Recognize(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
+            BucketProcessor(dataclasses.asdict(unit)), STEP, "append", "EventTime", eventTimeColumnName=MOMENT
         )
         counted = rows.observe(OBSERVED, *(F.sum(name).alias(name) for name in COUNTS))
         matches = F.explode(self._unpacked(BLOB))
@@ -243,7 +243,7 @@ STEP = spark_types.StructType(
 STATE = spark_types.StructType([spark_types.StructField("bytes", spark_types.BinaryType())])
 
 
-class Recognize(StatefulProcessor):
+class BucketProcessor(StatefulProcessor):
     """The stateful operator: one value of bytes per bucket, and a timer for when it is to be looked at again."""
 
     def __init__(self, unit: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.errors import InputError, LimitError, NotSupportedError, SchemaError
 from cepheid.spark.columns import column_named
-from cepheid.spark.raising import raising
+from cepheid.spark.error_rows import raising
 from cepheid.spark.source import WATERMARK
 from cepheid.spark.tasks.bounds import no_time, out_of_bounds
 from cepheid.spark.tasks.worker import OPTION

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.run.recognizer import Recognizer
     from cepheid.query import Query
-    from cepheid.testing.generators import Fragment
+    from cepheid.testing.generators import QueryFragment
 
 MAX_MATCHES = 3_000
 """Most matches of a case's sub-patterns; a case that has more is passed over."""
@@ -77,7 +77,7 @@ class Case:
         return random.Random(f"{self.seed}/{self.number}/{purpose}")
 
 
-def draw(fragment: Fragment, *, count: int, seed: int, longest: int = 12) -> list[Case]:
+def draw(fragment: QueryFragment, *, count: int, seed: int, longest: int = 12) -> list[Case]:
     """So many cases; every other one has timestamps instead of a numeric time.
 
     longest: most events of a stream. The same arguments give the same cases.

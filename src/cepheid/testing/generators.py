@@ -2,7 +2,7 @@
 
 Queries are made as TEXT, so the parser and the binder are tested too. They are well-formed by construction: the generator knows which variables a
 pattern shows and which an enclosing pattern binds. Sizes are such that the reference needs milliseconds. A `LimitError` of the reference is rare and
-means: take the next seed. `Fragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED`, `ABSENT` and `WIDE` are in use.
+means: take the next seed. `QueryFragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED`, `ABSENT` and `WIDE` are in use.
 
 The streams fit the queries: types A to C and X (which no query names), times with ties, attributes with NULL, and NaN. `queries` and `streams` give
 the same as Hypothesis strategies, which can shrink.
@@ -46,7 +46,7 @@ TIMED_SCHEMA = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", tz="UTC")))
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class QueryFragment:
     """Which operators random queries use, and how large they get.
 
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
@@ -74,7 +74,7 @@ class Fragment:
     unit: str = ""
 
 
-ENGINE = Fragment(
+ENGINE = QueryFragment(
     operators=(
         ("atom", 3),
         ("named", 4),
@@ -93,7 +93,7 @@ ENGINE = Fragment(
 )
 """What the automaton engine runs: local conditions, windows over the whole pattern, partitions, ALL, ANY, STRICT and LIMIT."""
 
-WAITING = Fragment(
+WAITING = QueryFragment(
     operators=(
         ("atom", 3),
         ("named", 4),
@@ -111,7 +111,7 @@ WAITING = Fragment(
 )
 """Patterns that wait for anything between two events (`;`, `+`, OR, local conditions): NXT, LAST and MAX have algorithms of their own there."""
 
-NESTED = Fragment(
+NESTED = QueryFragment(
     operators=(*ENGINE.operators, ("select", 6)),
     strategies=("", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "", "time", "events"),
@@ -119,7 +119,7 @@ NESTED = Fragment(
 )
 """What the automaton engine runs, with strategies at any level."""
 
-ABSENT = Fragment(
+ABSENT = QueryFragment(
     operators=(*ENGINE.operators, ("select", 1)),
     depth=2,
     strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
@@ -130,7 +130,7 @@ ABSENT = Fragment(
 )
 """What the automaton engine runs, with up to three things that must not follow."""
 
-WIDE = Fragment(
+WIDE = QueryFragment(
     operators=(
         *ENGINE.operators,
         ("conjunction", 2),
@@ -184,7 +184,7 @@ ABSENCES = 3
 class QueryGenerator:
     """Makes one query text after another from one source of randomness."""
 
-    def __init__(self, random: randoms.Random, fragment: Fragment = ENGINE) -> None:
+    def __init__(self, random: randoms.Random, fragment: QueryFragment = ENGINE) -> None:
         self.random = random
         self.fragment = fragment
         self.iterating: list[frozenset[str]] = []
@@ -475,10 +475,10 @@ PATTERNS: dict[str, Callable[[QueryGenerator, int, frozenset[str]], Piece]] = {
         "iterate_gap", "counted", "filter", "project", "strict", "select", "within", "unless",
     )
 }  # fmt: skip
-"""The operators of random patterns, by the names that `Fragment.operators` uses."""
+"""The operators of random patterns, by the names that `QueryFragment.operators` uses."""
 
 
-def random_query(random: randoms.Random, *, fragment: Fragment = ENGINE) -> str:
+def random_query(random: randoms.Random, *, fragment: QueryFragment = ENGINE) -> str:
     """The text of a random query over streams of `random_stream`, well-formed by construction."""
     return QueryGenerator(random, fragment).query()
 
@@ -516,7 +516,7 @@ def table(rows: Sequence[Row], *, timed: bool = False) -> pa.Table:
 # ---------------------------------------------------------------------------------------------------------------- Hypothesis strategies
 
 
-def queries(fragment: Fragment = ENGINE) -> SearchStrategy[str]:
+def queries(fragment: QueryFragment = ENGINE) -> SearchStrategy[str]:
     """Query texts as a Hypothesis strategy; needs hypothesis."""
     from hypothesis import strategies
 

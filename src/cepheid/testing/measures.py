@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cepheid.engine.output.matches import Matches
     from cepheid.logical.plan import QueryPlan
     from cepheid.query import Query
-    from cepheid.testing.generators import Fragment
+    from cepheid.testing.generators import QueryFragment
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def random_table(random: randoms.Random, *, time: str = "int64", spark: bool = F
 class MeasureGenerator(QueryGenerator):
     """Queries of the engine's fragment that name measures."""
 
-    def __init__(self, random: randoms.Random, *, fragment: Fragment, spark: bool) -> None:
+    def __init__(self, random: randoms.Random, *, fragment: QueryFragment, spark: bool) -> None:
         super().__init__(random, fragment)
         self.spark = spark
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cepheid.automata import Alphabet, Program
-    from cepheid.engine.evaluations.base import Chunk, Running
+    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.input.partitions import Partitions
     from cepheid.engine.memory.stored import Stored
 
@@ -59,10 +59,10 @@ class Absence:
     count_window: int | None
     duration: int
 
-    def evaluation(self, *, variant: str | None = None) -> Running:
+    def evaluation(self, *, variant: str | None = None) -> AnyEvaluation:
         """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start."""
 
-        def start(program: Program) -> Running:
+        def start(program: Program) -> AnyEvaluation:
             run = Evaluation(program, window=self.window, count_window=self.count_window, limit=1, variant=variant)
             return Tracked(run, program, variant=variant) if program.trackers else run
 

@@ -110,7 +110,7 @@ class HasBytes(Protocol):
         """Bytes of all its arrays."""
 
 
-class Running(Protocol):
+class AnyEvaluation(Protocol):
     """What batch, recognizer and workers ask of an evaluation; see `cepheid.engine.evaluations.match.Evaluation`."""
 
     @property
@@ -182,7 +182,7 @@ class Feeding(ABC):
 class Around(Feeding):
     """An evaluation around another one: everything but `chunks` is the inner one's."""
 
-    def __init__(self, evaluation: Running) -> None:
+    def __init__(self, evaluation: AnyEvaluation) -> None:
         self.evaluation = evaluation
 
     @property
@@ -341,7 +341,7 @@ class Keeping(Feeding):
         """What takes memory beside the store."""
 
 
-class KernelRun(Keeping, KernelLoop):
+class KernelEvaluation(Keeping, KernelLoop):
     """An evaluation by the kernel of this name, with the bounds of the matches in its vector.
 
     workplace: what the kernel takes for the row of a partition that is not kept. counters: what a snapshot counts, in its order: numbers of the
@@ -461,7 +461,7 @@ class KernelRun(Keeping, KernelLoop):
         return self._get("skipped")
 
 
-class BufferedRun(KernelRun):
+class BufferedRun(KernelEvaluation):
     """A run whose kernel writes lists of events, matches or supports, into buffers that grow to what the stream gives.
 
     kind: the type of what stands beside each position. lists, marks: first room, for so many lists and so many positions in all of them.

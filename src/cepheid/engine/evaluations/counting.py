@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import Chunk, KernelRun
+from cepheid.engine.evaluations.base import Chunk, KernelEvaluation
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, FIRST_CHUNK
 from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
-from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, Successors, TransitionTable
+from cepheid.engine.evaluations.transitions import HIGH, TABLE_ENTRIES, HasSuccessors, TransitionTable
 from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
 from cepheid.engine.memory.container import macro_bytes, macro_states
 from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
@@ -63,7 +63,7 @@ class CountSizes:
     collect: int = COLLECT_FROM
 
 
-class Counting(KernelRun):
+class Counting(KernelEvaluation):
     """The run state of COUNT(*) for one program over any number of partitions; the interface is that of `Evaluation`.
 
     limit is not looked at: a trigger has one count. Chunks have one mark per trigger (positions: the end; labels: 0), and `counts`.
@@ -73,7 +73,7 @@ class Counting(KernelRun):
 
     counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "skipped", "epoch")
 
-    def __init__(self, program: Successors, *, sizes: CountSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+    def __init__(self, program: HasSuccessors, *, sizes: CountSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         super().__init__("counting", bounds)
         self.sizes = sizes or CountSizes()
         self.program = program

@@ -24,7 +24,7 @@ BATCH_LIMIT = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A batch for `Running.chunks`.
+    """A batch for `AnyEvaluation.chunks`.
 
     letters: unsigned integers, n, see `cepheid.automata.alphabet`. times: int64, n, non-decreasing within a segment. cuts: int64, rows where the
     segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition between segments and

@@ -12,7 +12,7 @@ import numpy as np
 from cepheid.engine.evaluations.method import Guarantee
 from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, waiting
 from cepheid.engine.memory import blocks
-from cepheid.engine.memory.blocks import Layout, Ring
+from cepheid.engine.memory.blocks import BlockLayout, Ring
 from cepheid.engine.memory.checks import demand, inside
 from cepheid.language.syntax import Strategy
 
@@ -66,9 +66,9 @@ class Last(SupportEvaluation):
         self._set("plain", self.store.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> BlockLayout:
         greatest = (-1,) * (self.waiting.waiting + 1)
-        return Layout((*HEADER, 1, *greatest), (STARTS, *(TAKEN for _ in self._ring_of)), kept=KEPT)
+        return BlockLayout((*HEADER, 1, *greatest), (STARTS, *(TAKEN for _ in self._ring_of)), kept=KEPT)
 
     def _tables(self) -> tuple[Array, ...]:
         pool = (self.store.sizes, self.store.pool, self.store.widths)

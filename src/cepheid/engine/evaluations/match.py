@@ -15,7 +15,7 @@ from cepheid.engine.evaluations import match_state
 from cepheid.engine.evaluations.base import ALL, BufferedRun, Chunk, is_wasteful
 from cepheid.engine.evaluations.match_graph import MatchGraph
 from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
-from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, Successors, TransitionTable
+from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, HasSuccessors, TransitionTable
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
 
@@ -82,7 +82,7 @@ class Evaluation(BufferedRun):
 
     def __init__(
         self,
-        program: Successors,
+        program: HasSuccessors,
         *,
         sample: int | None = None,
         sizes: Sizes | None = None,

@@ -25,7 +25,7 @@ from cepheid.engine.evaluations.base import ALL
 from cepheid.engine.evaluations.domination import TABLE_ENTRIES, TOP, DominationTable, explore
 from cepheid.engine.evaluations.method import Guarantee
 from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes, waiting
-from cepheid.engine.memory.blocks import HEAD, TAIL, Layout, Ring
+from cepheid.engine.memory.blocks import HEAD, TAIL, BlockLayout, Ring
 from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners
 from cepheid.engine.memory.container import damaged
 from cepheid.engine.memory.pools import power_of_two, ragged
@@ -123,11 +123,11 @@ class Maximal(SupportEvaluation):
 
     # ------------------------------------------------------------------------------------------------ for the base
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> BlockLayout:
         waiting = self.automaton.waiting
         # An event makes up to some nodes, and a group takes some entries.
         rings = (Ring(3 + waiting), Ring(4, dated=False, times=2), Ring(1, dated=False, times=2))
-        return Layout((*HEADER, 0, 0, *[-1] * waiting), rings, kept=KEPT)
+        return BlockLayout((*HEADER, 0, 0, *[-1] * waiting), rings, kept=KEPT)
 
     def _tables(self) -> tuple[Array, ...]:
         scratch = (self._group_of, self._scratch, self._values, self._work, self._ends, self._starts_stack, self._stack, *self._path)

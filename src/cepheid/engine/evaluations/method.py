@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata import Program
-    from cepheid.engine.evaluations.base import Bounds, Running
+    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds
     from cepheid.logical.plan import Pattern, QueryPlan
 
 CHOOSING = frozenset({Strategy.NXT, Strategy.LAST, Strategy.MAX})
@@ -132,9 +132,9 @@ class Method(ABC):
     def program(self, task: Task) -> Program:
         """The program by which it does a task that it fits. Raises NotSupportedError and LimitError as `construct`."""
 
-    def start(self, terms: Terms, **options: Any) -> Running:
+    def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
         """A new evaluation, without any state; options: the kernel's variant, and `sample` where the method samples."""
-        run: Running = self.evaluation(terms.program, **terms.bounds, **options)
+        run: AnyEvaluation = self.evaluation(terms.program, **terms.bounds, **options)
         return run
 
     @abstractmethod

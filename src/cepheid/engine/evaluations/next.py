@@ -43,7 +43,7 @@ import numpy as np
 from cepheid.engine.evaluations.method import Guarantee
 from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, waiting
 from cepheid.engine.memory import blocks
-from cepheid.engine.memory.blocks import Layout, Ring
+from cepheid.engine.memory.blocks import BlockLayout, Ring
 from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
@@ -93,7 +93,7 @@ class Next(SupportEvaluation):
         self._set("block_limit", blocks.BLOCK_LIMIT)
         self.mends |= {"pool": self._mend_pool, "limit": self._mend_ring}
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> BlockLayout:
         return self.tables.layout
 
     def _tables(self) -> tuple[Array, ...]:
@@ -139,7 +139,7 @@ class NextTables:
         if sum(runs[x] for x, _ in self._inner) > MERGE_LIMIT:
             raise self._too_large(f"{MERGE_LIMIT} updates per event (MERGE_LIMIT)")
         words = (*HEADER, *[-1] * (1 + len(self._ring)), *[-1] * len(self._first))
-        self.layout = Layout(words, (STARTS, *[Ring(2)] * len(self._ring)), kept=KEPT)
+        self.layout = BlockLayout(words, (STARTS, *[Ring(2)] * len(self._ring)), kept=KEPT)
         self.move_start, self.moves = self._walk()
         self.forget()
 

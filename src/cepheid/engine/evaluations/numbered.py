@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Chunk, Running
+    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.memory.stored import Stored
 
@@ -25,7 +25,7 @@ COLLECT_FROM = 1 << 16
 """Numbers up to which nothing is looked at: some 20 MB."""
 
 
-def started(program: Program, start: Callable[[Program], Running]) -> Running:
+def started(program: Program, start: Callable[[Program], AnyEvaluation]) -> AnyEvaluation:
     """An evaluation of a program, without any state; start: makes one that reads letters."""
     return Numbered(program, start) if program.automaton.alphabet.number_bits else start(program)
 
@@ -37,7 +37,7 @@ class Numbered(Around):
     beside it, and once per different spelling O(predicates).
     """
 
-    def __init__(self, program: Program, start: Callable[[Program], Running]) -> None:
+    def __init__(self, program: Program, start: Callable[[Program], AnyEvaluation]) -> None:
         moves = [move for automaton in program.readers for move in automaton.transitions]
         moves += [move for automaton in program.readers for tracker in automaton.trackers for move in tracker.moves]
         self.numbers = Numbers(program.automaton.alphabet, list(dict.fromkeys((move.requires, move.forbids) for move in moves)))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Bounds, Chunk, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Task
-    from cepheid.engine.memory.blocks import Layout
+    from cepheid.engine.memory.blocks import BlockLayout
     from cepheid.engine.memory.stored import Stored
     from cepheid.language.syntax import Strategy
 
@@ -131,7 +131,7 @@ class SupportEvaluation(BufferedRun):
     # ------------------------------------------------------------------------------------------------ what a subclass says
 
     @abstractmethod
-    def _layout(self) -> Layout:
+    def _layout(self) -> BlockLayout:
         """What a block holds: words that begin with HEADER, rings that begin with STARTS, kept=KEPT."""
 
     @abstractmethod

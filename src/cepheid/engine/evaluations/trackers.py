@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.evaluations.base import Around, KernelLoop, Running
+from cepheid.engine.evaluations.base import Around, KernelLoop
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import power_of_two
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.memory.stored import Stored
 
@@ -188,7 +188,7 @@ class Tracked(Around):
     evaluation: of `program`, without state. Costs O(1) per event beside it, and one number per partition.
     """
 
-    def __init__(self, evaluation: Running, program: Program, *, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
+    def __init__(self, evaluation: AnyEvaluation, program: Program, *, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
         super().__init__(evaluation)
         self.program = program
         self.trackers = Trackers(

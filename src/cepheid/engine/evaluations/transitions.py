@@ -30,7 +30,7 @@ NONE, UNKNOWN = -1, -2
 HIGH = 62  # macro states from here on share one bit of the kernel's bit sets
 
 
-class Successors(Protocol):
+class HasSuccessors(Protocol):
     """What the evaluation needs of an automaton: `cepheid.automata.program.Program`."""
 
     @property
@@ -70,7 +70,7 @@ class TransitionTable:
     moves: stride 4 (target or -1 if nothing leaves it, label, next or -1, target is final). The kernel's docstring says what they mean.
     """
 
-    def __init__(self, program: Successors, *, entries: int = TABLE_ENTRIES) -> None:
+    def __init__(self, program: HasSuccessors, *, entries: int = TABLE_ENTRIES) -> None:
         self.program = program
         self.entries = entries
         self._letter_codes = LetterCodes(program.bits)

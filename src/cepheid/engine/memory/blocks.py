@@ -50,7 +50,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """What a block of a new partition holds: the values of its plain words, then empty rings.
 
     words: int64, the first is the position of the partition's next event. kept: how many of the first words outlive `Blocks.empty`.
@@ -78,7 +78,7 @@ class Layout:
 class Blocks(BlockStore):
     """The blocks of an evaluation's partitions. widths: int64, per ring. places: entries that a new ring has room for."""
 
-    def __init__(self, layout: Layout, *, places: int = RING_PLACES) -> None:
+    def __init__(self, layout: BlockLayout, *, places: int = RING_PLACES) -> None:
         super().__init__(layout.words, kept=layout.kept)
         self.layout = layout
         self.widths: Array = np.array([ring.width for ring in layout.rings], np.int64)

@@ -329,7 +329,7 @@ class _Block(ABC):
         value = self._gathered.get(leaf)
         if value is None:
             rows = self.marks(leaf.variable).rows
-            value = self._gathered[leaf] = canonical(self.source.array(leaf).take(pa.array(rows)), leaf)
+            value = self._gathered[leaf] = canonical_values(self.source.array(leaf).take(pa.array(rows)), leaf)
         return value
 
 
@@ -359,7 +359,7 @@ class _EvenBlock(_Block):
         return _Marks(rows, np.arange(self.count + 1) * len(places))
 
 
-def canonical(array: pa.Array, leaf: Field | Time) -> Value:
+def canonical_values(array: pa.Array, leaf: Field | Time) -> Value:
     """Values of a leaf as `values.evaluate` wants them; of a type without arithmetic they stay as they are."""
     if pa.types.is_null(array.type):
         array = pa.nulls(len(array), leaf.type)
@@ -419,12 +419,12 @@ def _at(place: Callable[[Array], Array], *, only: bool = False) -> Callable[[_Bl
         leaf = _argument(node)
         marks, array = block.marks(leaf.variable), block.source.array(leaf)
         if marks.single:
-            return canonical(array.take(pa.array(marks.rows)), leaf)
+            return canonical_values(array.take(pa.array(marks.rows)), leaf)
         missing = marks.counts != 1 if only else marks.counts == 0
         if not len(marks.rows):
-            return canonical(pa.nulls(len(missing), plain_type(array.type)), leaf)
+            return canonical_values(pa.nulls(len(missing), plain_type(array.type)), leaf)
         rows = marks.rows[np.where(missing, 0, place(marks.offsets))]
-        return canonical(array.take(pa.array(rows, mask=missing if missing.any() else None)), leaf)
+        return canonical_values(array.take(pa.array(rows, mask=missing if missing.any() else None)), leaf)
 
     return aggregate
 

@@ -25,11 +25,11 @@ from cepheid.engine.output.matches import Layout, plain_type
 from cepheid.engine.output.measures import attributes_of
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
-from cepheid.logical.canonical import canonical
+from cepheid.logical.canonical import canonical_text
 
 if TYPE_CHECKING:
     from cepheid.automata import Program
-    from cepheid.engine.evaluations.base import Running
+    from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Guarantee, Method
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
@@ -135,10 +135,10 @@ class Compiled:
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.measures)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
-        text = canonical((*bounds, self.keys, self.derived, *schema, *measures, *absences))
+        text = canonical_text((*bounds, self.keys, self.derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
-    def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> Running:
+    def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> AnyEvaluation:
         """A new evaluation, without any state; variant: of the kernel; sample: see `Query.run`, NotSupportedError where it cannot be."""
         options: dict[str, Any] = {"variant": variant}
         if sample is not None:
@@ -149,7 +149,7 @@ class Compiled:
                 )
             options["sample"] = sample
 
-        def start(program: Program) -> Running:
+        def start(program: Program) -> AnyEvaluation:
             run = self.method.start(dataclasses.replace(self.terms, program=program), **options)
             return Tracked(run, program, variant=variant) if program.trackers else run
 

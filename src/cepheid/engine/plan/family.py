@@ -2,8 +2,8 @@
 
 A hundred rules with other thresholds have one automaton. So they are one `Family`: a query in whose conditions `price > 40` reads
 `price > constant 0`, a column, and whose state is partitioned by the number of the rule. An event comes once for each rule that it can touch, with
-the constants of that rule. Which these are says an `Index`: by one search in all constants with which an expression is compared, however many there
-are. Rules that an event cannot touch are not visited.
+the constants of that rule. A `ConstantIndex` says which these are: by one search in all constants with which an expression is compared, however
+many there are. Rules that an event cannot touch are not visited.
 
 Comes in: `Compiled` queries over one schema. Goes out: families of them, and those that stay alone. The queries of a family have the automaton in
 common, and all that is no constant of a comparison in a condition: windows, keys, strategy, measures. Alone stay queries to which events matter that
@@ -55,7 +55,7 @@ MOST_ENTRIES = 1 << 24
 
 
 @dataclass(frozen=True)
-class Index:
+class ConstantIndex:
     """Which queries a value of an expression can touch.
 
     Numbers: the line is cut at the constants into cells, alternately the gap before a constant and the constant itself. Texts: a cell for each
@@ -91,7 +91,7 @@ class Route:
     """
 
     shared: tuple[Expression, ...]
-    index: Index | None
+    index: ConstantIndex | None
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _column(constants: Iterable[Literal]) -> pa.Array:
 # ---------------------------------------------------------------------------------------------------------------------------- indexes
 
 
-def _index(parts: Sequence[Expression], constants: pa.Table) -> Index | None:
+def _index(parts: Sequence[Expression], constants: pa.Table) -> ConstantIndex | None:
     """The index with the fewest entries over one expression that these conditions, all of which must hold, compare with constants."""
     compared: dict[Expression, list[tuple[str, str]]] = {}
     for part in parts:
@@ -259,7 +259,7 @@ def _comparison(part: Expression) -> tuple[Expression, str, str] | None:
     return left, operator, right.path[0]
 
 
-def _index_of(expression: Expression, bounds: Sequence[tuple[str, str]], constants: pa.Table) -> Index | None:
+def _index_of(expression: Expression, bounds: Sequence[tuple[str, str]], constants: pa.Table) -> ConstantIndex | None:
     """The index over one expression.
 
     bounds: (operator, column of constants) of each comparison. None for decimals, for texts that are ordered, and past MOST_ENTRIES.
@@ -294,7 +294,7 @@ def _steps(column: pa.ChunkedArray) -> list[Any]:
     return values
 
 
-def _cells(expression: Expression, constants: Any, least: Array, greatest: Array, count: int) -> Index | None:
+def _cells(expression: Expression, constants: Any, least: Array, greatest: Array, count: int) -> ConstantIndex | None:
     """An index in which query i is in the cells least[i] .. greatest[i]."""
     lengths = np.maximum(greatest - least + 1, 0)
     if int(lengths.sum()) > MOST_ENTRIES:
@@ -302,7 +302,7 @@ def _cells(expression: Expression, constants: Any, least: Array, greatest: Array
     owner, cells = ragged(least, lengths)
     order = np.argsort(cells, kind="stable")
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(cells, minlength=count))])
-    return Index(expression, constants, starts, owner[order])
+    return ConstantIndex(expression, constants, starts, owner[order])
 
 
 def _conjuncts(condition: Expression) -> list[Expression]:

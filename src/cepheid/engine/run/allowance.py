@@ -19,7 +19,7 @@ from cepheid.errors import InputError, LimitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cepheid.engine.evaluations.base import Chunk, Running
+    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.output.matches import Match
     from cepheid.engine.run.together import EvenChunk
 
@@ -63,11 +63,11 @@ class Allowance:
         """Look up the default once."""
         self.most = default_max_bytes() if self.most is None else self.most
 
-    def collect(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Chunk | EvenChunk:
+    def collect(self, chunks: Iterator[Chunk], evaluation: AnyEvaluation, *, named: Callable[[Chunk], Match]) -> Chunk | EvenChunk:
         """All chunks as one; as `watch`."""
         return together(self.watch(chunks, evaluation, named=named))
 
-    def watch(self, chunks: Iterator[Chunk], evaluation: Running, *, named: Callable[[Chunk], Match]) -> Iterator[Chunk]:
+    def watch(self, chunks: Iterator[Chunk], evaluation: AnyEvaluation, *, named: Callable[[Chunk], Match]) -> Iterator[Chunk]:
         """The chunks; evaluation: what makes them; named: gives the first match of a chunk, for the message.
 
         Raises LimitError past the allowance; the evaluation is then of no use any more.
@@ -133,7 +133,7 @@ def _alike(chunk: Chunk, match: Chunk, step: int) -> int:
             return looked
 
 
-def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: Running) -> str:
+def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: AnyEvaluation) -> str:
     """How many matches the trigger of `last` has, of which `own` have come: counted, not kept."""
     marks = 0
     for chunk in chunks:

@@ -30,7 +30,7 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cepheid.engine.evaluations.base import Chunk, Running
+    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.input.keys import Groups
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.schema import EventSchema
@@ -175,7 +175,7 @@ def ordered(schema: EventSchema, events: pa.Table, *, sort: bool, order: Sequenc
 
 
 def grouped_chunks(
-    evaluation: Running,
+    evaluation: AnyEvaluation,
     events: Events,
     rows: Array | None,
     cuts: Array,
@@ -202,7 +202,7 @@ def grouped_chunks(
 
 
 def interleaved_chunks(
-    evaluation: Running,
+    evaluation: AnyEvaluation,
     events: Events,
     stream: Array | None,
     groups: Groups,

@@ -32,7 +32,7 @@ from cepheid.engine.memory.process import CHOOSE, process_memory
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.query_state import QueryState
 from cepheid.errors import InputError, LimitError, SnapshotError
-from cepheid.logical.canonical import canonical
+from cepheid.logical.canonical import canonical_text
 from cepheid.spark.tasks import shared
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
 from cepheid.spark.tasks.packing import blobs, one_chunk, steps
@@ -133,11 +133,11 @@ class Unit:
         """
         kept = {*self.ties, *(column for task in self.unpacked for column in (*task.keys, *(own for _, own in task.payload)))}
         types = [(field.name, field.type) for field in self.travelling if field.name in kept]
-        digest = hashlib.sha256(canonical(tuple(sorted(types))).encode())
+        digest = hashlib.sha256(canonical_text(tuple(sorted(types))).encode())
         for compiled, task in zip(self.compiled, self.unpacked, strict=True):
             digest.update(compiled.meaning)
-            digest.update(canonical((task.keys, task.key_names, task.payload, task.index)).encode())
-        digest.update(canonical((self.queries, self.letters, self.ties)).encode())
+            digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index)).encode())
+        digest.update(canonical_text((self.queries, self.letters, self.ties)).encode())
         return digest.digest()
 
 

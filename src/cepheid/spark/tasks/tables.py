@@ -27,7 +27,7 @@ from cepheid.spark.tasks.absences import recognize_decided
 from cepheid.spark.tasks.bounds import outside
 from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import letters_column, letters_of
-from cepheid.spark.tasks.worker import LETTER, TIME, Run, Task, compiled_here, different
+from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, different
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,7 +81,7 @@ class Reader:
         self.task = Task(**self.reading.task)
         self.compiled = compiled_here(self.reading.task)
         self.input: pa.Schema = pa.ipc.read_schema(pa.py_buffer(self.reading.input))
-        self.run: Run | None = None
+        self.run: TaskRun | None = None
         self.checked: pa.Schema | None = None
         self.last: pa.RecordBatch | None = None
         self.partition = 0
@@ -140,7 +140,7 @@ class Reader:
             yield from self._hold(batch)
             return
         if self.run is None:
-            self.run = Run(self.task, self.compiled, batch.schema, partition=(PARTITION,))
+            self.run = TaskRun(self.task, self.compiled, batch.schema, partition=(PARTITION,))
         yield from self.run.read(batch)
 
     # --------------------------------------------------------------------------------------------------------------------- absences

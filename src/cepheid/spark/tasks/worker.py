@@ -128,7 +128,7 @@ def reporting(
 ) -> Iterator[pa.RecordBatch]:
     """The function that mapInArrow calls: what `work` gives of the batches, and an error of ours that it raises as a row, for Spark to raise.
 
-    output: serialized Arrow schema of what `work` gives. name: of the column behind these that has the error's text (see `raising.recognized`).
+    output: serialized Arrow schema of what `work` gives. name: of the column behind these that has the error's text (see `error_rows.recognized`).
     """
     try:
         for rows in work(batches):
@@ -148,12 +148,12 @@ def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch], *, let
 
     Raises InputError for times that are NULL or out of bounds, and for events of one key and time that nothing orders. Linear in events and output.
     """
-    run: Run | None = None
+    run: TaskRun | None = None
     for batch in batches:
         if not batch.num_rows:
             continue
         if run is None:
-            run = Run(Task(**task), compiled_here(task), batch.schema)
+            run = TaskRun(Task(**task), compiled_here(task), batch.schema)
         yield from run.read(batch if letters is None else _with_letters(batch, letters, run.alphabets))
 
 
@@ -169,11 +169,11 @@ def recognize_several(
     letters: of each query. output: serialized Arrow schema of a row. Raises as `recognize`.
     """
     schema = pa.ipc.read_schema(pa.py_buffer(output))
-    runs: list[Run] = []
+    runs: list[TaskRun] = []
     for batch in batches:
         if not batch.num_rows:
             continue
-        runs = runs or [Run(Task(**task), compiled_here(task), batch.schema) for task in tasks]
+        runs = runs or [TaskRun(Task(**task), compiled_here(task), batch.schema) for task in tasks]
         for run, own, name in zip(runs, letters, names, strict=True):
             for rows in run.read(_with_letters(batch, own, run.alphabets)):
                 yield aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema)
@@ -207,7 +207,7 @@ def aligned(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> Any:
     return type(rows).from_arrays(columns, schema=schema)
 
 
-class Run:
+class TaskRun:
     """One task's pass over its sorted events.
 
     partition: the columns in which the events of one partition agree (default: the slice, or the key).

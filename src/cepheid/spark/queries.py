@@ -19,7 +19,7 @@ from cepheid.engine.plan.explain import keys_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.spark.batch import Letters, Plan, kept, letter_columns, letters_of, prepare
 from cepheid.spark.columns import column_named
-from cepheid.spark.raising import recognized
+from cepheid.spark.error_rows import recognized
 from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, UNTIL, recognize_decided
 from cepheid.spark.tasks.buckets import Unit
