@@ -157,7 +157,37 @@ def peers_panel(case: dict[str, Any], *, last: bool) -> alt.LayerChart:
     return (dots + texts).properties(width=520, height=22 * len(rows), title=title)
 
 
+KINDS = {"equal": BLUE, "between": GREEN, "thresholds": ORANGE, "shapes": PINK}
+
+
+def queries(record: dict[str, Any]) -> alt.TopLevelMixin:
+    """Microseconds per event over the number of queries, both logarithmic: pushed a thousand at a time, and in one run."""
+    rows = [
+        {"kind": kind, "queries": row["queries"], "microseconds": row[how], "how": text}
+        for kind, own in record["microseconds_per_event"].items()
+        for row in own
+        for how, text in (("push", "pushed, 1,000 events at a time"), ("run", "one run"))
+    ]
+    panels = [
+        alt.Chart(alt.Data(values=[row for row in rows if row["how"] == how]))
+        .mark_line(point=True)
+        .encode(
+            alt.X("queries:Q").title("queries, logarithmic").scale(type="log").axis(values=[1, 10, 100, 1000], format="~g"),
+            alt.Y("microseconds:Q").title("CPU microseconds per event, logarithmic").scale(type="log", domain=[0.1, 100]),
+            alt.Color("kind:N").scale(domain=list(KINDS), range=list(KINDS.values())).sort(list(KINDS)),
+        )
+        .properties(width=320, height=240, title=alt.Title(how, fontSize=12, fontWeight="normal"))
+        for how in dict.fromkeys(row["how"] for row in rows)
+    ]
+    subtitle = [
+        "equal, between: an event touches one of the queries; thresholds: half of them.",
+        "shapes: every query has a window of its own, so no two are evaluated as one.",
+    ]
+    return alt.hconcat(*panels).properties(title=alt.Title("Queries that differ in constants, together", subtitle=subtitle))
+
+
 PLOTS = {
+    "queries": ("queries", queries),
     "paper-consumption": ("paper", consumption),
     "paper-stress": ("paper", stress),
     "paper-strategies": ("paper", strategies),
