@@ -5,8 +5,8 @@
 The queries differ in constants. `equal`: a type, an id that is the query's own, and a threshold; an event has the id of one query. `between`: a
 range of a number; an event is in the range of one query. Both touch 1 % of 100 queries and 0.1 % of 1,000. `thresholds`: `v > c`, each event above
 half of all constants. `shapes`: as `equal`, each query with a window of its own, so that no two are one family. Every figure is microseconds of the
-processor per event: `push`; `read`, to make a table of its own of the matches of each query that has some, by `to_arrow`; `run`; and `alone`, the sum of
-the pushes to a recognizer of each query, where that is measured. `matches` are of the pushes.
+processor per event: `push`; `read`, to make a table of its own of the matches of each query that has some, by `to_arrow`; `run`; and `alone`, the sum
+of the pushes to a recognizer of each query, where that is measured. `matches` are of the pushes.
 """
 
 from __future__ import annotations
