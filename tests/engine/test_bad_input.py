@@ -307,7 +307,7 @@ def test_keys_of_any_flat_type(kind):
 
 
 def test_an_engine_that_is_not_installed(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("cepheid.query"), "available", lambda: ("python",))
+    monkeypatch.setattr(importlib.import_module("cepheid.arguments"), "available", lambda: ("python",))
     for run in (QUERY.run, lambda events, engine: QUERY.recognizer(pa.Table.from_pylist(events).schema, engine=engine)):
         with pytest.raises(SetupError) as error:
             run(rows(), engine="checked")

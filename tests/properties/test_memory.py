@@ -19,7 +19,7 @@ import cepheid
 from cepheid.engine.evaluations import base as running
 from cepheid.engine.input import payload
 from cepheid.engine.plan.methods import METHODS
-from cepheid.engine.run import recognizer
+from cepheid.engine.run import member
 from cepheid.errors import LimitError
 from cepheid.schema import schema_of
 from cepheid.testing import generators
@@ -60,7 +60,7 @@ FACTOR, SMALL = 3, 1 << 16
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is given back from a few kilobytes on, and soon, so that short streams show what long ones do."""
-    monkeypatch.setattr(recognizer, "IDLE_CHECK", 4)
+    monkeypatch.setattr(member, "IDLE_CHECK", 4)
     monkeypatch.setattr(running, "SHRINK_FROM", 1 << 13)
     monkeypatch.setattr(payload, "LEAST_COMPACTION", 1 << 6)
 

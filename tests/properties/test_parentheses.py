@@ -139,7 +139,7 @@ def test_a_group_under_an_operator_is_a_pattern_of_its_own(group: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(A ; C?) :[<= 3] B", "(A ; C?) ; NOT D ; B", "A ;[<= 3] (C? ; B)", "(A ; C?) THEN B"])
 def test_nothing_but_a_plain_link_stands_beside_an_optional_item(pattern: str) -> None:
-    with pytest.raises(cepheid.BindError, match="stands beside an optional item"):
+    with pytest.raises(cepheid.BindError, match="is next to an optional item"):
         cepheid.query(f"SELECT * WHERE {pattern}").run(events("A1 B2"))
 
 

@@ -122,5 +122,5 @@ class Numbers:
 
     @property
     def _width(self) -> int:
-        """Bytes of a stored spelling."""
-        return (self.alphabet.spelling_bits + 7) // 8
+        """Bytes of a stored spelling, at least one: where no event says anything, all have the same."""
+        return max(1, (self.alphabet.spelling_bits + 7) // 8)
