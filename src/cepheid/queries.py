@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
 from cepheid.engine.input.named_types import NamedTypes
-from cepheid.engine.input.read import used_types
+from cepheid.engine.input.read import used_types, whole
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.explain import Explanation, explain_queries
@@ -53,6 +53,10 @@ def queries(given: Mapping[str, Query | str | Path | syntax.Query | Any] | Seque
     for name in named:
         if not isinstance(name, str):
             raise InputError(f"{name!r} is not the name of a query", help="give the name as a str")
+        if not name.isprintable() and name.encode(errors="replace").decode() != name:
+            raise InputError(
+                f"{name!r} is not the name of a query: it has half a surrogate pair", help="give the name as a str of characters"
+            )
     made = {}
     for name, each in named.items():
         with _named(name):
@@ -111,8 +115,11 @@ class Queries(Mapping[str, Query]):
             "order": order,
         }
         check_engine(engine, ENGINES)
-        if isinstance(events, pa.RecordBatchReader) and engine == "reference":
-            events = events.read_all()
+        if isinstance(events, Mapping):
+            # Several queries read the same streams, each of which may be there to be read once.
+            events = {name: whole(name, events[name]) for name in self._streams(events)}
+        elif engine == "reference":
+            events = whole(None, events)
         if engine == "reference":
             found = {name: each.run(events, **options) for name, each in self._queries.items()}
         else:
@@ -123,6 +130,12 @@ class Queries(Mapping[str, Query]):
                 found |= self._whole(self._compiled(schema, names, type=type, time=time), asked, allowance, progress)
         matches = {name: found[name] for name in self._queries}
         return ByName(matches, {name: [Part(own)] for name, own in matches.items() if len(own)})
+
+    def _streams(self, events: Mapping[Any, object]) -> list[Any]:
+        """The streams that some query reads, of those that there are."""
+        named = [each.tree.streams for each in self._queries.values()]
+        read = set(events) if () in named else {name for streams in named for name in streams}
+        return [name for name in events if name in read]
 
     def _asked(self, events: object, **options: Any) -> Iterator[tuple[list[str], Asked]]:
         """The queries that read the same events, and these: of several streams those in FROM, merged as the query's types say."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import pickle
 import threading
 from decimal import Decimal
 
@@ -270,3 +272,48 @@ def test_a_list_has_names_and_a_stream_in_one_line():
     assert {name: len(matches) for name, matches in queries.run(stream("A1(v=2) A2(v=3)")).items()} == {"q1": 2, "q2": 1}
     assert repr(queries).startswith("cepheid.queries({'q1': cepheid.query(")
     assert repr(queries.run(stream("A1(v=2)"))) == "<matches of 2 queries: q1: 1>"
+
+
+def test_what_can_be_read_only_once_is_read_once():
+    given = {"w": pa.table({"ts": [1, 5], "v": [1, 2]}), "f": pa.table({"ts": [2, 6], "v": [1, 2]})}
+    queries = cepheid.queries({"a": "SELECT * FROM w WHERE w AS x FILTER x[v > 0]", "b": "SELECT * FROM w, f WHERE w AS x ; f AS y"})
+    for options in ({}, {"engine": "reference"}):
+        found = queries.run({name: table.to_reader() for name, table in given.items()}, **options)
+        assert {name: len(matches) for name, matches in found.items()} == {"a": 2, "b": 3}
+    rows = ({"type": kind, "ts": time} for time, kind in enumerate("AB"))
+    found = cepheid.queries(["SELECT * WHERE A", "SELECT * WHERE B"]).run(rows, engine="reference")
+    assert [len(matches) for matches in found.values()] == [1, 1]
+
+
+def test_too_many_matches_of_a_family_are_named_by_their_query():
+    events = pa.table({"type": ["A"] * 20 + ["B"], "ts": range(21), "v": range(21), "k": [1] * 21})
+    queries = cepheid.queries({f"q{low}": f"SELECT * WHERE A+ AS x ; B FILTER x[v >= {-low}] PARTITION BY k" for low in range(4)})
+    with pytest.raises(LimitError, match=r"in the query `q0`: the matches take more .* position 20 \(20\), k = 1, which completes"):
+        queries.run(events, max_bytes=100_000)
+
+
+def test_what_a_push_gives_can_be_pickled_and_copied():
+    queries = cepheid.queries({str(limit): f"SELECT * WHERE A AS x ; B FILTER x[v > {limit}] PARTITION BY k" for limit in range(4)})
+    found = queries.recognizer(EVENTS.schema).push(EVENTS)
+    for copied in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert dict(copied) == dict(found)
+        assert copied.found.keys() == found.found.keys()
+
+
+def test_a_renamed_measure_is_another_grouping():
+    texts = [f"SELECT x.v AS m WHERE A AS x FILTER x[v > {limit}]" for limit in range(2)]
+    state = cepheid.queries(texts).recognizer(EVENTS.schema).snapshot()
+    with pytest.raises(SnapshotError, match="another query"):
+        cepheid.queries([texts[0], texts[1].replace("AS m", "AS n")]).recognizer(EVENTS.schema, snapshot=state)
+
+
+def test_a_name_with_half_a_character():
+    with pytest.raises(InputError, match="half a surrogate pair"):
+        cepheid.queries({"\ud800": "SELECT * WHERE A"})
+
+
+def test_the_index_of_many_thresholds_is_small_and_counted():
+    queries = cepheid.queries([f"SELECT * WHERE A AS x FILTER x[v > {limit}]" for limit in range(2100)])
+    recognizer = queries.recognizer(EVENTS.schema)
+    assert len(recognizer.push(EVENTS).found) == 10
+    assert 4_000_000 < recognizer.memory_usage() < 20_000_000

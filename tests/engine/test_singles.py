@@ -11,7 +11,8 @@ import pytest
 
 import cepheid
 from cepheid.engine.run import singles
-from cepheid.errors import CepheidError, InputError, InUseError, SchemaError
+from cepheid.engine.run.query_state import QueryState
+from cepheid.errors import CepheidError, InputError, InUseError, SchemaError, SnapshotError
 
 SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int64()), ("v", pa.float64())])
 QUERIES = (
@@ -164,3 +165,28 @@ def test_one_thread_at_a_time():
     recognizer = cepheid.query(QUERIES[0]).recognizer(SCHEMA)
     with recognizer._use.alone(), pytest.raises(InUseError):
         recognizer.push(rows(1)[0])
+
+
+@pytest.mark.parametrize("call", ["snapshot", "undecided"])
+def test_an_interruption_while_what_waits_is_read(call, monkeypatch):
+    recognizer = cepheid.query("SELECT * WHERE A ; B").recognizer(SCHEMA)
+    for time, kind in enumerate("ACCC"):
+        recognizer.push({"type": kind, "ts": time, "k": 1, "v": 1.0})
+
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(QueryState, "chunks", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(recognizer, call)()
+    with pytest.raises(SnapshotError, match="incomplete"):
+        recognizer.push({"type": "B", "ts": 9, "k": 1, "v": 1.0})
+
+
+def test_a_tuple_of_dicts_is_several_events_whatever_the_attributes_are():
+    schema = pa.schema([("a", pa.struct([("p", pa.int64())])), ("b", pa.struct([("p", pa.int64())]))])
+    query = cepheid.query("SELECT * FROM S WHERE S AS x FILTER x[a.p > 0]")
+    events = ({"a": {"p": 1}, "b": {"p": 2}}, {"a": {"p": 0}, "b": {"p": 2}})
+    assert len(query.recognizer(schema).push(events)) == 1
+    assert len(cepheid.queries([query]).recognizer(schema).push(events)["q1"]) == 1

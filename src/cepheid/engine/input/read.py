@@ -341,7 +341,7 @@ def merge(
             )
     if not names:
         raise SchemaError("the input has no streams", help="pass {stream name: events}")
-    tables = {name: _whole(name, streams[name]) for name in names}
+    tables = {name: whole(name, streams[name]) for name in names}
     time = _common_time(tables, time)
     used = used_types(tree)
     type_column = type or _type_name(tables, used)
@@ -363,9 +363,10 @@ def merge(
     return Source(merged, EventSchema(dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time))
 
 
-def _whole(name: str, events: object) -> pa.Table:
+def whole(name: str | None, events: object) -> pa.Table:
+    """Events as one table, also those that can be read only once; name: of their stream, None for the only one. Raises as `table_of`."""
     table = without_views(table_of(events, stream=name))
-    check_doubles(f"the stream `{name}`", table.schema.names)
+    check_doubles("the input" if name is None else f"the stream `{name}`", table.schema.names)
     return table.read_all() if isinstance(table, pa.RecordBatchReader) else table
 
 

@@ -47,10 +47,10 @@ COMPARED = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-MOST_MEMBERS = 1 << 12
-"""Queries of one family; more make several."""
+MOST_MEMBERS = 1 << 11
+"""Queries of one family, whose numbers fit 16 bits; more make several."""
 
-MOST_ENTRIES = 1 << 24
+MOST_ENTRIES = 1 << 23
 """Entries of an index: its cells, each with the queries whose constants allow the values in it."""
 
 
@@ -102,6 +102,12 @@ class Family:
     members: tuple[Compiled, ...]
     compiled: Compiled
     constants: pa.Table
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the constants and of the indexes."""
+        indexes = [route.index for route in self.routes if route.index is not None]
+        return int(self.constants.nbytes) + sum(int(index.starts.nbytes + index.queries.nbytes) for index in indexes)
 
     @property
     def shared(self) -> tuple[Expression, ...]:
@@ -302,7 +308,7 @@ def _cells(expression: Expression, constants: Any, least: Array, greatest: Array
     owner, cells = ragged(least, lengths)
     order = np.argsort(cells, kind="stable")
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(cells, minlength=count))])
-    return ConstantIndex(expression, constants, starts, owner[order])
+    return ConstantIndex(expression, constants, starts, owner.astype(np.int16)[order])
 
 
 def _conjuncts(condition: Expression) -> list[Expression]:

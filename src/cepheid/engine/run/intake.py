@@ -183,7 +183,8 @@ class Intake(ABC, Generic[Answer_co]):
     def waiting(self) -> Iterator[Decided[Answer_co]]:
         """What `undecided` gives, to be made inside."""
         with self._use.alone():
-            self._check_intact()
+            with self._changing():
+                self._settle()
             yield self._undecided()
 
     @contextlib.contextmanager
@@ -218,7 +219,7 @@ class Intake(ABC, Generic[Answer_co]):
         """The events with exactly the columns of the schema."""
         if isinstance(events, pa.RecordBatch | pa.Table) and self._as_they_are and events.schema == self.schema:
             return events if isinstance(events, pa.Table) else pa.Table.from_batches([events], self.schema)
-        if isinstance(events, tuple) and events and not all(isinstance(value, dict) for value in events):
+        if isinstance(events, tuple) and not is_rows(events):
             if len(events) != len(self.schema):
                 fact = f"the tuple has {len(events)} values, and the schema {len(self.schema)} attributes"
                 raise InputError(fact, help=f"give a value for each of {quoted(self.schema.names)}, in this order")
@@ -258,6 +259,9 @@ class Intake(ABC, Generic[Answer_co]):
     def _now(self) -> int:
         """The least time that an event may still have."""
         return self._latest if self._order is None else self._order.watermark
+
+    def _settle(self) -> None:
+        """Read what has been taken and waits to be read, if anything does."""
 
     # ---------------------------------------------------------------------------------------------------------------- of the queries
 
@@ -304,7 +308,8 @@ class Intake(ABC, Generic[Answer_co]):
         Raises SnapshotError after an interrupted `push`.
         """
         with self._use.alone():
-            self._check_intact()
+            with self._changing():
+                self._settle()
             return self._packed()
 
     def _packed(self) -> bytes:
@@ -347,6 +352,11 @@ class Intake(ABC, Generic[Answer_co]):
     def _fingerprint(self) -> bytes:
         options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
         return self._meaning + options + "".join(f"{len(name)} {name}" for name in self._ties).encode()
+
+
+def is_rows(events: tuple[Any, ...]) -> bool:
+    """Whether a tuple is several events, as dicts, and not the values of one."""
+    return all(isinstance(value, dict) for value in events)
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

@@ -23,6 +23,7 @@ from cepheid.engine.output.matches import Matches, compact, concatenate
 from cepheid.engine.plan.family import MEMBER, alone_for, families
 from cepheid.engine.run.intake import Intake
 from cepheid.engine.run.member import IDLE_CHECK, Member, QueryMember, load_keys
+from cepheid.errors import CepheidError, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +87,10 @@ class ByName(Mapping[str, Matches]):
     def __len__(self) -> int:
         return len(self._nothing)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # As made: what a part is taken from belongs to the recognizer.
+        return ByName, (self._nothing, {name: [Part(self[name])] for name in self._parts})
+
     @property
     def found(self) -> dict[str, Matches]:
         """The matches of those queries alone that have some. O(queries with matches)."""
@@ -140,6 +145,13 @@ class FamilyMember(Member):
             arrived = self.partitions.arrive(joined)
             yield self.state.feed(self._reader.read(joined), times[rows], joined, arrived, first=0, shown=positions[rows], now=now)
 
+    def named(self, error: LimitError) -> CepheidError:
+        """An error about a match with the name of its query, and not with the number that the family has for it."""
+        before, _, rest = error.fact.partition(f", {MEMBER} = ")
+        number, _, after = rest.partition(",")
+        error.fact = f"{before},{after}"
+        return error.of_query(self.family.names[int(number)])
+
     def parts(self, matches: Matches) -> Iterator[tuple[str, Part]]:
         """The matches of each query that has some."""
         if not len(matches):
@@ -174,7 +186,11 @@ class FoundByName:
         """All of it, within one allowance."""
         parts: dict[str, list[Part]] = {}
         for owner, found in self._found:
-            for name, part in _parts(owner, found.all(allowance)):
+            try:
+                matches = found.all(allowance)
+            except LimitError as error:
+                raise error.of_query(owner) if isinstance(owner, str) else owner.named(error) from None
+            for name, part in _parts(owner, matches):
                 parts.setdefault(name, []).append(part)
         self._done()
         return ByName(self._nothing, parts)
@@ -295,7 +311,8 @@ class QueriesRecognizer(Intake[ByName]):
 
     @property
     def _nbytes(self) -> int:
-        return sum(member.nbytes for member in self._every()) + sum(partitions.nbytes for partitions in self._written.values())
+        indexes = sum(member.family.nbytes for member in self._families)
+        return indexes + sum(member.nbytes for member in self._every()) + sum(partitions.nbytes for partitions in self._written.values())
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
@@ -334,5 +351,7 @@ class QueriesRecognizer(Intake[ByName]):
 
     @property
     def _meaning(self) -> bytes:
-        names = "".join(f"{len(name)} {name}" for name in self.compiled)
+        # The same queries are together only where all but their constants is the same, also the names of measures.
+        together = [list(member.family.names) for member in self._families]
+        names = "".join(f"{len(name)} {name}" for name in self.compiled) + repr(together)
         return hashlib.sha256(b"".join(each.fingerprint for each in self.compiled.values()) + names.encode()).digest()

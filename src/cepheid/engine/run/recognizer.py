@@ -13,7 +13,7 @@ import numpy as np
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches
-from cepheid.engine.run.intake import Intake
+from cepheid.engine.run.intake import Intake, is_rows
 from cepheid.engine.run.member import QueryMember
 from cepheid.engine.run.singles import Singles
 
@@ -65,7 +65,7 @@ class Recognizer(Intake[Matches]):
 
     def push(self, events: object) -> Matches:
         """See `Intake.push`; a single event needs little of what a table needs."""
-        if self._singles is not None and type(events) in {dict, tuple}:
+        if self._singles is not None and (type(events) is dict or (type(events) is tuple and not is_rows(events))):
             return self._push_one(events, self._singles)
         return super().push(events)
 
@@ -106,7 +106,6 @@ class Recognizer(Intake[Matches]):
         return self._member.read(events, times, first=first, now=self._now).then(self._tidy)
 
     def _undecided(self) -> Found:
-        self._settle()
         return self._state.undecided()
 
     def _tidy(self) -> None:
@@ -127,7 +126,6 @@ class Recognizer(Intake[Matches]):
         return Recognizer(self.compiled, lateness=self._lateness, order=self._ties, null_keys=nulls, **options)
 
     def _dump(self) -> tuple[dict[str, int], dict[str, Any]]:
-        self._settle()
         return {"null_keys": self.null_keys}, self._member.dump(latest=self._latest)
 
     def _load(self, numbers: dict[str, Any], sections: dict[str, Any]) -> None:
