@@ -173,7 +173,7 @@ def queries(record: dict[str, Any]) -> alt.TopLevelMixin:
         .mark_line(point=True)
         .encode(
             alt.X("queries:Q").title("queries, logarithmic").scale(type="log").axis(values=[1, 10, 100, 1000], format="~g"),
-            alt.Y("microseconds:Q").title("CPU microseconds per event, logarithmic").scale(type="log", domain=[0.1, 100]),
+            alt.Y("microseconds:Q").title("CPU microseconds per event, logarithmic").scale(type="log", domain=[0.03, 100]),
             alt.Color("kind:N").scale(domain=list(KINDS), range=list(KINDS.values())).sort(list(KINDS)),
         )
         .properties(width=320, height=240, title=alt.Title(how, fontSize=12, fontWeight="normal"))
