@@ -131,12 +131,12 @@ def query_of(window: str, *, keyed: bool = True) -> cepheid.Query:
 
 def emptied(made: Callable[[], DataFrame]) -> DataFrame:
     """What a function makes, with the empty engine in the place of ours."""
-    ours = stream.Recognize
-    stream.Recognize = Empty  # type: ignore[misc]  # for the length of one plan
+    ours = stream.BucketProcessor
+    stream.BucketProcessor = Empty  # type: ignore[misc]  # for the length of one plan
     try:
         return made()
     finally:
-        stream.Recognize = ours  # type: ignore[misc]
+        stream.BucketProcessor = ours  # type: ignore[misc]
 
 
 def throughput(spark: SparkSession, folder: Path, rows: int, batches: int) -> list[dict[str, Any]]:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from cepheid.engine.memory import blocks as module
-from cepheid.engine.memory.blocks import HEAD, MASK, TAIL, Blocks, Layout, Ring
+from cepheid.engine.memory.blocks import HEAD, MASK, TAIL, BlockLayout, Blocks, Ring
 from cepheid.engine.memory.store import CLASSES, size_class
 from cepheid.errors import LimitError
 
-LAYOUT = Layout(words=(0, -1, 7), rings=(Ring(2), Ring(3), Ring(1, dated=False)), kept=2)
+LAYOUT = BlockLayout(words=(0, -1, 7), rings=(Ring(2), Ring(3), Ring(1, dated=False)), kept=2)
 
 
 def push(blocks, row, ring, entry):
