@@ -19,7 +19,7 @@ from cepheid.spark.batch import Plan, letter_columns
 from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
-from cepheid.spark.tasks.worker import LETTER, TIME, Run, Task, compiled_here
+from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
 
@@ -91,7 +91,7 @@ def runner(tasks):
             for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
                 number = int(numbers[start])
                 if number != current:
-                    run, current = Run(Task(**tasks[number]), compiled_here(tasks[number]), batch.schema), number
+                    run, current = TaskRun(Task(**tasks[number]), compiled_here(tasks[number]), batch.schema), number
                 for output in run.read(batch.slice(start, stop - start)):
                     texts = [shown(row) for row in output.to_pylist()]
                     yield pa.record_batch([pa.array([number] * len(texts), pa.int32()), pa.array(texts)], ["pattern", "match"])
