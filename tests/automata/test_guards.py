@@ -18,7 +18,8 @@ from pattern_cases import CASES, CHOOSING, SEED, random_pattern
 
 import cepheid
 from cepheid.automata import Automaton, Program, Transition, construct, determinize, end_program, hide, trim
-from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Register, Scope
+from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Scope
+from cepheid.automata.registers import Before, Compares, Now, Register, Store
 from cepheid.automata.strategies import select
 from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, successors
@@ -29,7 +30,7 @@ from cepheid.engine.letters.codes import having
 from cepheid.engine.plan.explain import automaton_text
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
-from cepheid.logical.plan import And, Event, Filter, Iterate, Link, Literal, Named, Optional, Or, Pattern, Project, Select, Sequence
+from cepheid.logical.plan import And, Event, Field, Filter, Iterate, Link, Literal, Named, Optional, Or, Pattern, Project, Select, Sequence
 from cepheid.schema import EventSchema
 from cepheid.testing import events
 from cepheid.viz import FORMATS, draw
@@ -38,7 +39,10 @@ construction = importlib.import_module("cepheid.automata.construct")
 """The module; the package has a function of that name."""
 
 SCHEMA = EventSchema({"type": pa.string(), "v": pa.int64()}, type_column="type")
+V = Field("", ("v",), pa.int64(), pa.int64())
+SAME = Compares(Before(0), "=", V)
 SAYS = "v = (v of x)"
+WRITES = frozenset({Store(0, Now(V))})
 
 CONSUMERS = {
     "automata/alphabet.py Alphabet": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
@@ -128,7 +132,7 @@ def guarded(automaton: Automaton, bit: int) -> Automaton:
     assert not before.flags
     alphabet = Alphabet(
         before.predicates[:bit] + before.predicates[bit + 1 :],
-        guards=(Guard(last, SAYS, frozenset({0})),),
+        guards=(Guard(last, SAME),),
         registers=(Register("v of x"),),
     )
     moves = (dataclasses.replace(t, requires=moved(t.requires), forbids=moved(t.forbids)) for t in automaton.transitions)
@@ -159,7 +163,7 @@ def sample() -> Automaton:
     """`A ; B` where A is written and B is compared with it."""
     plain = guarded_a(construct(sequence(Event("B"), Event("A")), SCHEMA))
     assert plain is not None
-    moves = (dataclasses.replace(t, writes=frozenset({0})) if t.source == plain.initial else t for t in plain.transitions)
+    moves = (dataclasses.replace(t, writes=WRITES) if t.source == plain.initial else t for t in plain.transitions)
     return dataclasses.replace(plain, transitions=order(moves))
 
 
@@ -192,7 +196,7 @@ def written(monkeypatch: pytest.MonkeyPatch, automaton_of: Pattern, instead: boo
         if pattern.type != "A":
             return body
         (move,) = body.moves
-        done = dataclasses.replace(move, mark=move.mark | {"written"}) if instead else dataclasses.replace(move, writes=frozenset({0}))
+        done = dataclasses.replace(move, mark=move.mark | {"written"}) if instead else dataclasses.replace(move, writes=WRITES)
         return dataclasses.replace(body, moves=(done,))
 
     def project_but(constructor, pattern):
@@ -227,7 +231,9 @@ def test_constructions_carry_writes(monkeypatch: pytest.MonkeyPatch) -> None:
             continue
         found, expected = (written(monkeypatch, pattern, instead) for instead in (False, True))
         moves = {
-            t if t.mark is None else dataclasses.replace(t, mark=t.mark - {"written"}, writes=frozenset({0} if "written" in t.mark else ()))
+            t
+            if t.mark is None
+            else dataclasses.replace(t, mark=t.mark - {"written"}, writes=WRITES if "written" in t.mark else frozenset())
             for t in expected.transitions
         }
         assert found.transitions == order(moves)
@@ -241,34 +247,34 @@ def parts(pattern: Pattern) -> list[Pattern]:
 
 def test_both_sides_of_a_conjunction_write(monkeypatch: pytest.MonkeyPatch) -> None:
     found = written(monkeypatch, And((Named(Event("A"), "A"), Or((Event("A"), Event("B"))))), instead=False)
-    assert [t.writes for t in found.transitions] == [frozenset({0})]
+    assert [t.writes for t in found.transitions] == [WRITES]
     constructor = construction.Constructor.over(Event("A"), SCHEMA)
     left, right = (
-        dataclasses.replace(body, moves=tuple(dataclasses.replace(t, writes=frozenset({number})) for t in body.moves))
+        dataclasses.replace(body, moves=tuple(dataclasses.replace(t, writes=frozenset({Store(number, Now(V))})) for t in body.moves))
         for number, body in enumerate(constructor.build(Event("A")) for _ in range(2))
     )
-    assert [t.writes for t in construction._product(constructor, left, right).moves] == [frozenset({0, 1})]
+    assert [t.writes for t in construction._product(constructor, left, right).moves] == [frozenset({Store(0, Now(V)), Store(1, Now(V))})]
 
 
 def test_hidden_events_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = Project(frozenset({"B"}), sequence(Event("B"), Event("A"), Event("B")))
     found = hide(written(monkeypatch, pattern, instead=False))
-    assert [(t.mark, t.writes) for t in found.transitions if t.writes] == [(None, frozenset({0}))]
+    assert [(t.mark, t.writes) for t in found.transitions if t.writes] == [(None, WRITES)]
     inside = hide(written(monkeypatch, And((pattern, pattern)), instead=False))
-    assert {(t.mark, t.writes) for t in inside.transitions if t.writes} == {(None, frozenset({0}))}
+    assert {(t.mark, t.writes) for t in inside.transitions if t.writes} == {(None, WRITES)}
 
 
 def test_a_move_that_writes_is_no_waiting() -> None:
     loop = Transition(1, 1)
     assert loop.waits
     assert loop.stays
-    writes = dataclasses.replace(loop, writes=frozenset({0}))
+    writes = dataclasses.replace(loop, writes=WRITES)
     assert not writes.waits
     assert not writes.stays
     assert not dataclasses.replace(loop, requires=4).waits
     waiting = construct(sequence(Event("A"), Event("B")), SCHEMA)
     assert waiting.waiting
-    moves = (dataclasses.replace(t, writes=frozenset({0})) if t.waits else t for t in waiting.transitions)
+    moves = (dataclasses.replace(t, writes=WRITES) if t.waits else t for t in waiting.transitions)
     assert not dataclasses.replace(waiting, transitions=order(moves)).waiting
 
 
@@ -305,19 +311,19 @@ def test_guards_and_writes_are_printed_drawn_and_fingerprinted() -> None:
     automaton = sample()
     assert automaton_text(automaton).splitlines() == [
         "3 states, 3 transitions; starts in 0, accepts in 2",
-        "0 -> 1  type is B: mark B, write v of x",
+        "0 -> 1  type is B: mark B, v of x := v",
         "1 -> 1  any event: no mark",
         "1 -> 2  (v = (v of x)): mark A",
     ]
     for name in FORMATS:
         text = str(draw(automaton, format=name)).replace("#40;", "(").replace("#41;", ")")
         assert "v = (v of x)" in text
-        assert "write v of x" in text
+        assert "v of x := v" in text
     alphabet = automaton.alphabet
     (guard,) = alphabet.guards
     others = [
         dataclasses.replace(automaton, alphabet=dataclasses.replace(alphabet, guards=(dataclasses.replace(guard, **change),)))
-        for change in ({"says": "v < (v of x)"}, {"reads": frozenset[int]()})
+        for change in ({"test": Compares(Before(0), "<", V)}, {"test": Compares(Before(1), "=", V)})
     ]
     others.append(dataclasses.replace(automaton, alphabet=dataclasses.replace(alphabet, registers=(Register("v of y"),))))
     others.append(
@@ -330,9 +336,7 @@ def test_guards_and_writes_are_printed_drawn_and_fingerprinted() -> None:
 
 
 def test_letters_have_no_run_bits() -> None:
-    alphabet = Alphabet(
-        (Predicate(None, "A"), Predicate(None, "B")), guards=(Guard(2, SAYS, frozenset({0})),), registers=(Register("v of x"),)
-    )
+    alphabet = Alphabet((Predicate(None, "A"), Predicate(None, "B")), guards=(Guard(2, SAME),), registers=(Register("v of x"),))
     assert (alphabet.width, alphabet.bits, alphabet.mask(Scope.RUN), alphabet.mask_of(0b01)) == (3, 2, 0b100, 0b01)
     assert [alphabet.mask_of(letter) for letter in range(3)] == [0, 0b01, 0b10]
 
@@ -385,7 +389,7 @@ def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> N
         before = plain(pattern, schema)
         alphabet = Alphabet(
             tuple(predicate for predicate in before.masks if predicate.type != "A"),
-            guards=(Guard(len(before.masks) - 1, SAYS, frozenset({0})),),
+            guards=(Guard(len(before.masks) - 1, SAME),),
             registers=(Register("v of x"),),
         )
         masks = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)} | {

@@ -29,6 +29,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cepheid.automata.registers import Register, Test, by_register, reads, term_text, test_text
 from cepheid.errors import REFERENCE_HELP, NotSupportedError
 
 if TYPE_CHECKING:
@@ -124,27 +125,21 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
-    """What a partial match keeps for its guards, one value or none; transitions write it. name: of what it keeps, as in `time of x`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Guard:
-    """One bit of a mask that compares the event with registers, as they were before the event.
-
-    says: the comparison, as in `ts - (time of x) <= 5`; guards that say the same are one. reads: numbers of registers.
-    """
+    """One bit of a mask that compares the event with registers, as they were before the event. test: the comparison; equal tests are one guard."""
 
     bit: int
-    says: str
-    reads: frozenset[int]
+    test: Test
 
     @property
     def mask(self) -> int:
         """Its bit of a mask."""
         return 1 << self.bit
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """The numbers of the registers that it reads."""
+        return reads(self.test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +314,9 @@ class Alphabet:
     def refuse_guards(self, reader: str) -> None:
         """Raise NotSupportedError if there are guards: for what goes by letters alone; reader: its name, for the message."""
         if self.guards:
-            raise NotSupportedError(f"{reader} cannot ask what a partial match has stored: {self.guards[0].says}", help=REFERENCE_HELP)
+            raise NotSupportedError(
+                f"{reader} cannot ask what a partial match has stored: {self.says(self.guards[0])}", help=REFERENCE_HELP
+            )
 
     def beyond_the_event(self, move: Transition) -> Iterator[str]:
         """What a transition asks that no predicate says, as texts: `tracker 1 = 3`, `last event`, `not (ts - (time of x) <= 5)`."""
@@ -327,11 +324,24 @@ class Alphabet:
             states = tracker.states_of(move.requires, move.forbids)
             if len(states) < tracker.states:
                 yield f"tracker {number} = {' or '.join(map(str, states)) or 'none'}"
-        for mask, text in [*((flag.mask, flag.name) for flag in self.flags), *((guard.mask, f"({guard.says})") for guard in self.guards)]:
+        for mask, text in [
+            *((flag.mask, flag.name) for flag in self.flags),
+            *((guard.mask, f"({self.says(guard)})") for guard in self.guards),
+        ]:
             if (move.requires | move.forbids) & mask:
                 yield text if move.requires & mask else f"not {text}"
 
+    def says(self, guard: Guard) -> str:
+        """What a guard asks, as text: `v = (v of x)`."""
+        return test_text(guard.test, self.names)
+
     def written(self, move: Transition) -> str:
-        """What a transition writes, as text: `, write time of x`; empty where it writes nothing."""
-        names = (self.registers[number].name for number in sorted(move.writes))
-        return "".join(f", write {name}" for name in names)
+        """What a transition writes, as text: `, v of x := v`; empty where it writes nothing."""
+        return "".join(
+            f", {self.names[store.register]} := {term_text(store.term, self.names)}" for store in sorted(move.writes, key=by_register)
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the registers."""
+        return tuple(register.name for register in self.registers)

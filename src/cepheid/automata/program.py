@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from cepheid.automata.alphabet import Flag, Scope
 from cepheid.automata.construct import construct, fitted
+from cepheid.automata.registers import by_register
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
 from cepheid.language.syntax import Strategy
@@ -148,7 +149,7 @@ class Program:
             alphabet.predicates,
             [(tracker.bit, tracker.states, list(map(_written, tracker.moves))) for tracker in alphabet.trackers],
             [(flag.bit, flag.name) for flag in alphabet.flags],
-            [(guard.bit, guard.says, sorted(guard.reads)) for guard in alphabet.guards],
+            [(guard.bit, guard.test) for guard in alphabet.guards],
             [register.name for register in alphabet.registers],
         )
         numbered = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
@@ -169,7 +170,7 @@ def _reading(automaton: Automaton, numbering: Mapping[int, int]) -> Automaton:
 def _written(move: Transition) -> tuple[object, ...]:
     """A transition for a fingerprint."""
     mark = None if move.mark is None else sorted(move.mark)
-    return move.source, move.target, move.requires, move.forbids, mark, sorted(move.writes)
+    return move.source, move.target, move.requires, move.forbids, mark, sorted(move.writes, key=by_register)
 
 
 def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cepheid.automata.registers import by_register
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from cepheid.automata.registers import Store
 
 Mark = frozenset[str]
 
@@ -17,8 +21,8 @@ class Transition:
 
     requires, forbids: bit masks over letters (`alphabet`); the letter must have all bits of the one and none of the other. mark: the variables
     that the event is put in; None: the event is not marked; the empty set: marked, but shown in no variable (the first or last event of a
-    match that PROJECT hides). writes: the registers (`alphabet`) that the event is stored in, marked or not, for an event that PROJECT hides is
-    still compared with.
+    match that PROJECT hides). writes: what registers hold afterwards, marked or not, for an event that PROJECT hides is still compared with; a
+    register is written once at most.
     """
 
     source: int
@@ -26,7 +30,7 @@ class Transition:
     requires: int = 0
     mark: Mark | None = None
     forbids: int = 0
-    writes: frozenset[int] = frozenset()
+    writes: frozenset[Store] = frozenset()
 
     def enabled(self, mask: int) -> bool:
         """Whether an event with this mask may take the transition."""
@@ -48,6 +52,6 @@ def order(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
     return tuple(sorted(set(transitions), key=_key))
 
 
-def _key(transition: Transition) -> tuple[int, int, int, int, bool, list[str], list[int]]:
-    mark, writes = transition.mark, sorted(transition.writes)
+def _key(transition: Transition) -> tuple[int, int, int, int, bool, list[str], list[tuple[int, str]]]:
+    mark, writes = transition.mark, sorted(map(by_register, transition.writes))
     return transition.source, transition.target, transition.requires, transition.forbids, mark is not None, sorted(mark or ()), writes

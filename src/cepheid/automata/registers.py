@@ -1,0 +1,202 @@
+"""What a partial match keeps of its events, and what it asks about them: registers, stores, and the tests of guards.
+
+A transition asks its guards about the registers as they were BEFORE its event; then all its stores write at once. A register is empty until it is
+written. A guard that reads an empty register holds: what is not there is not asked about (semantics, section 2: a filter holds for every choice of
+events, and there is none).
+
+Values are expressions about one event, as `localize` leaves them: an attribute, the time, the position, or what is computed from these. So
+`y.price * 2 > x.price + 1` keeps `price + 1` of x, or `price * 2` of y, whichever comes first.
+
+Terms say what a register will hold, over the event and over what registers held before it. They compose by substitution: where a scope begins at a
+transition, the registers of the scope are empty before it, and `substituted` says what the transition's own terms become.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cepheid.logical.describe import describe_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cepheid.logical.plan import Expression, Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """What a partial match keeps for its guards; transitions write it. name: of what it keeps, as in `price of x`."""
+
+    name: str
+
+
+class Term:
+    """What a register will hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before(Term):
+    """What a register held before the event."""
+
+    register: int
+
+
+@dataclass(frozen=True, slots=True)
+class Now(Term):
+    """A value of the event."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Term):
+    """What several events come to: how: "min", "max", "same" (their one value) or "set"; before: of the earlier ones, None without any.
+
+    "min", "max" and "same" are NULL as soon as one of the values is, and "same" also where they differ: no comparison with NULL holds. A "set" has
+    all values.
+    """
+
+    how: str
+    before: Term | None
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Term):
+    """The events that a correlation speaks of, as far as they have come; for conditions that no value sums up.
+
+    before: what was kept, None for nothing. actions: what the event does, see `correlation.Correlation`.
+    """
+
+    correlation: int
+    before: Term | None
+    actions: frozenset[tuple[str, str | int]]
+
+
+class Test:
+    """What a guard asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compares(Test):
+    """`before operator now`, a comparison of `plan.OPERATORS`: for each value of a set; false where a side is NULL."""
+
+    before: Term
+    operator: str
+    now: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed(Test):
+    """`now - before` lies in the interval; both are times in steps of the time column, or positions."""
+
+    before: Term
+    now: Expression
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Holds(Test):
+    """A correlation holds for every choice of events that the event completes."""
+
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A register and what it will hold; None: nothing."""
+
+    register: int
+    term: Term | None
+
+
+def by_register(store: Store) -> tuple[int, str]:
+    """The order of the stores of a transition."""
+    return store.register, repr(store.term)
+
+
+def terms(part: Term | Test | None) -> Iterator[Term]:
+    """The terms of a test or a term, itself included."""
+    match part:
+        case Compares(before=term) | Elapsed(before=term) | Holds(kept=term):
+            yield from terms(term)
+        case Gathered(before=term) | Kept(before=term):
+            yield part
+            yield from terms(term)
+        case Before() | Now():
+            yield part
+
+
+def reads(part: Term | Test | None) -> frozenset[int]:
+    """The registers that a test or a term reads."""
+    return frozenset(term.register for term in terms(part) if isinstance(term, Before))
+
+
+def values(part: Term | Test | None) -> Iterator[Expression]:
+    """The values of the event that a test or a term reads."""
+    match part:
+        case Compares(now=value) | Elapsed(now=value):
+            yield value
+    for term in terms(part):
+        if isinstance(term, Now | Gathered):
+            yield term.value
+
+
+def substituted(term: Term | None, change: Callable[[int], Term | None]) -> Term | None:
+    """A term where each register held, before the event, what `change` says (None: nothing)."""
+    match term:
+        case Before(register=register):
+            return change(register)
+        case Gathered(before=before) | Kept(before=before):
+            found = substituted(before, change)
+            if isinstance(term, Gathered) and found is None and term.how != "set":
+                return Now(term.value)
+            return dataclasses.replace(term, before=found)
+    return term
+
+
+def test_after(test: Test, change: Callable[[int], Term | None]) -> Test | None:
+    """A test where each register held what `change` says; None: it asks about nothing, and holds."""
+    match test:
+        case Compares(before=before) | Elapsed(before=before):
+            found = substituted(before, change)
+            return None if found is None else dataclasses.replace(test, before=found)
+        case Holds(kept=kept):
+            found = substituted(kept, change)
+            assert isinstance(found, Kept)
+            return Holds(found)
+    raise TypeError(test)
+
+
+def term_text(term: Term | None, names: Sequence[str]) -> str:
+    """A term as text; names: of registers, by number."""
+    match term:
+        case Before(register=register):
+            return f"({names[register]})"
+        case Now(value=value):
+            return describe_expression(value)
+        case Gathered(how=how, before=before, value=value):
+            inside = [term_text(before, names)] if before is not None else []
+            return f"{how}({', '.join([*inside, describe_expression(value)])})"
+        case Kept(before=before, correlation=number):
+            return f"events of correlation {number}" if before is None else f"{term_text(before, names)} and this event"
+    return "nothing"
+
+
+def test_text(test: Test, names: Sequence[str]) -> str:
+    """A test as text: `v = (v of x)`, `ts - (time of x) <= 5`."""
+    match test:
+        case Compares(before=before, operator=operator, now=now):
+            return f"{describe_expression(now)} {FLIPPED[operator]} {term_text(before, names)}"
+        case Elapsed(before=before, now=now, interval=interval):
+            upper = ".." if interval.upper is None else interval.upper
+            return f"{describe_expression(now)} - {term_text(before, names)} in [{interval.lower}, {upper}]"
+        case Holds(kept=kept):
+            return f"correlation {kept.correlation} holds"
+    raise TypeError(test)
+
+
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""`a op b` is `b FLIPPED[op] a`."""
