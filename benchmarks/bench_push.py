@@ -1,13 +1,13 @@
 """Speed of `Recognizer.push`, each result read by `to_arrow`: batches of a thousand, of a hundred, and of one event.
 
-    python benchmarks/bench_push.py [--pushes N] [--memory-pushes M]
+    python benchmarks/bench_push.py [--pushes N] [--memory-pushes M] [--memory-singles S]
 
 A; B; C inside a window of 100, each of the three types a fiftieth of the events, all other events of a type that the pattern does not name; with all
 matches and with the strategies, without and with PARTITION BY over a thousand keys, positions or three measures. Every figure is microseconds of the
 processor: per event for batches, the median of N pushes; per push for single events, which come as dicts, the median of those that can change
 nothing, of the others without a match, and of those with one, and the mean of all.
 `run` is `Query.run` over the same events, per event. `memory` follows what a recognizer says it has (`memory_usage`) and the resident set of the
-process over M pushes of 100 events, in MiB.
+process over M pushes of 100 events, in MiB; `singles_memory_mib` over S pushes of one event.
 """
 
 from __future__ import annotations
@@ -118,9 +118,28 @@ def memory(count: int) -> list[dict[str, float]]:
         later = pa.array(batch.column("ts").to_numpy() + number // len(batches) * len(events))
         recognizer.push(batch.set_column(1, "ts", later)).to_arrow()
         if (number + 1) % (count // 10) == 0:
-            resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            found.append({"pushes": number + 1, "state": round(recognizer.memory_usage() / 2**20, 2), "resident_most": round(resident, 1)})
+            found.append(in_memory(recognizer, number + 1))
     return found
+
+
+def singles_memory(count: int) -> list[dict[str, float]]:
+    """The same of pushes of one event, a tuple."""
+    events = table(100_000)
+    rows = list(zip(*(column.to_pylist() for column in events.columns), strict=True))
+    recognizer = cepheid.query(text_of("", "positions", keys=True)).recognizer(events.schema)
+    found = []
+    for number in range(count):
+        kind, _, value, key = rows[number % len(rows)]
+        recognizer.push((kind, number, value, key))
+        if (number + 1) % (count // 10) == 0:
+            found.append(in_memory(recognizer, number + 1))
+    return found
+
+
+def in_memory(recognizer: cepheid.Recognizer, pushes: int) -> dict[str, float]:
+    """What a recognizer says it has, and the most that was ever resident of the process."""
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"pushes": pushes, "state": round(recognizer.memory_usage() / 2**20, 2), "resident_most": round(resident, 1)}
 
 
 def main() -> None:
@@ -128,6 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pushes", type=int, default=1_000)
     parser.add_argument("--memory-pushes", type=int, default=100_000)
+    parser.add_argument("--memory-singles", type=int, default=10_000_000)
     options = parser.parse_args()
     before = circumstances.circumstances()
     runs = [
@@ -137,6 +157,7 @@ def main() -> None:
         for shown in SHOWN
     ]
     figures = {"bars_without_and_with_keys": BARS, "microseconds": runs, "memory_mib": memory(options.memory_pushes)}
+    figures["singles_memory_mib"] = singles_memory(options.memory_singles)
     circumstances.write("push", figures, before=before)
 
 
