@@ -174,3 +174,38 @@ def test_too_many_live_macro_states_are_a_limit_and_no_memory_error(monkeypatch)
         query.run(events)
     monkeypatch.undo()
     assert [match.end for match in query.run(events)] == [9, 10, 11]
+
+
+NANOSECONDS = pa.table(
+    {
+        "type": ["A", "B", "B"],
+        "ts": pa.array([1_767_225_600_000_000_100, 1_767_225_600_000_000_150, 1_767_225_600_000_000_900], pa.timestamp("ns", "UTC")),
+        "since": pa.array([1, 1_000, None], pa.duration("ns")),
+        "seen": pa.array([{"at": [5]}, None, {"at": []}], pa.struct([("at", pa.list_(pa.timestamp("ns")))])),
+    }
+)
+"""Its rows in Python have times of pandas, as Python's own hold microseconds."""
+
+
+def test_rows_with_nanoseconds_have_the_matches_of_their_table():
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 0.1us")
+    expected = query.run(NANOSECONDS).to_arrow(events=True)
+    assert expected.num_rows == 1
+    assert query.run(NANOSECONDS.to_pylist()).to_arrow(events=True) == expected
+
+
+@pytest.mark.parametrize("as_tuple", [False, True])
+def test_single_rows_with_nanoseconds_have_the_matches_of_their_table(as_tuple):
+    recognizer = cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 0.1us").recognizer(NANOSECONDS.schema)
+    rows = [tuple(row.values()) if as_tuple else row for row in NANOSECONDS.to_pylist()]
+    assert [len(recognizer.push(row)) for row in rows] == [0, 1, 0]
+    assert recognizer.latest == 1_767_225_600_000_000_900
+
+
+def test_nanoseconds_for_a_column_of_microseconds_are_an_error_and_not_dropped():
+    schema = NANOSECONDS.schema.set(1, pa.field("ts", pa.timestamp("us", "UTC")))
+    recognizer = cepheid.query("SELECT * WHERE A").recognizer(schema)
+    with pytest.raises(
+        cepheid.SchemaError, match=r"`ts` is timestamp\[ns, tz=UTC\] in the batch and timestamp\[us, tz=UTC\] in the schema"
+    ):
+        recognizer.push(NANOSECONDS.to_pylist()[0])

@@ -204,13 +204,40 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
 
 
 def _inferred(values: list[Any]) -> pa.Array:
-    """The values in the type that Arrow infers, and integers of which some need it in uint64, which Arrow does not infer."""
+    """The values in the type that Arrow infers, but two that it does not: uint64 for integers that need it, nanoseconds for times of pandas."""
     try:
-        return pa.array(values)
+        array = pa.array(values)
     except OverflowError:
         if not _integers(values):
             raise
-    return pa.array(values, pa.uint64())
+        return pa.array(values, pa.uint64())
+    # Arrow infers microseconds for them, as they are also datetimes of Python, and drops the rest.
+    finer = _in_nanoseconds(array.type)
+    return pa.array(values, finer) if finer != array.type and _has_nanoseconds(values) else array
+
+
+def _in_nanoseconds(kind: pa.DataType) -> pa.DataType:
+    """An inferred type with its timestamps and durations in nanoseconds, at any depth."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("ns", kind.tz)
+    if pa.types.is_duration(kind):
+        return pa.duration("ns")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_nanoseconds(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_nanoseconds(kind.value_type)))
+    return kind
+
+
+def _has_nanoseconds(value: object) -> bool:
+    """Whether a value, or one inside it, is a Timestamp or Timedelta of pandas that microseconds do not hold."""
+    if isinstance(value, dt.datetime):
+        return bool(getattr(value, "nanosecond", 0))
+    if isinstance(value, dt.timedelta):
+        return bool(getattr(value, "nanoseconds", 0))
+    if isinstance(value, dict):
+        return any(map(_has_nanoseconds, value.values()))
+    return isinstance(value, list | tuple | set | np.ndarray) and any(map(_has_nanoseconds, value))
 
 
 def _integers(values: list[Any]) -> bool:
