@@ -379,6 +379,14 @@ def test_other_errors_pass_untranslated():
     assert cepheid_error(ValueError("cepheid.errors.Nothing: error: x")) is None
 
 
+def test_an_error_that_only_the_plan_of_a_job_shows_is_not_its_error():
+    plan = "Project [raise_error(USER_RAISED_EXCEPTION, map(errorMessage, CASE WHEN isnull(c1#5) THEN cepheid.errors.InputError: error: no time END))]"
+    assert cepheid_error(ValueError(f"[FAILED_READ_FILE] Encountered error while reading file\n{plan}")) is None
+    raised = cepheid_error(ValueError(f"[USER_RAISED_EXCEPTION] cepheid.errors.SchemaError: error: two columns SQLSTATE: P0001\n{plan}"))
+    assert isinstance(raised, cepheid.SchemaError)
+    assert raised.fact == "two columns"
+
+
 def test_on_is_the_function_behind_query_on():
     query = cepheid.query("SELECT * WHERE A ; B")
     options = dict(list(inspect.signature(on).parameters.items())[1:])

@@ -6,6 +6,7 @@ import dataclasses
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 from test_stateful import START, TIMED, events_of, heat, next_events, seconds, unit_of
 from test_stream import PAIRS, Feed, shown
@@ -179,3 +180,12 @@ def test_a_null_key_and_an_event_of_the_future(feed):
     assert shown(feed.rows()) == [(None, (1,), (2,)), (None, (4,), (5,))]
     late = [each["observedMetrics"]["cepheid"]["late"] for each in progress if "cepheid" in each["observedMetrics"]]
     assert sum(filter(None, late)) == 1
+
+
+def test_an_error_of_the_source_is_not_taken_for_one_that_cepheid_could_have_raised(feed):
+    """Spark's message ends with the plan, which has the texts of the checks of times."""
+    feed.put([(1, 0, "A", 1), (1, 1, "B", 2)])
+    broken = feed.stream().withColumn("v", F.expr("if(v > 1, raise_error('a broken source'), v)"))
+    with pytest.raises(StreamingQueryException, match="a broken source") as caught:
+        feed.run(broken.transform(PAIRS.on(lateness="1 second")))
+    assert "cepheid.errors.InputError: error: " in str(caught.value), "else the plan is no danger, and this tests nothing"

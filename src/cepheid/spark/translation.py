@@ -43,7 +43,7 @@ def cepheid_error(error: BaseException) -> CepheidError | None:
     message = str(error)
     found = _RAISED.search(message)
     kind = getattr(errors, found.group(1), None) if found else None
-    if found is None or kind is None:
+    if found is None or kind is None or RAISES in message[: found.start()]:
         return _of_spark(message)
     fact, *lines = _STATE.sub("", found.group(2)).splitlines()
     text, span = _place(lines)
@@ -55,6 +55,10 @@ def cepheid_error(error: BaseException) -> CepheidError | None:
     ours: CepheidError = kind(fact, help=helps, text=text, span=span)
     return ours
 
+
+RAISES = "raise_error("
+"""How a plan shows the expression that raises an error. A message may end with the plan of the job, which has the texts of all errors that the job
+could have raised."""
 
 _RAISED = re.compile(r"cepheid\.errors\.(\w+): error: (.*)", re.DOTALL)
 _STATE = re.compile(r" SQLSTATE: \w{5}\b.*", re.DOTALL)
