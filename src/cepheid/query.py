@@ -137,7 +137,8 @@ class Query:
     def compiled(self, schema: EventSchema) -> Compiled:
         """The evaluation over a schema; raises BindError, NotSupportedError and LimitError with the place in the text."""
         key = (
-            tuple(schema.attributes.items()),
+            # Users' extension types have no hash.
+            pa.schema(list(schema.attributes.items())).serialize().to_pybytes(),
             schema.type_column,
             schema.stream,
             None if schema.types is None else frozenset(schema.types.items()),

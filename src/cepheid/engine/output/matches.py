@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.letters.values import no_events, one_chunk
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import counts as exact
 from cepheid.engine.output.gather import gather, numbers_of
@@ -69,11 +70,11 @@ class Layout:
 
     @cached_property
     def _no_events(self) -> pa.Table:
-        return self._schema(events=True).empty_table()
+        return no_events(self._schema(events=True))
 
     @cached_property
     def _no_positions(self) -> pa.Table:
-        return self._schema(events=False).empty_table()
+        return no_events(self._schema(events=False))
 
     def _schema(self, *, events: bool) -> pa.Schema:
         fields = [self.events.field(key) for key in self.keys]
@@ -93,7 +94,7 @@ class Layout:
     @property
     def no_measures(self) -> pa.Table | None:
         """The measures of no match; None where SELECT names none."""
-        return pa.schema(list(self.measures)).empty_table() if self.measures and not self.count else None
+        return no_events(pa.schema(list(self.measures))) if self.measures and not self.count else None
 
     def visible(self, variable: str) -> Array:
         """For each label number whether it puts its event in the variable: bool."""
@@ -274,7 +275,7 @@ class Matches(Sequence[Match]):
     def none(cls, layout: Layout, events: pa.Table | None = None, *, null_keys: int = 0) -> Matches:
         """No matches."""
         nothing = np.zeros(0, np.int64)
-        events = layout.events.empty_table() if events is None else events
+        events = no_events(layout.events) if events is None else events
         keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
         partitions = nothing if layout.keys else None
         marks = Ragged(np.zeros(1, np.int64), nothing, nothing.astype(np.uint16), nothing)
@@ -424,7 +425,7 @@ class Matches(Sequence[Match]):
         while start < len(self):
             stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + LIST_ROWS, "right")) - 1)
             taken = self.events.take(pa.array(rows[offsets[start] : offsets[stop]]))
-            arrays = [_one_chunk(_plain(taken[name])) for name in self.layout.events.names]
+            arrays = [one_chunk(_plain(taken[name])) for name in self.layout.events.names]
             struct = pa.Array.from_buffers(kind.value_type, int(offsets[stop] - offsets[start]), [None], children=arrays)
             lists = pa.array((offsets[start : stop + 1] - offsets[start]).astype(np.int32))
             chunks.append(pa.ListArray.from_arrays(lists, struct))
@@ -486,10 +487,6 @@ def _taken(column: pa.ChunkedArray, slices: Iterable[Array], count: int) -> pa.C
     if column.num_chunks == 1 and (values := numbers_of(column.chunk(0))) is not None:
         return gather(values, slices, count, column.type)
     return column.take(pa.array(np.concatenate(list(slices))))
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 LIST_ROWS = 2**31 - 1

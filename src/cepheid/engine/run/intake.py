@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.input.read import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
-from cepheid.engine.letters.values import plain
+from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.run.allowance import CALL_HELP, Allowance
@@ -28,7 +28,6 @@ from cepheid.errors import (
     CepheidError,
     InputError,
     LimitError,
-    NotSupportedError,
     QuerySyntaxError,
     SchemaError,
     SnapshotError,
@@ -88,10 +87,6 @@ class Intake(ABC, Generic[Answer_co]):
             )
         check_order_columns(self._ties, self.schema.names)
         in_order(pa.table({name: pa.nulls(2, self.schema.field(name).type) for name in self._ties}), np.zeros(2, np.int64), self._ties)
-        for field in self.schema:
-            if pa.types.is_union(field.type):
-                fact = f"`{field.name}` is a {field.type.mode} union, which Arrow cannot put together from batches"
-                raise NotSupportedError(fact, help="leave the column out, or q.run(..) over the whole table")
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
         self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
         self._latest = NEVER
@@ -209,7 +204,7 @@ class Intake(ABC, Generic[Answer_co]):
     @property
     def late(self) -> pa.Table:
         """The events that came too late, in the order of arrival."""
-        return self.schema.empty_table() if self._order is None else self._order.late
+        return no_events(self.schema) if self._order is None else self._order.late
 
     def memory_usage(self) -> int:
         """Bytes of the run state: the kernel's arrays, the marked events, the keys, and the events that are held back."""
@@ -232,7 +227,7 @@ class Intake(ABC, Generic[Answer_co]):
                 help=f"push one table in the order of times, with the stream's name in the column `{self._source.type_column}`",
             )
         if isinstance(events, list | tuple) and not events:
-            return self.schema.empty_table()
+            return no_events(self.schema)
         table = without_views(table_of(events))
         if isinstance(table, pa.RecordBatchReader):
             table = table.read_all()
@@ -253,7 +248,7 @@ class Intake(ABC, Generic[Answer_co]):
 
     @property
     def _nothing(self) -> tuple[pa.Table, Array]:
-        return self.schema.empty_table(), np.zeros(0, np.int64)
+        return no_events(self.schema), np.zeros(0, np.int64)
 
     @property
     def _now(self) -> int:
@@ -366,7 +361,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
             # Arrow puts no dictionaries together that have NULL among their values.
             return pa.chunked_array([plain(chunk).dictionary_encode() for chunk in column.chunks]).cast(column.type)
         return column
-    families = [family(canonical(kind) or kind) for kind in (column.type, field.type)]
+    families = ["number" if pa.types.is_decimal(kind) else family(canonical(kind) or kind) for kind in (column.type, field.type)]
     with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         if families[0] in (families[1], "NULL"):
             return column.cast(field.type)

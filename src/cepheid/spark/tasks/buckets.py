@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.input.partitions import Partitions
+from cepheid.engine.letters.values import one_chunk
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import CHOOSE, process_memory
@@ -35,7 +36,7 @@ from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.logical.canonical import canonical_text
 from cepheid.spark.tasks import shared
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
-from cepheid.spark.tasks.packing import blobs, one_chunk, steps
+from cepheid.spark.tasks.packing import blobs, steps
 from cepheid.spark.tasks.rows import piece_rows
 from cepheid.spark.tasks.worker import TIME, Task, aligned, compiled_here, own_letters
 

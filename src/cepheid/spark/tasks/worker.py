@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.letters.pooled import gathered
-from cepheid.engine.letters.values import plain, raw
+from cepheid.engine.letters.values import no_events, plain, raw
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, python_value
 from cepheid.errors import CepheidError, InputError, SetupError
@@ -432,7 +432,7 @@ class Kept:
 
     def table(self) -> pa.Table:
         """Their attributes, in the order of `positions`."""
-        return pa.concat_tables([piece[2] for piece in self.pieces]) if self.pieces else self.schema.empty_table()
+        return pa.concat_tables([piece[2] for piece in self.pieces]) if self.pieces else no_events(self.schema)
 
 
 def different(column: pa.Array) -> Array:
