@@ -152,7 +152,31 @@ def test_what_is_no_number_of_bytes(value):
 
 def test_the_default_is_a_quarter_of_the_memory_of_the_process():
     assert default_max_bytes() == process_memory() // 4 == Allowance().most
-    assert 1 << 27 < process_memory() < 1 << 50
+
+
+@pytest.mark.parametrize(
+    ("pages", "limits", "groups", "wanted"),
+    [
+        (3 << 20, [], [], 12 << 30),
+        (3 << 20, [5 << 30, 6 << 30], [], 5 << 30),
+        (3 << 20, [5 << 30], [4 << 30, 2 << 30], 2 << 30),
+        (3 << 20, [90 << 30], [80 << 30], 12 << 30),
+        (None, [], [], memory.UNKNOWN_MEMORY),
+        (None, [1 << 30], [], 1 << 30),
+    ],
+)
+def test_the_memory_of_the_process_is_the_least_of_what_limits_it(monkeypatch, pages, limits, groups, wanted):
+    """pages: of 4 KiB that the machine has; None: the system does not tell."""
+
+    def said(name):
+        if pages is None:
+            raise ValueError(name)
+        return {"SC_PAGE_SIZE": 1 << 12, "SC_PHYS_PAGES": pages}[name]
+
+    monkeypatch.setattr(memory.os, "sysconf", said)
+    monkeypatch.setattr(memory, "_process_limits", lambda: limits)
+    monkeypatch.setattr(memory, "_group_limits", lambda *_: groups)
+    assert process_memory.__wrapped__() == wanted
 
 
 @pytest.mark.parametrize(

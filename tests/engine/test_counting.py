@@ -585,14 +585,14 @@ def test_columns_of_counts():
 
 
 def counted_by_definition():
-    events = [{"type": kind, "ts": time, "k": time % 2} for time, kind in enumerate("AAABCBCACC")]
+    events = [{"type": kind, "ts": time, "k": time // 5} for time, kind in enumerate("AABCCABBC")]
     return cepheid.query("SELECT COUNT(*) WHERE A+ ; B ; C PARTITION BY k").run(events, engine="reference")
 
 
 def test_counts_in_matches():
     matches = counted_by_definition()
     values = [match.measures["count"] for match in matches]
-    assert values == [1, 3, 4, 4][: len(values)] or sum(values) > 0
+    assert values == [3, 3, 2]
     table = matches.to_arrow()
     assert table.column_names == ["k", "start", "end", "start_time", "end_time", "count", "count_overflow"]
     assert [int(value) for value in table["count"].to_pylist()] == values

@@ -325,7 +325,8 @@ def test_what_is_wrong_is_found_before_any_job(spark, name):
     ],
 )
 def test_options_are_checked_when_on_is_called(options):
-    with pytest.raises(cepheid.InputError):
+    (name,) = options
+    with pytest.raises(cepheid.InputError, match=f"{name}="):
         cepheid.query("SELECT * WHERE A ; B").on(**options)
 
 
