@@ -29,8 +29,8 @@ EVENT = "the last of them for the event at position 40 (40)"
 
 HELP = [
     "help: choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list",
-    "help: q.run(.., sample=n) gives n of each event that completes some, spread over all; q.batches(..) gives all in pieces, in bounded memory",
-    "help: max_bytes=.. allows more",
+    "help: q.run(.., sample=n) gives n matches of each event that completes some; q.batches(..) gives all matches, in bounded memory",
+    "help: allow more with max_bytes=..",
 ]
 
 
@@ -65,7 +65,7 @@ def test_recognizers_and_readers_have_the_limit_too():
     saved = recognizer.snapshot()
     with pytest.raises(LimitError, match=r"position 40 \(40\), which completes 1,099,511,627,775 matches"):
         recognizer.push(MANY.slice(40))
-    with pytest.raises(SnapshotError, match=r"its state is incomplete. What ended it: LimitError: the matches take more than"):
+    with pytest.raises(SnapshotError, match=r"its state is incomplete. The cause: LimitError: the matches take more than"):
         recognizer.snapshot()
     # The allowance is of one call, and no part of the state.
     recognizer.restore(saved)

@@ -22,6 +22,7 @@ from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import counts as exact
 from cepheid.engine.output.gather import gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
+from cepheid.errors import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -199,7 +200,7 @@ class Match:
 
     def __getitem__(self, variable: str) -> list[dict[str, Any]]:
         if variable not in self._matches.layout.variables:
-            raise KeyError(variable)
+            raise KeyError(f"the match has no variable `{variable}`: it has {quoted(self._matches.layout.variables)}")
         _, labels, every = self._marks
         rows = every[self._matches.layout.visible(variable)[labels]]
         events = self._matches.events.take(pa.array(rows))
@@ -301,7 +302,7 @@ class Matches(Sequence[Match]):
         position = operator.index(index)
         position += len(self) if position < 0 else 0
         if not 0 <= position < len(self):
-            raise IndexError(f"match {index} of {len(self)}")
+            raise IndexError(f"there is no match {index}: there are {len(self)}")
         return Match(self, position)
 
     def _sliced(self, index: slice) -> Matches:

@@ -169,7 +169,8 @@ class Batches:
     def _known(self) -> Rest:
         if self._rest is None:
             raise InputError(
-                "what is left over is known once all batches have been read", help="read them first: for matches in batches: .."
+                "`undecided`, `null_keys` and `warnings` are known only after the last batch",
+                help="read all batches first: for matches in batches: ..",
             )
         return self._rest
 

@@ -82,8 +82,8 @@ class Intake(ABC, Generic[Answer_co]):
         self._use = OneAtATime("this recognizer")
         if order and lateness is None:
             raise InputError(
-                "order= decides between events that wait, and without lateness= none does",
-                help="lateness=0 holds the events of the newest time",
+                "order= sorts events that wait for late ones, and without lateness= no event waits",
+                help="lateness=0 makes only the events of the newest time wait",
             )
         check_order_columns(self._ties, self.schema.names)
         in_order(pa.table({name: pa.nulls(2, self.schema.field(name).type) for name in self._ties}), np.zeros(2, np.int64), self._ties)
@@ -94,7 +94,7 @@ class Intake(ABC, Generic[Answer_co]):
 
     def __reduce__(self) -> NoReturn:
         # A shallow copy would share the state, a deep one a lock.
-        help_ = "snapshot() gives its state as bytes, query.recognizer(schema, snapshot=..) a recognizer that goes on from there"
+        help_ = "take its state with snapshot(), and make a recognizer that continues from it: query.recognizer(schema, snapshot=..)"
         raise SnapshotError("a recognizer cannot be copied or pickled", help=help_)
 
     @property
@@ -197,7 +197,7 @@ class Intake(ABC, Generic[Answer_co]):
     def _check_intact(self) -> None:
         if self._ended_by is not None:
             raise SnapshotError(
-                f"a call of this recognizer ended in the middle of its events, and its state is incomplete. What ended it: {self._ended_by}",
+                f"an earlier call of this recognizer stopped in the middle of its events, so its state is incomplete. The cause: {self._ended_by}",
                 help="`restore` its last snapshot, or start again with a new one",
             )
 
@@ -216,15 +216,16 @@ class Intake(ABC, Generic[Answer_co]):
             return events if isinstance(events, pa.Table) else pa.Table.from_batches([events], self.schema)
         if isinstance(events, tuple) and not is_rows(events):
             if len(events) != len(self.schema):
-                fact = f"the tuple has {len(events)} values, and the schema {len(self.schema)} attributes"
+                fact = f"the tuple has {len(events)} values, and the schema has {len(self.schema)} attributes"
                 raise InputError(fact, help=f"give a value for each of {quoted(self.schema.names)}, in this order")
             events = dict(zip(self.schema.names, events, strict=True))
         if isinstance(events, dict) and any(name in events for name in self.schema.names):
             events = [events]
         if isinstance(events, Mapping):
+            column = self._source.type_column
             raise InputError(
-                "a recognizer reads its streams as one, and this is a dict of them",
-                help=f"push one table in the order of times, with the stream's name in the column `{self._source.type_column}`",
+                "a recognizer reads one stream, and this is a dict of streams",
+                help="push one table that is sorted by time" + (f", with the event types in the column `{column}`" if column else ""),
             )
         if isinstance(events, list | tuple) and not events:
             return no_events(self.schema)
@@ -340,7 +341,7 @@ class Intake(ABC, Generic[Answer_co]):
         self._order.watermark = container.time_in(numbers, "watermark")
         self._order.pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
         if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
-            raise ValueError("its held events do not fit")
+            raise ValueError("its held events do not fit the schema")
         self._order.times = self._times(self._order.pending)
         self._order.check(self._latest)
 
@@ -365,7 +366,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         if families[0] in (families[1], "NULL"):
             return column.cast(field.type)
-    raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast it")
+    raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast the column of the batch")
 
 
 def steps_of(lateness: object, schema: EventSchema) -> int:
@@ -380,11 +381,14 @@ def steps_of(lateness: object, schema: EventSchema) -> int:
     else:
         nanoseconds = nanoseconds_of(lateness)
         if schema.unit is None:
-            raise InputError(f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number")
+            raise InputError(
+                f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number of steps"
+            )
         steps = -(-nanoseconds // schema.unit)
     if steps > MAX_STEPS:
         raise LimitError(
-            f"lateness={lateness!r} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)", help="give less"
+            f"lateness={lateness!r} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)",
+            help="give a shorter lateness",
         )
     if steps < 0:
         raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")

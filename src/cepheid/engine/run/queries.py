@@ -98,7 +98,7 @@ class ByName(Mapping[str, Matches]):
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {len(self[name])}" for name in self._parts)
-        return f"<matches of {len(self)} queries: {counts or 'none'}>"
+        return f"<matches of {len(self)} {'query' if len(self) == 1 else 'queries'}: {counts or 'none'}>"
 
 
 class FilteredMember(Member):

@@ -263,7 +263,7 @@ class Reader:
                 ", ".join(f"{key}={python_value(batch.column(column)[at])!r}" for key, column in named) for at in (row, row + 1)
             )
             raise InputError(
-                f"one partition of the call has events of {first} and of {second}, and the query reads each key by itself",
+                f"one partition of the call has events of {first} and of {second}, and each partition must have one key",
                 help=self.reading.call,
             )
 
@@ -292,12 +292,12 @@ class Reader:
         """
         if streaming and not cut:
             raise NotSupportedError(
-                f"{self.reading.function} reads batch tables, and here it would read each micro-batch of a stream by itself",
+                f"{self.reading.function} reads batch tables; on a stream it would read each micro-batch alone",
                 help="use stream.transform(q.on(..)), or df.transform(q.on(..)) in foreachBatch, on one micro-batch at a time",
             )
         if part and not cut:
             raise InputError(
-                f"{self.reading.function} reads whole partitions in order, and this call has none: each task got a part of the table",
+                f"{self.reading.function} reads whole partitions in order, and this call does not name them: each task got a part of the table",
                 help=self.reading.call,
             )
 
