@@ -145,11 +145,11 @@ def python_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 class Match:
-    """One match: an interval and, for each variable, the positions of its events.
+    """One match: its first and last event, and for each variable its events.
 
-    start, end: positions of the first and last event in the partition. start_time, end_time: their times (datetime with the column's zone,
-    date or int), None without a time column. keys: the partition's key values. variables: name -> positions, ascending. ``match["x"]``:
-    the events of x, as dicts.
+    A position is the number of an event in its partition, from 0; without PARTITION BY in the whole stream. ``match["x"]`` is the list of the events
+    of the variable x, as dicts, in order; KeyError for a variable that the match does not show. Iteration gives the names of the variables. Two
+    matches are equal if their positions, keys and measures are equal.
     """
 
     __slots__ = ("_index", "_matches")
@@ -160,39 +160,39 @@ class Match:
 
     @property
     def start(self) -> int:
-        """Position of the first event."""
+        """The position of the first event: int."""
         return int(self._marks[0][0])
 
     @property
     def end(self) -> int:
-        """Position of the last event."""
+        """The position of the last event: int."""
         return int(self._marks[0][-1])
 
     @property
     def start_time(self) -> Any:
-        """Time of the first event."""
+        """The time of the first event: a datetime (in the zone of the column), date or int; None without a time column."""
         return self._matches.time_of(int(self._marks[2][0]))
 
     @property
     def end_time(self) -> Any:
-        """Time of the last event."""
+        """The time of the last event, as `start_time`."""
         return self._matches.time_of(int(self._marks[2][-1]))
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The values of the PARTITION BY attributes."""
+        """The values of the PARTITION BY attributes, by name; empty without PARTITION BY."""
         return self._matches.keys_of(self._index)
 
     @property
     def variables(self) -> dict[str, tuple[int, ...]]:
-        """The positions of each variable's events, ascending."""
+        """The positions of the events of each variable, by name, ascending."""
         positions, labels, _ = self._marks
         visible = self._matches.layout.visible
         return {name: tuple(positions[visible(name)[labels]].tolist()) for name in self._matches.layout.variables}
 
     @property
     def measures(self) -> dict[str, Any]:
-        """The values of SELECT's measures; of COUNT(*) the exact number, however large."""
+        """The values of SELECT's measures, by name; for COUNT(*) the exact number, however large. Empty without measures."""
         if self._matches.counts is not None:
             return {"count": exact.to_integer(self._matches.counts[self._index])}
         table = self._matches.measures
@@ -245,14 +245,17 @@ def _shown_value(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matches(Sequence[Match]):
-    """The matches of a query, in the order of the events that end them.
+    """The matches of a query, in the order of the events that end them: an immutable sequence of `Match`.
 
-    marks: the events of each match, as positions and rows of `events`, with their labels; `offsets`, `positions`, `labels` and `rows` are these as
-    arrays, see `Ragged`. partitions: integers, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a
-    NULL in their key.
-    waiting: what `undecided` gives, None for nothing. counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event
-    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has. times: the
-    columns `start_time` and `end_time`, where they are known because measures have the same values.
+    ``len``, indexes and slices work as for a list; a slice is again `Matches`. `to_arrow`, `to_pandas` and `to_pylist` give one row per match.
+    `null_keys` is the number of events that were dropped because of a NULL in their PARTITION BY key. `warnings` are lines of text about the events
+    of `Query.run`: the event types that the query names and no event has. The data is stored in columns; a `Match` is made when it is looked at.
+
+    layout: what all matches have in common. marks: the events of each match, as positions and rows of `events`, with their labels; `offsets`,
+    `positions`, `labels` and `rows` are the same as arrays, see `Ragged`. partitions: for each match the row of `keys` with its key (integers); None
+    without PARTITION BY. measures: a row per match. waiting: what `undecided` gives; None for no matches. counts: for COUNT(*), uint64, (n, limbs),
+    least limb first: how many matches the one event of each "match" ends (see `engine.output.exact_counts`). times: the columns `start_time` and
+    `end_time`, if measures with the same values are known.
     """
 
     layout: Layout
@@ -287,7 +290,7 @@ class Matches(Sequence[Match]):
 
     @property
     def undecided(self) -> Matches:
-        """The matches that are not given, for what NOT FOLLOWED BY forbids may still follow them; they have no others."""
+        """The matches that are not decided: what NOT FOLLOWED BY forbids may still follow them. Without NOT FOLLOWED BY there are none."""
         return Matches.none(self.layout, self.events) if self.waiting is None else self.waiting
 
     @overload
@@ -320,7 +323,7 @@ class Matches(Sequence[Match]):
         )
 
     def take(self, indices: Array) -> Matches:
-        """The matches with these indices, in this order."""
+        """The matches with these indexes (integers from 0), in this order."""
         return replace(
             self,
             marks=self.marks.take(indices),
@@ -384,12 +387,15 @@ class Matches(Sequence[Match]):
 
     @named_memory()
     def to_arrow(self, *, events: bool = False) -> pa.Table:
-        """One row per match: the keys, start and end, start_time and end_time, then per variable the positions of its events.
+        """The matches as a pyarrow.Table with one row per match.
 
-        events: instead of positions, per variable a list of structs with the events themselves (the shape that Spark gives; no start and
-        end). Where SELECT names measures, these instead of the variables; for COUNT(*) one row per trigger with `count`, decimal128(38, 0), NULL
-        where the number has more digits, and `count_overflow`, bool, which says where (`Match.measures` has the exact number). Zero-copy for a
-        variable that all marks are in.
+        Its columns are the PARTITION BY attributes; `start` and `end` (int64, positions); `start_time` and `end_time` (type of the time column, if
+        there is one); and per variable the positions of its events (large_list<int64>). events: give per variable the events themselves (list of
+        structs) instead of their positions, and no `start` and `end`; this is also what Spark gives. If SELECT has measures, they stand in place of
+        the variables. COUNT(*) has one row per event that ends matches, with `count`, decimal128(38, 0), and `count_overflow`, bool: if it has
+        more than 38 digits, `count` is NULL and `count_overflow` is true; `Match.measures` has the exact number.
+
+        Linear in the events that are shown; without a copy for a variable that has every event of every match.
         """
         if not len(self):
             return self.layout.no_rows(events=events)
@@ -435,7 +441,7 @@ class Matches(Sequence[Match]):
 
     @named_memory()
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The rows of `to_arrow` as dicts."""
+        """The rows of `to_arrow` as a list of dicts."""
         table = self.to_arrow()
         columns = [python_values(column) for column in table.columns]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -99,39 +99,47 @@ class Intake(ABC, Generic[Answer_co]):
 
     @property
     def latest(self) -> int | None:
-        """The greatest time so far of the events that were read and of `advance_time`, in steps of the time column; None before the first."""
+        """The greatest time so far, of events that were read and of `advance_time`: int, in steps of the time column; None before the first."""
         return None if self._latest == NEVER else self._latest
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
     @named_memory()
     def push(self, events: object) -> Answer_co:
-        """The matches that end in these events, in the order of the events that end them; with NOT FOLLOWED BY those that they decide.
+        """Read events, and give the matches that end in them, in the order of the events that end them.
 
-        events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema; or one event, as a dict of its attributes, or
-        as a tuple of their values in the order of the schema. Events that raise SchemaError or InputError (NULL times; without lateness also times
-        that descend) change nothing. Whatever else ends the call early (a LimitError, Ctrl-C) leaves half a state: then every method but `restore`
-        raises SnapshotError.
+        With NOT FOLLOWED BY it gives the matches that the events decide.
+
+        events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema; or one event, as a dict of its attributes or
+        as a tuple of their values in the order of the schema.
+
+        Raises SchemaError for missing columns or other types, and InputError for NULL times and, without lateness, for times that are not in order:
+        then nothing changes. Raises LimitError for more matches than max_bytes allows. A call that ends early for another reason than SchemaError or
+        InputError (LimitError, Ctrl-C) leaves an incomplete state: then every method except `restore` raises SnapshotError.
         """
         with self.reading(events) as found:
             return found.all(self._allowance())
 
     def advance_time(self, time: object) -> Answer_co:
-        """Say that no event before `time` will come: gives the matches among the events that this releases, and those that it decides.
+        """Say that no event before `time` will come, and give the matches that this decides.
 
-        time: a datetime, date or int as the time column has them. Later events before `time` are late, or (without lateness) an error.
+        time: a datetime, date or int, as the time column has them. Events before `time` that come after this call are late; without lateness they
+        are an error. Raises InputError for a time of another type.
         """
         return self.advance(time_number(time, self._source))
 
     @named_memory()
     def advance(self, now: int) -> Answer_co:
-        """As `advance_time`, in steps of the time column."""
+        """The same as `advance_time`, with the time as a number of steps of the time column."""
         with self.passing(now) as found:
             return found.all(self._allowance())
 
     @named_memory()
     def flush(self) -> Answer_co:
-        """Read the events that are held back for lateness, and give the matches that are decided by them; an absence needs time to pass."""
+        """Read the events that wait because of the lateness, and give the matches that they decide.
+
+        Time does not move past the last event, so matches that wait for a NOT FOLLOWED BY after it stay undecided.
+        """
         with self._use.alone(), self._changing():
             ready = self._nothing if self._order is None else self._order.flush()
             return self._found(*ready).all(self._allowance())
@@ -167,9 +175,9 @@ class Intake(ABC, Generic[Answer_co]):
 
     @named_memory()
     def undecided(self) -> Answer_co:
-        """The matches that wait for the time of a NOT FOLLOWED BY to pass, none of which is vetoed so far. O(state); nothing changes.
+        """The matches that wait for the time of a NOT FOLLOWED BY to pass, and are not vetoed so far; nothing changes.
 
-        What an event before them or `advance_time` decides, `push` gives; events that are held back for lateness are not seen here.
+        Later calls of `push` and `advance_time` decide them. Events that wait because of the lateness are not read for this. O(state).
         """
         with self.waiting() as found:
             return found.all(Allowance(self._max_bytes))
@@ -203,11 +211,11 @@ class Intake(ABC, Generic[Answer_co]):
 
     @property
     def late(self) -> pa.Table:
-        """The events that came too late, in the order of arrival."""
+        """The events that came too late, in the order of arrival: a pyarrow.Table with the recognizer's schema."""
         return no_events(self.schema) if self._order is None else self._order.late
 
     def memory_usage(self) -> int:
-        """Bytes of the run state: the kernel's arrays, the marked events, the keys, and the events that are held back."""
+        """How many bytes the run state takes: arrays of the kernel, marked events, keys, and the events that wait because of the lateness."""
         return self._nbytes + (0 if self._order is None else self._order.nbytes)
 
     def _conform(self, events: object) -> pa.Table:
@@ -299,9 +307,9 @@ class Intake(ABC, Generic[Answer_co]):
 
     @named_memory()
     def snapshot(self) -> bytes:
-        """The state as bytes: a header with magic, format version and fingerprint, then flat buffers. O(live state).
+        """The state as bytes, for `restore` or `Query.recognizer(.., snapshot=..)`: a header with format version and fingerprint, then flat buffers.
 
-        Raises SnapshotError after an interrupted `push`.
+        Raises SnapshotError if an earlier call was interrupted. O(live state).
         """
         with self._use.alone():
             with self._changing():
@@ -318,9 +326,10 @@ class Intake(ABC, Generic[Answer_co]):
 
     @named_memory()
     def restore(self, data: bytes) -> Self:
-        """Go on from a snapshot, in place of the present state; returns the recognizer itself.
+        """Replace the state by that of a snapshot; returns the recognizer itself.
 
-        Raises SnapshotError for bytes of another query, schema, lateness or format version, and for damaged bytes; then nothing changes.
+        Raises SnapshotError for damaged bytes, and for a snapshot of another query, schema, lateness or format version; then nothing changes.
+        O(state).
         """
         sections = container.unpack(data, fingerprint=self._fingerprint())
         fresh = self._fresh()
