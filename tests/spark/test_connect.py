@@ -38,11 +38,11 @@ def test_the_answer_of_run(connect):
     table = stream(1500)
     query = cepheid.query("SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x[v >= :least] PARTITION BY k WITHIN 40", args={"least": 1})
     expected = query.run(table, sort=True)
-    recognize = query.on()
-    found = connect.createDataFrame(table).repartition(3).transform(recognize).toArrow()
+    recognition = query.on()
+    found = connect.createDataFrame(table).repartition(3).transform(recognition).toArrow()
     assert rows(found) == rows(expected.to_arrow(events=True))
     assert len(expected) > 10
-    assert recognize.counts()["null_keys"] > 0
+    assert recognition.counts()["null_keys"] > 0
 
 
 def test_a_column_as_type_positions_and_merged_streams(connect):

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cepheid.engine.letters.values import no_events, one_chunk
 from cepheid.engine.memory.process import named_memory
-from cepheid.engine.output import counts as exact
+from cepheid.engine.output import exact_counts
 from cepheid.engine.output.gather import gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
 from cepheid.errors import quoted
@@ -42,7 +42,7 @@ class Layout:
 
     variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
     dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
-    count: whether each match is a trigger with the number of its matches; measures are then `counts.COUNT_FIELDS`.
+    count: whether each match is a trigger with the number of its matches; measures are then `exact_counts.COUNT_FIELDS`.
     """
 
     variables: tuple[str, ...]
@@ -194,7 +194,7 @@ class Match:
     def measures(self) -> dict[str, Any]:
         """The values of SELECT's measures, by name; for COUNT(*) the exact number, however large. Empty without measures."""
         if self._matches.counts is not None:
-            return {"count": exact.to_integer(self._matches.counts[self._index])}
+            return {"count": exact_counts.to_integer(self._matches.counts[self._index])}
         table = self._matches.measures
         return {} if table is None else {name: python_value(table[name][self._index]) for name in table.column_names}
 
@@ -273,7 +273,7 @@ class Matches(Sequence[Match]):
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
         if self.layout.count and self.counts is None:
-            object.__setattr__(self, "counts", exact.no_counts())
+            object.__setattr__(self, "counts", exact_counts.no_counts())
 
     @classmethod
     def none(cls, layout: Layout, events: pa.Table | None = None, *, null_keys: int = 0) -> Matches:
@@ -410,7 +410,7 @@ class Matches(Sequence[Match]):
             for known, slices in zip(self.times, (shown.start_rows, shown.end_rows), strict=True):
                 columns.append(_taken(times, slices, len(self)) if known is None else known)
         if self.counts is not None:
-            columns += exact.columns(self.counts)
+            columns += exact_counts.columns(self.counts)
         elif self.layout.measures:
             assert self.measures is not None
             columns += [self.measures[field.name] for field in self.layout.measure_columns]
@@ -539,7 +539,7 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
         keys,
         pa.concat_tables(measures) if measures else None,
         null_keys,
-        counts=exact.joined([part.counts for part in parts if part.counts is not None]) if layout.count else None,
+        counts=exact_counts.joined([part.counts for part in parts if part.counts is not None]) if layout.count else None,
     )
 
 

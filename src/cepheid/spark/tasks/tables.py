@@ -23,7 +23,7 @@ from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.schema import is_text
-from cepheid.spark.tasks.absences import recognize_decided
+from cepheid.spark.tasks.absences import run_absences
 from cepheid.spark.tasks.bounds import outside
 from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import letters_column, letters_of
@@ -174,7 +174,7 @@ class Reader:
             schema=events.schema.serialize().to_pybytes(),
         )
         batches = iter(events.to_batches(max_chunksize=ROWS_PER_BATCH))
-        yield from recognize_decided(dataclasses.asdict(unit), self.reading.until, batches)
+        yield from run_absences(dataclasses.asdict(unit), self.reading.until, batches)
 
     # ------------------------------------------------------------------------------------------------------------------ what comes in
 
