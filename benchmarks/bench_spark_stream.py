@@ -148,11 +148,11 @@ def throughput(spark: SparkSession, folder: Path, rows: int, batches: int) -> li
         if batches <= warming:
             raise SystemExit(f"The window of {keys} keys is full after {warming} micro-batches of {rows} rows: --batches {2 * warming}.")
         write_events(files, rows=rows, batches=batches, keys=keys)
-        recognize = query_of(window, keyed=keys > 0).on(lateness="1 second")
+        recognition = query_of(window, keyed=keys > 0).on(lateness="1 second")
         empty, seen = [], []
         for _ in range(TURNS):
-            empty.append(progress(spark, files, lambda frame, r=recognize: emptied(lambda: frame.transform(r))))
-            seen.append(progress(spark, files, lambda frame, r=recognize: frame.transform(r)))
+            empty.append(progress(spark, files, lambda frame, r=recognition: emptied(lambda: frame.transform(r))))
+            seen.append(progress(spark, files, lambda frame, r=recognition: frame.transform(r)))
         floor, ours = milliseconds(*empty, warming=warming), milliseconds(*seen, warming=warming)
         counts = [each["observedMetrics"]["cepheid"] for each in seen[-1]]
         figures.append(
@@ -207,9 +207,9 @@ def steady(spark: SparkSession, folder: Path, minutes: float) -> dict[str, Any]:
     files = folder / "steady"
     write_events(files, rows=10_000, batches=max(10, int(minutes * 60)), keys=1_000)
     memory: list[dict[str, int]] = []
-    recognize = query_of("50 seconds").on(lateness="1 second")
+    recognition = query_of("50 seconds").on(lateness="1 second")
     started = time.perf_counter()
-    seen = progress(spark, files, lambda frame: frame.transform(recognize), memory=memory, processingTime="1 second")
+    seen = progress(spark, files, lambda frame: frame.transform(recognition), memory=memory, processingTime="1 second")
     state = [each["observedMetrics"]["cepheid"]["state_bytes"] or 0 for each in seen]
     took = [each["durationMs"]["triggerExecution"] for each in seen]
     tenth = max(1, len(seen) // 10)

@@ -39,9 +39,11 @@ if TYPE_CHECKING:
 
 
 def queries(given: Mapping[str, Query | str | Path | syntax.Query | Any] | Sequence[Query | str | Path | syntax.Query | Any]) -> Queries:
-    """Several queries over the same events: {name: query}, or a list, whose names are "q1", "q2", ..
+    """Several queries over the same events.
 
-    Each is a `Query`, or what `cepheid.query` takes. Raises InputError where there is none or a name is not text, and as `cepheid.query`.
+    given: {name: query}, or a list of queries, which get the names "q1", "q2", .. Each is a `Query`, or what `cepheid.query` takes.
+
+    Returns `Queries`. Raises InputError if there is no query or a name is not text, and as `cepheid.query`; the message names the query.
     """
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise InputError(
@@ -65,7 +67,11 @@ def queries(given: Mapping[str, Query | str | Path | syntax.Query | Any] | Seque
 
 
 class Queries(Mapping[str, Query]):
-    """Queries by name: immutable; any number of threads may use it at a time. Made by `queries`."""
+    """Several queries over the same events, by name. Make one with `cepheid.queries`.
+
+    It is an immutable mapping from names to `Query` objects, and any number of threads may use it at the same time. The events are read once for all
+    queries, and each query has the matches of its own `run`.
+    """
 
     def __init__(self, named: Mapping[str, Query]) -> None:
         self._queries = dict(named)
@@ -99,10 +105,12 @@ class Queries(Mapping[str, Query]):
         progress: Callable[[int, int], None] | None = None,
         max_bytes: int | None = None,
     ) -> ByName:
-        """The matches of each query over `events`: {name: Matches}, what `Query.run` gives of it.
+        """The matches of each query over `events`; the events are read once.
 
-        Arguments and errors as for `Query.run`; max_bytes: of the matches of all queries together. Linear in events, in the pairs of an event and a
-        query that it may touch, and in matches; queries that are evaluated alone (see `explain`) read every event.
+        Takes the arguments of `Query.run`, except sample. max_bytes: for the matches of all queries together.
+
+        Returns `ByName`: for each name the `Matches` that `Query.run` gives. Raises as `Query.run`. Linear in events, in pairs of an event and a
+        query that it can touch, and in matches; a query that is evaluated alone (see `explain`) reads every event.
         """
         allowance = Allowance(check_max_bytes(max_bytes))
         options: dict[str, Any] = {
@@ -190,9 +198,11 @@ class Queries(Mapping[str, Query]):
         snapshot: bytes | None = None,
         max_bytes: int | None = None,
     ) -> QueriesRecognizer:
-        """An incremental recognizer of all queries: `push` batches, get {name: Matches} of those that end in them.
+        """A recognizer of all queries: `push` events as they come, and get for each name the matches that end in them.
 
-        Arguments and errors as for `Query.recognizer`; a snapshot is of the same queries under the same names.
+        Takes the arguments of `Query.recognizer`. A snapshot must be of the same queries under the same names.
+
+        Returns a `QueriesRecognizer`. Raises as `Query.recognizer`.
         """
         check_engine(engine, ENGINES[:-1])
         check_choice("null_keys", null_keys, ("drop", "group"))
@@ -205,7 +215,10 @@ class Queries(Mapping[str, Query]):
         return recognizer
 
     def on(self, **options: Any) -> Recognition:
-        """A function from a Spark DataFrame of events to one of the matches of all queries; options and output as `cepheid.spark.on`."""
+        """A function from a Spark DataFrame of events to one of the matches of all queries, for `DataFrame.transform`.
+
+        The options, the output and the errors are those of `cepheid.spark.on`. Needs the extra `spark`.
+        """
         from cepheid.spark.recognition import on
 
         return on(self, **options)
@@ -219,7 +232,11 @@ class Queries(Mapping[str, Query]):
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Explanation:
-        """Which queries are evaluated as one and which alone, by what events come to them, and how each is evaluated; schema: of the events."""
+        """Which queries are evaluated as one and which alone, which events go to them, and how each is evaluated.
+
+        schema: the schema of the events; it is needed. type, time: as for `run`. Returns an `Explanation`; print it. Raises InputError without a
+        schema, and as `Query.explain`.
+        """
         if schema is None:
             raise InputError("what queries share depends on the types of their attributes", help="explain(schema=..), of the events")
         compiled = self._compiled(schema, type=type, time=time)

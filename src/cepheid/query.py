@@ -45,11 +45,13 @@ REMEMBERED = 16
 
 
 def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object] | None = None) -> Query:
-    """A query from its text, from a file (`Path`), from a syntax tree or from a builder.
+    """A query from its text, a file (`Path`), a syntax tree or a pattern of the builder.
 
-    args: the values of the parameters `:name`: a value, a duration (a timedelta, a text such as "5s", or a number where times are numbers), a count,
-    or the list after IN, as the query needs it. Raises QuerySyntaxError if the text is not a query, LimitError above the limits of the language,
-    BindError for args that name no parameter of the query, InputError for a source or args of another kind.
+    args: the value of each parameter `:name`: a value, a duration (a timedelta, a text such as "5s", or a number if event times are numbers), a
+    count, or the list after IN.
+
+    Returns a `Query`. Raises QuerySyntaxError if the text is not a query, LimitError if it exceeds a limit of the language, BindError if args names
+    a parameter that the query does not have, and InputError if source or args has another type.
     """
     if isinstance(source, Path):
         source = read_query(source)
@@ -68,7 +70,11 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
 
 
 class Query:
-    """A query of the language: immutable, compiled for each schema it is run on; any number of threads may use it at the same time."""
+    """A query. Make one with `cepheid.query`.
+
+    A query is immutable, and any number of threads may use it at the same time. It is compiled once for each schema of events; it remembers the
+    last 16 schemas. Two queries are equal if their syntax trees and their arguments are equal.
+    """
 
     def __init__(self, tree: syntax.Query, text: str, args: Mapping[str, object]) -> None:
         self._tree = tree
@@ -80,21 +86,24 @@ class Query:
 
     @property
     def text(self) -> str:
-        """The text of the query, as it was given."""
+        """The text of the query, as it was given; for a syntax tree or a builder, the text that was printed from it."""
         return self._text
 
     @property
     def tree(self) -> syntax.Query:
-        """The syntax tree."""
+        """The syntax tree of the text."""
         return self._tree
 
     @property
     def args(self) -> Mapping[str, object]:
-        """The values of the parameters."""
+        """The values of the parameters, by name, read-only."""
         return self._args
 
     def with_args(self, /, **args: object) -> Query:
-        """The same query with these parameters set (the others keep their values). Raises BindError for names that the query does not have."""
+        """The same query with new values for these parameters; the others keep theirs.
+
+        Returns a new `Query`. Raises BindError for a parameter that the query does not have.
+        """
         return Query(self._tree, self._text, {**self._args, **args})
 
     def __repr__(self) -> str:
@@ -113,10 +122,11 @@ class Query:
     # -------------------------------------------------------------------------------------------------------------- compiling
 
     def schema(self, schema: Any, *, type: str | None = None, time: str | None = None) -> EventSchema:  # noqa: A002
-        """The schema of events as the query reads it: which columns have the type and the time.
+        """The schema of the events as the query reads it: their attributes, and which columns have the type and the time.
 
-        schema: an Arrow schema, a table or DataFrame that has one, or a Spark DataFrame or its schema. Raises SchemaError, and InputError for
-        anything without a schema.
+        schema: an Arrow schema, a table or DataFrame that has one, or a Spark DataFrame or its schema. type, time: as for `run`.
+
+        Returns an `EventSchema`. Raises SchemaError if a column is missing or has a wrong type, and InputError for anything without a schema.
         """
         if isinstance(schema, EventSchema):
             return schema
@@ -128,16 +138,23 @@ class Query:
         return schema_of(schema_in(schema), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
 
     def bound(self, schema: EventSchema, *, partial: bool = False) -> QueryPlan:
-        """The logical plan over a schema; raises BindError with the place in the text. partial: as for `bind`."""
+        """The logical plan of the query over a schema. partial: as for `bind`.
+
+        Raises BindError for names, types or units that do not fit, with the place in the text.
+        """
         try:
             return bind(self._tree, schema, args=self._args, text=self._text, partial=partial)
         except CepheidError as error:
             raise error.located(self._text) from None
 
     def compiled(self, schema: EventSchema) -> Compiled:
-        """The evaluation over a schema; raises BindError, NotSupportedError and LimitError with the place in the text."""
+        """The compiled query over a schema: its automaton, and the method that evaluates it.
+
+        Raises BindError, NotSupportedError and LimitError, with the place in the text.
+        """
         key = (
-            tuple(schema.attributes.items()),
+            # Users' extension types have no hash.
+            pa.schema(list(schema.attributes.items())).serialize().to_pybytes(),
             schema.type_column,
             schema.stream,
             None if schema.types is None else frozenset(schema.types.items()),
@@ -160,7 +177,10 @@ class Query:
         time: str | None = None,
         events: bool = False,
     ) -> pa.Schema:
-        """The schema of `Matches.to_arrow(events=events)` for events of this schema, before any run."""
+        """The Arrow schema of `Matches.to_arrow(events=events)`, without a run.
+
+        schema, type, time: as for `schema`. Raises as `schema`, and BindError.
+        """
         return layout_of(self.bound(self.schema(schema, type=type, time=time)), ()).schema(events=events)
 
     # ---------------------------------------------------------------------------------------------------------------- running
@@ -184,19 +204,22 @@ class Query:
         """The matches of the query over `events`.
 
         events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a list of
-        dicts, or {stream name: events} for several streams (merged in event-time order, ties in the order of FROM, then of `order`). type, time: the
-        columns of event type and time (default: `type` and `ts`, where present). until: a time in the form of the time column: later events are not
-        read, and the events count as complete up to it (default: their greatest time; "end": no events follow). This matters only for NOT FOLLOWED
-        BY: the matches that it cannot decide then are in `Matches.undecided`. engine: None, or one of `ENGINES`. sort: sort events that are not in
-        the order of their times, stably, instead of an error. null_keys: "drop" events with a NULL in their PARTITION BY key (counted in
-        `Matches.null_keys`), or "group" them. order: columns that decide between events of equal time, before the row order. sample: to look at data:
-        at most this many matches of each trigger, spread evenly over all of them (LIMIT takes those that are found first). progress: a function
-        called with (rows done, rows; 0 rows if the input does not know). max_bytes: how many bytes the matches may take (18 per event of a match, 24
-        per match; about three times as many while the result is built), by default a quarter of the memory that the process may use; `batches` gives
-        any number of matches in bounded memory.
+        dicts, or {stream name: events} for several streams. Streams are merged by event time. Equal times are in the order of FROM, then of `order`.
+        type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them).
+        until: a time, in the form of the time column. Later events are not read, and the events count as complete up to this time (default: their
+        greatest time; "end": no events follow). This matters only for NOT FOLLOWED BY: `Matches.undecided` has the matches that are not decided then.
+        engine: None for the best one, or one of `ENGINES`.
+        sort: sort events that are not in the order of their times (stable), instead of raising an error.
+        null_keys: "drop" events with a NULL in their PARTITION BY key (`Matches.null_keys` counts them), or "group" them as one key.
+        order: the columns that order events of equal time, before the order of the rows.
+        sample: give at most this many matches of each event that ends some, spread evenly over all of them (LIMIT gives those that are found first).
+        progress: a function that is called with (rows read, rows in all); rows in all is 0 if the input does not know it.
+        max_bytes: how many bytes the matches may take: 18 per event of a match, and 24 per match (default: a quarter of the memory that the process
+        may use). While the result is built, it takes about three times as many. `batches` gives any number of matches, in bounded memory.
 
-        Raises BindError, NotSupportedError, LimitError (the query; more matches than max_bytes allows), SchemaError, InputError (the events),
-        SetupError (an engine that is not installed). Linear in events and matches.
+        Returns `Matches`, in the order of the events that end them. Raises BindError and NotSupportedError for the query, SchemaError and InputError
+        for the events, LimitError for the query and for more matches than max_bytes allows, SetupError for an engine that is not installed. Linear in
+        events and matches; `explain` has the exact costs.
         """
         asked = asked_of(
             self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
@@ -230,7 +253,8 @@ class Query:
     ) -> Batches:
         """The matches of `run`, in batches that are made when they are read: any number of matches, in bounded memory.
 
-        Arguments and errors as for `run`, without a limit on the result. Errors in the events of a reader are raised when they are read.
+        Takes the arguments of `run`, except max_bytes: the result has no limit. Returns `Batches`. Raises as `run`; errors in the events of a reader
+        are raised when these events are read.
         """
         asked = asked_of(
             self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
@@ -271,12 +295,16 @@ class Query:
         snapshot: bytes | None = None,
         max_bytes: int | None = None,
     ) -> Recognizer:
-        """An incremental recognizer for events of this schema: `push` batches, and get the matches that end in them.
+        """A recognizer for a stream of events: `push` events as they come, and get the matches that end in them.
 
-        lateness: how late an event may come (a text such as "10s", a timedelta, or steps of the time column); None: events must come in order. order:
-        with a lateness, columns that decide between events of equal time, before the order of arrival. null_keys, engine: as for `run`. snapshot:
-        bytes of `Recognizer.snapshot` to continue from. max_bytes: as for `run`, for the matches of each call. Raises the errors of `run`, and
-        SnapshotError for bytes of another query.
+        schema: the schema of the events. type, time: as for `run`.
+        lateness: how late an event may come: a text such as "10s", a timedelta, or a number of steps of the time column (None: events must come in
+        the order of their times).
+        order: the columns that order events of equal time, before the order of arrival; needs lateness.
+        null_keys, engine: as for `run`. max_bytes: as for `run`, for the matches of each call.
+        snapshot: the bytes of `Recognizer.snapshot`, to continue from there.
+
+        Returns a `Recognizer`. Raises as `run`, and SnapshotError for a snapshot of another query, schema or lateness.
         """
         check_engine(engine, ENGINES[:-1])
         check_choice("null_keys", null_keys, ("drop", "group"))
@@ -343,9 +371,12 @@ class Query:
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Explanation:
-        """What the query means and what it will cost: every stage from text to program, the evaluation and its guarantees, lints.
+        """What the query means and what it will cost: each stage from the text to the program, the evaluation with its costs, and the warnings.
 
-        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: the schema of the events; without it, only what needs no schema.
+        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: the schema of the events; without it, only the stages that need
+        no schema. type, time: as for `run`.
+
+        Returns an `Explanation`; print it. Raises InputError for an unknown stage, and as `schema` and `compiled`.
         """
         from cepheid.engine.plan.explain import explain
 
@@ -359,7 +390,11 @@ class Query:
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Any:
-        """The automaton as a drawing: "svg", "mermaid" or "dot"; a note beside it says what must not follow its matches."""
+        """The automaton as a drawing; for NOT FOLLOWED BY, a note beside it says what must not follow its matches.
+
+        format: "svg", "mermaid" or "dot". schema: the schema of the events; without it, attributes get the types that the query seems to want. type,
+        time: as for `run`. Raises InputError for another format, and as `schema` and `compiled`.
+        """
         from cepheid.engine.plan.explain import absences_text
         from cepheid.engine.plan.likely_schema import likely_schema
         from cepheid.viz.graph import draw

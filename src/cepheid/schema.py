@@ -118,11 +118,12 @@ def schema_of(
         if stream is None and len(streams) == 1:
             stream = streams[0]
         if stream is None and used:
+            one = min(used)
             raise SchemaError(
-                "the input has no column for the event type",
+                f"the query names the event type{'s' if len(used) > 1 else ''} {quoted(sorted(used))}, and the input has no column `{DEFAULT_TYPE}`",
                 help=(
-                    f"name it with type=: the input has {quoted(names)}",
-                    "or write FROM with the stream's name, and use that name as the type",
+                    f"name the column that has the type of each event with type=: the input has {quoted(names)}",
+                    *([f"if all events are of the type `{one}`, write FROM {one} in the query"] if len(used) == 1 else []),
                 ),
             )
         return EventSchema(attributes, stream=stream, time_column=time_column, types=None if stream is None else {stream: frozenset(names)})

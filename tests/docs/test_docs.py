@@ -6,6 +6,7 @@ are one script.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -17,6 +18,9 @@ from pathlib import Path
 
 import pytest
 
+import cepheid
+from cepheid import spark
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ON_SPARK = {"spark.md", "sources.md", "streaming.md"}
@@ -26,6 +30,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 PROSE = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))]
 WIDTH = 100
+NAMING = ast.Attribute | ast.alias
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,14 @@ def test_python_blocks(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             exec(code, namespace)
         if block.expected is not None:
             assert printed.getvalue() == block.expected, f"{path.name}:{block.line}"
+
+
+def test_every_public_name_has_an_example() -> None:
+    """In a Python block of the documentation or of the README: these run, here, on Spark, or with the built wheel."""
+    pages = [ROOT / "README.md", *DOCS.glob("*.md")]
+    code = "\n".join(block.text for page in pages for block in blocks(page.read_text(encoding="utf-8")) if block.language == "python")
+    used = {node.attr if isinstance(node, ast.Attribute) else node.name for node in ast.walk(ast.parse(code)) if isinstance(node, NAMING)}
+    assert sorted({*cepheid.__all__, *spark.__all__} - used) == []
 
 
 @pytest.mark.slow

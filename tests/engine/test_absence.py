@@ -56,6 +56,7 @@ def test_however_the_events_come(way: str, cases: int, seed: int) -> None:
 
 def test_given_as_soon_as_decided_and_never_before(cases: int, seed: int) -> None:
     """After each event, with a snapshot now and then: what has come so far is complete up to the time before its last."""
+    waited = 0
     for case in drawn(cases, seed):
         recognizer = case.query.recognizer(case.events.schema)
         found = []
@@ -66,9 +67,11 @@ def test_given_as_soon_as_decided_and_never_before(cases: int, seed: int) -> Non
             if recognizer.compiled.absences:
                 check(case, found, expected)
                 check(case, rows_of(recognizer.undecided()), waiting)
+                waited += bool(waiting)
             if row % 3 == 0:
                 recognizer.restore(recognizer.snapshot())
         assert found + finished(recognizer) == rows_of(case.query.run(case.events)), str(case)
+    assert waited > cases / 20
 
 
 def test_until_any_time(cases: int, seed: int) -> None:

@@ -29,8 +29,8 @@ EVENT = "the last of them for the event at position 40 (40)"
 
 HELP = [
     "help: choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list",
-    "help: q.run(.., sample=n) gives n of each event that completes some, spread over all; q.batches(..) gives all in pieces, in bounded memory",
-    "help: max_bytes=.. allows more",
+    "help: q.run(.., sample=n) gives n matches of each event that completes some; q.batches(..) gives all matches, in bounded memory",
+    "help: allow more with max_bytes=..",
 ]
 
 
@@ -65,7 +65,7 @@ def test_recognizers_and_readers_have_the_limit_too():
     saved = recognizer.snapshot()
     with pytest.raises(LimitError, match=r"position 40 \(40\), which completes 1,099,511,627,775 matches"):
         recognizer.push(MANY.slice(40))
-    with pytest.raises(SnapshotError, match=r"its state is incomplete. What ended it: LimitError: the matches take more than"):
+    with pytest.raises(SnapshotError, match=r"its state is incomplete. The cause: LimitError: the matches take more than"):
         recognizer.snapshot()
     # The allowance is of one call, and no part of the state.
     recognizer.restore(saved)
@@ -152,7 +152,31 @@ def test_what_is_no_number_of_bytes(value):
 
 def test_the_default_is_a_quarter_of_the_memory_of_the_process():
     assert default_max_bytes() == process_memory() // 4 == Allowance().most
-    assert 1 << 27 < process_memory() < 1 << 50
+
+
+@pytest.mark.parametrize(
+    ("pages", "limits", "groups", "wanted"),
+    [
+        (3 << 20, [], [], 12 << 30),
+        (3 << 20, [5 << 30, 6 << 30], [], 5 << 30),
+        (3 << 20, [5 << 30], [4 << 30, 2 << 30], 2 << 30),
+        (3 << 20, [90 << 30], [80 << 30], 12 << 30),
+        (None, [], [], memory.UNKNOWN_MEMORY),
+        (None, [1 << 30], [], 1 << 30),
+    ],
+)
+def test_the_memory_of_the_process_is_the_least_of_what_limits_it(monkeypatch, pages, limits, groups, wanted):
+    """pages: of 4 KiB that the machine has; None: the system does not tell."""
+
+    def said(name):
+        if pages is None:
+            raise ValueError(name)
+        return {"SC_PAGE_SIZE": 1 << 12, "SC_PHYS_PAGES": pages}[name]
+
+    monkeypatch.setattr(memory.os, "sysconf", said)
+    monkeypatch.setattr(memory, "_process_limits", lambda: limits)
+    monkeypatch.setattr(memory, "_group_limits", lambda *_: groups)
+    assert process_memory.__wrapped__() == wanted
 
 
 @pytest.mark.parametrize(

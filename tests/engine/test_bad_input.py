@@ -33,10 +33,17 @@ def test_missing_type_column():
     with pytest.raises(SchemaError) as error:
         QUERY.run(pa.table({"ts": [1, 2]}))
     assert message(error) == [
-        "error: the input has no column for the event type",
-        "help: name it with type=: the input has `ts`",
-        "help: or write FROM with the stream's name, and use that name as the type",
+        "error: the query names the event types `A`, `B`, and the input has no column `type`",
+        "help: name the column that has the type of each event with type=: the input has `ts`",
     ]
+    with pytest.raises(SchemaError) as error:
+        cepheid.query("SELECT * WHERE A").run(pa.table({"ts": [1, 2]}))
+    assert message(error) == [
+        "error: the query names the event type `A`, and the input has no column `type`",
+        "help: name the column that has the type of each event with type=: the input has `ts`",
+        "help: if all events are of the type `A`, write FROM A in the query",
+    ]
+    assert len(cepheid.query("SELECT * FROM A WHERE A").run(pa.table({"ts": [1, 2]}))) == 2
     with pytest.raises(SchemaError, match="the input has no type column `kind`"):
         QUERY.run(rows(), type="kind")
 

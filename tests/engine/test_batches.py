@@ -97,7 +97,7 @@ def test_as_an_arrow_stream_they_have_the_rows_of_the_table(text):
 def test_they_are_read_once_and_what_is_left_over_is_known_at_the_end():
     batches = cepheid.query("SELECT * WHERE A NOT FOLLOWED BY C FOR 3 PARTITION BY k").batches(EVENTS)
     for name in ("undecided", "null_keys"):
-        with pytest.raises(InputError, match="once all batches have been read"):
+        with pytest.raises(InputError, match="known only after the last batch"):
             getattr(batches, name)
     assert "made as they are read" in repr(batches)
     found = together(batches)

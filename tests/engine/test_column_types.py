@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.errors import BindError, NotSupportedError, SchemaError
+from cepheid.errors import BindError, SchemaError
 
 
 def events(**columns: pa.Array) -> pa.Table:
@@ -132,12 +132,119 @@ def test_dictionaries_with_null_among_their_values() -> None:
     assert [(match["a"][0]["c"], match["b"][0]["c"]) for match in found] == [(None, "y"), ("x", "y")]
 
 
-def test_unions_are_for_whole_tables() -> None:
-    column = pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])])
-    query = cepheid.query("SELECT * WHERE A ; B")
-    assert len(query.run(events(c=column))) == 2
-    with pytest.raises(NotSupportedError, match="`c` is a sparse union"):
-        query.recognizer(events(c=column).schema)
+def many_values(kind: pa.DataType) -> pa.Table:
+    """300 events in three batches, whose dictionaries of 100 values each have nothing in common; c and n.c are the same values."""
+    indices = pa.array(range(100), kind)
+    chunks = [pa.DictionaryArray.from_arrays(indices, pa.array([f"{batch}{value:02}" for value in range(100)])) for batch in "pqr"]
+    nested = [pa.StructArray.from_arrays([chunk], ["c"]) for chunk in chunks]
+    return pa.table({"type": ["A", "B"] * 150, "ts": range(300), "c": pa.chunked_array(chunks), "n": pa.chunked_array(nested)})
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8()], ids=str)
+@pytest.mark.parametrize(
+    ("clauses", "count"), [("FILTER a[c = 'p02'] AND b[c = 'r05']", 1), ("PARTITION BY c", 0), ("FILTER a.c = b.c", 0), ("WITHIN 1", 150)]
+)
+def test_dictionaries_with_more_values_together_than_their_indices_count(kind: pa.DataType, clauses: str, count: int) -> None:
+    table, query = many_values(kind), cepheid.query(f"SELECT * WHERE (A AS a ; B AS b) {clauses}")
+    late = query.recognizer(table.schema, lateness=1000)
+    late.push(table)
+    late.restore(late.snapshot())
+    ways = [
+        query.run(table).to_arrow(events=True),
+        query.run(table.to_reader()).to_arrow(events=True),
+        *(matches.to_arrow(events=True) for matches in query.batches(table)),
+        cepheid.queries([query]).run(table)["q1"].to_arrow(events=True),
+        query.recognizer(table.schema).push(table).to_arrow(events=True),
+        late.flush().to_arrow(events=True),
+    ]
+    assert len(ways) >= 5
+    for found in ways:
+        assert found.to_pylist() == ways[0].to_pylist()
+    assert ways[0].num_rows == count
+
+
+def shown_on_every_path(table: pa.Table) -> list[pa.Table]:
+    """The match of the events A, A, B as a table of events, of everything that reads a table or its batches."""
+    query = cepheid.query("SELECT NXT * WHERE A AS a ; B AS b")
+    recognizer = query.recognizer(table.schema, lateness=5)
+    recognizer.push(table.slice(0, 1))
+    recognizer.restore(recognizer.snapshot())
+    recognizer.push(table.slice(1))
+    found = [
+        query.run(table),
+        query.run(table.to_reader()),
+        *query.batches(table),
+        cepheid.queries([query]).run(table)["q1"],
+        recognizer.flush(),
+        query.recognizer(table.schema).push(table),
+    ]
+    assert len(found) >= 6
+    nothing = query.run(table.slice(0, 1)).to_arrow(events=True)
+    assert (nothing.num_rows, nothing.schema) == (0, query.output_schema(table.schema, events=True))
+    return [matches.to_arrow(events=True) for matches in found]
+
+
+UNION = pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])])
+DENSE = pa.UnionArray.from_dense(pa.array([0, 1, 0], pa.int8()), pa.array([0, 0, 1], pa.int32()), [pa.array([1, 3]), pa.array(["b"])])
+
+
+class Colour(pa.ExtensionType):
+    """An extension type as users define it."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int32(), "cepheid.tests.colour")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Colour:
+        return cls()
+
+
+COLOUR = pa.ExtensionArray.from_storage(Colour(), pa.array([1, 2, 3], pa.int32()))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        UNION,
+        DENSE,
+        COLOUR,
+        pa.StructArray.from_arrays([UNION, COLOUR], ["u", "e"]),
+        pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), COLOUR),
+    ],
+    ids=["sparse union", "dense union", "extension", "struct of both", "list of an extension"],
+)
+def test_unions_and_extension_types_are_shown_as_they_came(column: pa.Array) -> None:
+    pa.register_extension_type(Colour())
+    try:
+        for found in shown_on_every_path(events(c=column)):
+            assert found.num_rows == 1
+            for variable, row in (("a", 0), ("b", 2)):
+                (shown,) = found[variable].combine_chunks().flatten().flatten()[2:]
+                assert shown.type == column.type
+                assert shown.to_pylist() == [column[row].as_py()]
+        assert len(cepheid.query("SELECT * WHERE A AS a FILTER a.c IS NOT NULL").run(events(c=column))) == 2
+        with pytest.raises(BindError, match=r"cannot be compared"):
+            cepheid.query("SELECT * WHERE A AS a FILTER a.c = 1").run(events(c=column))
+        both = {"p": "SELECT first(a.c) AS m WHERE A AS a FILTER a.ts > 1", "q": "SELECT first(a.c) AS m WHERE A AS a FILTER a.ts > 0"}
+        measured = cepheid.queries(both).run(events(c=column))
+        assert [measured["q"].to_arrow()["m"].type, len(measured["q"]), len(measured["p"])] == [column.type, 2, 1]
+        assert [match.measures["m"] for match in measured["q"]] == column.to_pylist()[:2]
+    finally:
+        pa.unregister_extension_type("cepheid.tests.colour")
+
+
+@pytest.mark.parametrize("value", [Decimal("3.25"), 3, Decimal(10**50)], ids=str)
+def test_decimals_of_more_than_38_digits_come_as_python_has_them(value: object) -> None:
+    schema = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("d", pa.decimal256(60, 2))])
+    query = cepheid.query("SELECT * WHERE A AS a")
+    row = {"type": "A", "ts": 1, "d": value}
+    for given in (row, [row], tuple(row.values())):
+        assert [match["a"][0]["d"] for match in query.recognizer(schema).push(given)] == [value]
+    with pytest.raises(SchemaError, match=r"`d` is .* in the batch"):
+        query.recognizer(schema).push([{**row, "d": Decimal("0.001")}])
 
 
 def test_an_argument_that_no_decimal_holds() -> None:

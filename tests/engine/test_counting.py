@@ -25,7 +25,7 @@ from cepheid.engine.evaluations import counting as module
 from cepheid.engine.evaluations.counting import Counting, CountSizes
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.memory import count_blocks
-from cepheid.engine.output import counts as exact
+from cepheid.engine.output import exact_counts
 from cepheid.engine.output.matches import concatenate
 from cepheid.engine.plan.planner import hoist
 from cepheid.engine.run import definition
@@ -183,7 +183,7 @@ def collector(found, partition_of):
         for segment, end, count in zip(chunk.segments.tolist(), chunk.positions.tolist(), chunk.counts, strict=True):
             ends = found[partition_of(segment)]
             assert not ends or end > max(ends)
-            ends[end] = exact.to_integer(count)
+            ends[end] = exact_counts.to_integer(count)
 
     return sink
 
@@ -569,30 +569,30 @@ def test_a_block_too_large(monkeypatch):
 
 def test_columns_of_counts():
     values = [0, 1, 2**64 - 1, 2**64, 2**127, 10**38 - 1, 10**38, 10**38 + 1, 2**128 - 1, 2**128, 10**60]
-    column = exact.from_integers(values)
+    column = exact_counts.from_integers(values)
     assert (column.dtype, column.shape) == ("uint64", (len(values), 4))
-    assert [exact.to_integer(count) for count in column] == values
-    count, overflow = exact.columns(column)
+    assert [exact_counts.to_integer(count) for count in column] == values
+    count, overflow = exact_counts.columns(column)
     assert (count.type, overflow.type) == (pa.decimal128(38, 0), pa.bool_())
     assert overflow.to_pylist() == [value >= 10**38 for value in values]
     assert [None if value is None else int(value) for value in count.to_pylist()] == [v if v < 10**38 else None for v in values]
     assert count.null_count == overflow.true_count
     count.validate(full=True)
-    assert exact.columns(exact.no_counts())[0].to_pylist() == []
-    joined = exact.joined([exact.from_integers([7]), exact.no_counts(), column])
-    assert [exact.to_integer(count) for count in joined] == [7, *values]
-    assert exact.joined([]).shape == (0, 2)
+    assert exact_counts.columns(exact_counts.no_counts())[0].to_pylist() == []
+    joined = exact_counts.joined([exact_counts.from_integers([7]), exact_counts.no_counts(), column])
+    assert [exact_counts.to_integer(count) for count in joined] == [7, *values]
+    assert exact_counts.joined([]).shape == (0, 2)
 
 
 def counted_by_definition():
-    events = [{"type": kind, "ts": time, "k": time % 2} for time, kind in enumerate("AAABCBCACC")]
+    events = [{"type": kind, "ts": time, "k": time // 5} for time, kind in enumerate("AABCCABBC")]
     return cepheid.query("SELECT COUNT(*) WHERE A+ ; B ; C PARTITION BY k").run(events, engine="reference")
 
 
 def test_counts_in_matches():
     matches = counted_by_definition()
     values = [match.measures["count"] for match in matches]
-    assert values == [1, 3, 4, 4][: len(values)] or sum(values) > 0
+    assert values == [3, 3, 2]
     table = matches.to_arrow()
     assert table.column_names == ["k", "start", "end", "start_time", "end_time", "count", "count_overflow"]
     assert [int(value) for value in table["count"].to_pylist()] == values
@@ -612,7 +612,7 @@ def test_counts_in_matches():
 def test_a_count_of_many_digits_is_shown_by_their_number():
     events = [{"type": "A", "ts": time} for time in range(4)]
     matches = cepheid.query("SELECT COUNT(*) WHERE A+").run(events, engine="reference")
-    huge = dataclasses.replace(matches, counts=exact.from_integers([10**5_000] * len(matches)))
+    huge = dataclasses.replace(matches, counts=exact_counts.from_integers([10**5_000] * len(matches)))
     assert huge[0].measures == {"count": 10**5_000}
     assert "count=<5001 digits>" in repr(huge[0])
     assert "NULL" in repr(huge)

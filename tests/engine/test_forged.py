@@ -109,11 +109,11 @@ def test_partitions_that_do_not_fit_the_state_are_refused(strategy, change):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("latest", 2**63, "its number `latest` is no such number"),
-        ("events", -1, "its number `events` is no such number"),
-        ("events", 1.5, "its number `events` is no such number"),
-        ("null_keys", True, "its number `null_keys` is no such number"),
-        ("watermark", None, "its number `watermark` is no such number"),
+        ("latest", 2**63, "its number `latest` is not a valid integer"),
+        ("events", -1, "its number `events` is not a valid integer"),
+        ("events", 1.5, "its number `events` is not a valid integer"),
+        ("null_keys", True, "its number `null_keys` is not a valid integer"),
+        ("watermark", None, "its number `watermark` is not a valid integer"),
         ("watermark", 0, "the events that wait do not fit the watermark"),
     ],
 )
@@ -154,7 +154,7 @@ def test_more_than_the_bytes_can_hold_is_not_decompressed():
     at = state._HEADER.size
     forged = data[:at] + struct.pack("<Q", 8 << 30) + data[at + 8 :]
     tracemalloc.start()
-    with pytest.raises(SnapshotError, match="cannot be 8589934592"):
+    with pytest.raises(SnapshotError, match="cannot become 8589934592"):
         state.unpack(forged + struct.pack("<I", forging.zlib.crc32(forged)), fingerprint=b"")
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()

@@ -84,14 +84,12 @@ def test_random_formulas(variant, capsys):
 @pytest.mark.parametrize("variant", available())
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_limits(variant, limit):
-    for number in range(limit - 1, CASES // 2, 3):
-        run_case(number, variant, limit=limit)
+    assert sum(run_case(number, variant, limit=limit) for number in range(limit - 1, max(60, CASES // 2), 3)) > 0
 
 
 @pytest.mark.parametrize("variant", available())
 def test_long_streams(variant):
-    for number in range(CASES // 20):
-        run_case(number, variant, long=True)
+    assert sum(run_case(number, variant, long=True) for number in range(max(10, CASES // 20))) > 0
 
 
 def given_by(run, letters, times=None, **how):
@@ -185,8 +183,9 @@ def test_partitions_that_can_give_no_more_are_emptied():
 def test_idle_by_position_and_by_consumption():
     run = Last(program_of(sequence(A, B)), count_window=3)
     run.feed(np.array([1, 0, 1, 0, 0]), np.zeros(5, np.int64), slots=np.array([0, 1]), cuts=np.array([0, 2]))
-    assert 0 not in run.expire(0)
-    assert 1 in run.expire(0)
+    assert run.expire(0).tolist() == [1]
+    assert run.store.held_rows.tolist() == [0, 1]  # the workplace, and slot 0
+    assert given_by(run, [2, 2], slots=np.array([0, 1]), cuts=np.array([0, 1])) == [(0, 2)]
     run = Last(program_of(sequence(A, B)), consume=Consumption.ANY)
     run.feed(np.array([1, 1]), np.zeros(2, np.int64), slots=np.array([0, 1]), cuts=np.array([0, 1]))
     assert not {0, 1} & set(run.expire(0).tolist())
@@ -209,9 +208,12 @@ def test_a_burst_of_partitions_gives_its_memory_back():
 def test_times_at_the_ends_of_their_range():
     low, high = -(1 << 63), (1 << 63) - 1
     run = Last(program_of(sequence(A, B)), window=(1 << 62))
-    assert given_by(run, [1, 2, 1, 2], [low, low, 0, high]) == [(0, 1)]
-    assert given_by(run, [1, 2], [high, high]) == [(0, 1)]
-    assert run.expire(low).tolist() is not None
+    first = np.zeros(1, np.int32)
+    assert given_by(run, [1], [low], slots=first) == []
+    assert run.expire(low).tolist() == []
+    assert given_by(run, [2, 1, 2], [low, 0, high], slots=first) == [(0, 1)]
+    assert given_by(run, [1, 2], [high, high], slots=first) == [(4, 5)]
+    assert run.expire(high).tolist() == []
     again = Last(run.program, window=(1 << 62))
     again.load(run.dump())
     assert again.dump() == run.dump()

@@ -45,7 +45,7 @@ def test_length_iteration_and_indexing(matches):
     assert matches[-1] == matches[6] == list(matches)[6]
     assert isinstance(matches[0], Match)
     for index in (7, -8):
-        with pytest.raises(IndexError, match="of 7"):
+        with pytest.raises(IndexError, match="there are 7"):
             matches[index]
 
 
@@ -63,8 +63,10 @@ def test_one_match(matches):
     assert match.start_time == dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
     assert match.end_time == dt.datetime(2024, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
     assert match["y"] == [{"type": "B", "ts": match.end_time, "k": "v", "v": None}]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="the match has no variable `z`: it has `x`, `y`"):
         match["z"]
+    with pytest.raises(IndexError, match=r"there is no match 100: there are \d+"):
+        matches[100]
     assert repr(match) == "Match(start=0, end=1, x=(0,), y=(1,))"
     assert match == ALL.run(EVENTS)[0]
     assert match != matches[1]

@@ -124,7 +124,7 @@ def test_equal_times_go_by_order_as_in_a_table():
     assert len(query.recognizer(table.schema, lateness=0).push(table)) == 0
     with pytest.raises(SnapshotError):
         query.recognizer(table.schema, lateness=2, snapshot=snapshot)
-    with pytest.raises(InputError, match="lateness=0 holds the events of the newest time"):
+    with pytest.raises(InputError, match="lateness=0 makes only the events of the newest time wait"):
         query.recognizer(table.schema, order="id")
     with pytest.raises(SchemaError, match="the input has no column `no` to order by"):
         query.recognizer(table.schema, lateness=0, order="no")
@@ -137,9 +137,16 @@ def test_what_a_loop_pushes():
     assert len(recognizer.push([])) == 0
     assert len(recognizer.push([{"type": "A", "ts": 1, "k": None}])) == 0
     assert len(recognizer.push([{"type": "B", "ts": 1, "k": None}])) == 1
-    with pytest.raises(InputError, match="a recognizer reads its streams as one, and this is a dict of them") as caught:
+    with pytest.raises(InputError, match="a recognizer reads one stream, and this is a dict of streams") as caught:
         recognizer.push({"A": [{"ts": 1}], "B": [{"ts": 2}]})
-    assert caught.value.help == ("push one table in the order of times, with the stream's name in the column `type`",)
+    assert caught.value.help == ("push one table that is sorted by time, with the event types in the column `type`",)
+
+
+def test_a_dict_of_streams_without_a_type_column():
+    recognizer = cepheid.query("SELECT * FROM S WHERE S").recognizer(pa.schema([("ts", pa.int64())]))
+    with pytest.raises(InputError, match="a recognizer reads one stream") as caught:
+        recognizer.push({"S": [{"ts": 1}]})
+    assert caught.value.help == ("push one table that is sorted by time",)
 
 
 def test_wrong_lateness():
@@ -325,7 +332,7 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             recognizer.push(batch("B3 A4"))
     for use in (lambda: recognizer.push(batch("B5")), recognizer.flush, recognizer.snapshot, lambda: recognizer.advance_time(9)):
-        with pytest.raises(SnapshotError, match="What ended it: an interruption"):
+        with pytest.raises(SnapshotError, match="The cause: an interruption"):
             use()
     recognizer.restore(saved)
     assert len(recognizer.push(batch("B3 A4"))) + len(recognizer.flush()) == 1
@@ -333,7 +340,7 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
 
 @pytest.mark.parametrize("data", ["text", 5, b""])
 def test_what_is_no_snapshot(data):
-    with pytest.raises(SnapshotError, match="no snapshot"):
+    with pytest.raises(SnapshotError, match="not a snapshot"):
         QUERY.recognizer(SCHEMA, snapshot=data)
 
 

@@ -151,8 +151,8 @@ def resealed(data, place, replacement):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "these bytes are no snapshot of Cepheid"),
-        (b"PAR1 and more", "these bytes are no snapshot of Cepheid"),
+        (b"", "these bytes are not a snapshot of Cepheid"),
+        (b"PAR1 and more", "these bytes are not a snapshot of Cepheid"),
         (b"CEPHEID\0", "the snapshot is damaged: it is cut off"),
         (
             resealed(state.pack(SECTIONS, fingerprint=PRINT), 8, b"\x03\x00"),

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import cepheid
 from cepheid.errors import BindError
 from cepheid.language import parse
 from cepheid.logical import folding, functions, types
@@ -471,3 +472,15 @@ def test_time_values_of_every_time_column():
         schema = EventSchema({"type": TEXT, "ts": time}, type_column="type", time_column="ts")
         found = bound("x.$time < y.$time", schema).pattern.conditions
         assert found == (compare("<", Time("x", kind), Time("y", kind)),)
+
+
+@pytest.mark.parametrize("options", ["2, 1, 3", "3, 2, 1, 1", "1.0, 2, 3"])
+def test_the_order_of_the_options_of_in_does_not_matter(options: str) -> None:
+    """One condition has one bit, and state of the one query can be read by the other."""
+    schema = EventSchema({"type": pa.string(), "i": pa.int64()}, type_column="type")
+    queries = [
+        cepheid.query(f"SELECT * WHERE A AS x ; B AS y FILTER x[i IN (1, 2, 3)] AND y[i IN ({each})]") for each in ("1, 2, 3", options)
+    ]
+    programs = [query.compiled(schema).program for query in queries]
+    assert programs[0].predicates == programs[1].predicates
+    assert programs[0].fingerprint == programs[1].fingerprint

@@ -127,7 +127,7 @@ def test_types_of():
     ],
 )
 def test_counts(pattern, expected):
-    assert variables.counts(pattern) == expected
+    assert variables.variable_sizes(pattern) == expected
 
 
 @pytest.mark.parametrize(

@@ -49,13 +49,13 @@ def test_any_partitioning_gives_the_answer_of_run(spark):
     expected = query.run(table)
     assert len(expected) > 50
     shuffled = frame_of(spark, table).repartition(5, F.rand(1))
-    recognize = query.on(buckets=3)
-    matches = shuffled.transform(recognize)
+    recognition = query.on(buckets=3)
+    matches = shuffled.transform(recognition)
     found = matches.toArrow()
     assert rows(found) == rows(expected.to_arrow(events=True))
     assert found.column_names == expected.to_arrow(events=True).column_names
     # What can change nothing is not counted: a key is NULL for some of the events that can.
-    assert 0 < recognize.counts()["null_keys"] < expected.null_keys
+    assert 0 < recognition.counts()["null_keys"] < expected.null_keys
 
 
 def test_one_task_without_keys_and_a_window_across_batches(spark):
@@ -106,9 +106,9 @@ def test_more_types_than_a_letter_has_bits(spark, text):
 def test_neighbours_and_positions_keep_every_event(spark):
     table = stream(800, seed=9, keys=(1, 2))
     query = cepheid.query("SELECT * WHERE A AS x : B AS y ; C AS z PARTITION BY k WITHIN 60")
-    recognize = query.on(positions=True)
-    assert "none (positions=True counts every event)" in recognize.explain(frame_of(spark, table))
-    found = frame_of(spark, table).transform(recognize).toArrow()
+    recognition = query.on(positions=True)
+    assert "none (positions=True counts every event)" in recognition.explain(frame_of(spark, table))
+    found = frame_of(spark, table).transform(recognition).toArrow()
     assert found.column_names == ["k", "start", "end", "start_time", "end_time", "x", "y", "z"]
     seen = {
         (row["k"], row["start"], row["end"], *(tuple(event["$index"] for event in row[name]) for name in "xyz"))
@@ -126,14 +126,14 @@ def test_equalities_within_partitions(spark, null_keys):
     table = table.set_column(3, "v", pa.array([choices.choice([0.0, -0.0, 1.5, float("nan"), None]) for _ in range(len(table))]))
     table = table.filter(pc.is_in(table["type"], value_set=pa.array(["A", "B"])))
     query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v PARTITION BY k WITHIN 200")
-    recognize = query.on(null_keys=null_keys)
-    assert "one key in one task: PARTITION BY k, v (from equalities)" in recognize.explain(frame_of(spark, table))
-    found = frame_of(spark, table).transform(recognize)
+    recognition = query.on(null_keys=null_keys)
+    assert "one key in one task: PARTITION BY k, v (from equalities)" in recognition.explain(frame_of(spark, table))
+    found = frame_of(spark, table).transform(recognition)
     expected = query.run(table, null_keys=null_keys)
     assert found.columns == ["k", "start_time", "end_time", "x", "y"]
     assert rows(found.toArrow()) == rows(expected.to_arrow(events=True))
     assert len(expected) > 50
-    assert recognize.counts().get("null_keys", 0) == expected.null_keys
+    assert recognition.counts().get("null_keys", 0) == expected.null_keys
 
 
 KEYS = {
@@ -258,20 +258,20 @@ def test_null_times_are_an_error_or_dropped(spark):
     assert str(caught.value) == (
         "error: an event of k='b' has no time: `ts` is NULL\nhelp: leave these events out before, or say q.on(.., null_time=\"drop\")"
     )
-    recognize = query.on(null_time="drop")
-    assert frame_of(spark, table.set_column(1, "type", pa.array(["A", "A", "B"]))).transform(recognize).count() == 1
-    assert recognize.counts()["null_times"] == 1
+    recognition = query.on(null_time="drop")
+    assert frame_of(spark, table.set_column(1, "type", pa.array(["A", "A", "B"]))).transform(recognition).count() == 1
+    assert recognition.counts()["null_times"] == 1
 
 
 @pytest.mark.parametrize("columns", [["card"], []])
 def test_dropped_events_are_counted_where_none_is_left(spark, columns):
     """Spark loses what it observed where it finds nothing to shuffle."""
     frame = spark.range(100).selectExpr("if(id % 2 = 0, 'A', 'B') type", "id ts", "if(id < 0, 'x', NULL) card")
-    recognize = cepheid.query("SELECT * WHERE A ; B PARTITION BY card WITHIN 9").on(columns=columns or None)
-    assert frame.transform(recognize).collect() == []
-    assert recognize.counts() == {"null_keys": 100}
-    assert frame.where("id < 0").transform(recognize).collect() == []
-    assert recognize.counts() == {"null_keys": 0}
+    recognition = cepheid.query("SELECT * WHERE A ; B PARTITION BY card WITHIN 9").on(columns=columns or None)
+    assert frame.transform(recognition).collect() == []
+    assert recognition.counts() == {"null_keys": 100}
+    assert frame.where("id < 0").transform(recognition).collect() == []
+    assert recognition.counts() == {"null_keys": 0}
 
 
 SIMPLE = pa.table({"ts": [1, 2], "type": ["A", "B"], "K": [1, 1], "many": [[1], [2]], "$index": [0, 0]})
@@ -325,7 +325,8 @@ def test_what_is_wrong_is_found_before_any_job(spark, name):
     ],
 )
 def test_options_are_checked_when_on_is_called(options):
-    with pytest.raises(cepheid.InputError):
+    (name,) = options
+    with pytest.raises(cepheid.InputError, match=f"{name}="):
         cepheid.query("SELECT * WHERE A ; B").on(**options)
 
 

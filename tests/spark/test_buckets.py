@@ -47,6 +47,6 @@ def unit():
 def test_another_number_of_buckets_is_refused(unit):
     stored = Bucket(unit).dump()
     Bucket(unit).load(stored)
-    with pytest.raises(SnapshotError, match="the state of 8 buckets of keys, and the query now spreads them over 16") as error:
+    with pytest.raises(SnapshotError, match="the checkpoint spreads the keys over 8 buckets, and the query now over 16") as error:
         Bucket(dataclasses.replace(unit, buckets=16)).load(stored)
     assert "buckets=8" in str(error.value)

@@ -38,11 +38,11 @@ def test_the_answer_of_run(connect):
     table = stream(1500)
     query = cepheid.query("SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x[v >= :least] PARTITION BY k WITHIN 40", args={"least": 1})
     expected = query.run(table, sort=True)
-    recognize = query.on()
-    found = connect.createDataFrame(table).repartition(3).transform(recognize).toArrow()
+    recognition = query.on()
+    found = connect.createDataFrame(table).repartition(3).transform(recognition).toArrow()
     assert rows(found) == rows(expected.to_arrow(events=True))
     assert len(expected) > 10
-    assert recognize.counts()["null_keys"] > 0
+    assert recognition.counts()["null_keys"] > 0
 
 
 def test_a_column_as_type_positions_and_merged_streams(connect):
@@ -51,7 +51,8 @@ def test_a_column_as_type_positions_and_merged_streams(connect):
     kind = F.when(F.col("v") > 1, "high").otherwise("low")
     found = connect.createDataFrame(table).transform(query.on(type=kind, positions=True))
     assert found.columns == ["k", "start", "end", "start_time", "end_time", "x", "y"]
-    assert all(row.end == row.start + 1 == row.y[0]["$index"] for row in found.collect())
+    rows = found.collect()
+    assert [(row.end, row.y[0]["$index"]) for row in rows] == [(row.start + 1, row.start + 1) for row in rows] != []
     merged = merge(a=connect.createDataFrame(table).drop("type"), b=connect.createDataFrame(table).drop("type"))
     pairs = cepheid.query("SELECT ANY * FROM b, a WHERE b : a PARTITION BY k WITHIN 0")
     assert merged.transform(pairs.on()).count() == len(table.filter(table["k"].is_valid()))

@@ -108,8 +108,7 @@ def test_values_of_other_types_are_the_same_as_embedded(spark):
     found = merge(**frames(spark, **streams)).transform(query.on()).toArrow()
     assert len(found) == 1
     for side in "xy":
-        pairs = zip(found.column(side).to_pylist()[0], expected.column(side).to_pylist()[0], strict=True)
-        assert all(one == other for one, other in pairs)
+        assert found.column(side).to_pylist()[0] == expected.column(side).to_pylist()[0] != []
         kinds = [str(table.schema.field(side).type.value_type).replace("element:", "item:") for table in (found, expected)]
         assert kinds[0] == kinds[1]
 

@@ -113,7 +113,7 @@ def test_random_queries_cut_anywhere(name, cases, seed):
         source, query, events, compiled, task, expected = random_case(seed * 10_000 + number, name)
         cuts = random_cuts(source, events["ts"].to_pylist(), compiled.window)
         sliced = joined(prepared(compiled, events, source), slices.slice_table(cuts, compiled.window, pa.int64()))
-        found = pa.Table.from_batches(list(worker.recognize(task, iter(cut(sliced, source)))), schema=expected.to_arrow(events=True).schema)
+        found = pa.Table.from_batches(list(worker.run_task(task, iter(cut(sliced, source)))), schema=expected.to_arrow(events=True).schema)
         case = (query.text, cuts.tolist(), events.to_pylist())
         assert rows([found]) == rows([expected.to_arrow(events=True)]), case
         matched += len(expected) > 0
@@ -134,7 +134,7 @@ def test_few_times_and_windows_of_zero_length(times, window):
     every_time = np.array(sorted(set(times)), np.int64)
     for cuts in (every_time[:0], every_time, every_time[1::2], every_time + 1):
         sliced = joined(prepared(compiled, events, random.Random(1)), slices.slice_table(cuts, window, pa.int64()))
-        assert rows(worker.recognize(task, iter(cut(sliced, random.Random(2))))) == expected
+        assert rows(worker.run_task(task, iter(cut(sliced, random.Random(2))))) == expected
 
 
 def test_ties_are_told_by_the_slice_that_owns_them():
@@ -148,7 +148,7 @@ def test_ties_are_told_by_the_slice_that_owns_them():
     for number in range(3):
         part = sliced.filter(pc.equal(sliced[worker.SLICE], number)).combine_chunks().to_batches()
         try:
-            found[number] = sum(batch.num_rows for batch in worker.recognize(task, iter(part)))
+            found[number] = sum(batch.num_rows for batch in worker.run_task(task, iter(part)))
         except cepheid.InputError as error:
             found[number] = error.fact
     assert found == {0: 0, 1: "two events have the same time 4, and nothing says which comes first", 2: 2}
@@ -195,7 +195,7 @@ def test_even_times_are_cut_evenly():
 )
 def test_the_table_of_slices_has_the_type_of_time(kind):
     made = slices.slice_table(np.array([-3, 90]), 7, kind)
-    assert made.schema == pa.schema({"$slice": pa.int32(), "$start": kind, "$opens": kind, "$last": kind})
+    assert made.schema == pa.schema({"$slice": pa.int32(), "$start": kind, "$opens": kind, "$closes": kind})
     width = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}[kind.bit_width]
     lowest, highest = np.iinfo(width).min, np.iinfo(width).max
     numbers = [np.frombuffer(column.chunk(0).buffers()[1], width)[:3].tolist() for column in made.columns[1:]]
@@ -321,11 +321,11 @@ def test_descending_times_strategies_and_measures(spark, small):
         "SELECT COUNT(*) WHERE A ; B+ ; C WITHIN 40",
     ):
         query = cepheid.query(text)
-        recognize = query.on(order="row", buckets=3)
-        plan = recognize.explain(descending)
+        recognition = query.on(order="row", buckets=3)
+        plan = recognition.explain(descending)
         assert "up to 12 slices of time in 3 tasks" in plan
         expected = query.run(events, order="row").to_arrow(events=True)
-        assert rows([descending.transform(recognize).toArrow()]) == rows([expected])
+        assert rows([descending.transform(recognition).toArrow()]) == rows([expected])
         assert len(expected) > 100
 
 
@@ -344,12 +344,12 @@ def test_null_times_are_an_error_or_dropped_and_counted(spark, small):
     query = cepheid.query("SELECT * WHERE A AS x ; B AS y ; C AS z WITHIN 6")
     with pytest.raises(cepheid.InputError, match="an event has no time: `ts` is NULL"), translated():
         frame.transform(query.on(buckets=4)).collect()
-    recognize = query.on(null_time="drop", buckets=4)
-    found = frame.transform(recognize).toArrow()
+    recognition = query.on(null_time="drop", buckets=4)
+    found = frame.transform(recognition).toArrow()
     known = events.filter(events["ts"].is_valid())
     assert rows([found]) == rows([query.run(known).to_arrow(events=True)])
     relevant = pc.is_in(events["type"], pa.array(["A", "B", "C"]))
-    assert recognize.counts() == {"null_times": len(events.filter(pc.and_(events["ts"].is_null(), relevant)))} != {"null_times": 0}
+    assert recognition.counts() == {"null_times": len(events.filter(pc.and_(events["ts"].is_null(), relevant)))} != {"null_times": 0}
 
 
 def test_ties_that_nothing_orders_are_one_error(spark, small):
@@ -372,9 +372,9 @@ def test_nothing_runs_before_the_result_is_asked_for(spark):
     events = events_at(pa.array(range(50), pa.int64()))
     query = cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 3")
     frame = frame_of(spark, events).withColumn("ts", F.when(F.col("ts") < 40, F.col("ts")).otherwise(F.raise_error("read").cast("long")))
-    recognize = query.on()
-    matches = frame.transform(recognize)
-    assert "by a separate pass over the events that are not left out, when the result is computed" in recognize.explain(frame)
+    recognition = query.on()
+    matches = frame.transform(recognition)
+    assert "by a separate pass over the events that are not left out, when the result is computed" in recognition.explain(frame)
     with pytest.raises(Exception, match="read"):
         matches.count()
 

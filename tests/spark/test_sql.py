@@ -278,9 +278,9 @@ def test_a_call_without_partitions_is_an_error():
     reader = Reader(read)
     reader.check_whole(part=0, cut=False, streaming=False)
     reader.check_whole(part=3, cut=True, streaming=True)
-    with pytest.raises(cepheid.InputError, match="fire reads whole partitions in order, and this call has none"):
+    with pytest.raises(cepheid.InputError, match="fire reads whole partitions in order, and this call does not name them"):
         reader.check_whole(part=1, cut=False, streaming=False)
-    with pytest.raises(cepheid.NotSupportedError, match="each micro-batch of a stream"):
+    with pytest.raises(cepheid.NotSupportedError, match="each micro-batch alone"):
         reader.check_whole(part=0, cut=False, streaming=True)
 
 
@@ -555,7 +555,7 @@ def test_dataframes_and_schemas_of_all_kinds(spark, events):
 @pytest.mark.parametrize(
     ("call", "kind", "fact"),
     [
-        ("TABLE(events)", cepheid.InputError, "whole partitions in order, and this call has none|events of k="),
+        ("TABLE(events)", cepheid.InputError, "whole partitions in order, and this call does not name them|events of k="),
         ("TABLE(events) WITH SINGLE PARTITION ORDER BY (ts, id)", cepheid.InputError, "one partition of the call has events of k="),
         ("TABLE(events) PARTITION BY k", cepheid.InputError, "not in the order of"),
         ("TABLE(events) PARTITION BY k ORDER BY ts DESC", cepheid.InputError, "not in the order of `ts`"),
@@ -638,7 +638,7 @@ def test_streams_are_refused(spark, events):
         assert "q.on" in error.value.help[0]
     register(spark, "single", "SELECT * WHERE A AS a ; A AS b", schema=streaming.schema)
     for clauses in ("", " WITH SINGLE PARTITION"):
-        with pytest.raises(cepheid.NotSupportedError, match="each micro-batch of a stream"), translated():
+        with pytest.raises(cepheid.NotSupportedError, match="each micro-batch alone"), translated():
             start(spark.sql(f"SELECT * FROM single(TABLE(flow){clauses})"))
 
 

@@ -522,7 +522,7 @@ def test_the_seal_of_other_queries_is_refused():
     other, _, _ = unit_of([heat("11 seconds")], events_of("A1 B2"))
     with pytest.raises(SnapshotError, match="another query"):
         Bucket(other).check_seal(seal)
-    with pytest.raises(SnapshotError, match="the state of 1 buckets of keys, and the query now spreads them over 2"):
+    with pytest.raises(SnapshotError, match="the checkpoint spreads the keys over 1 buckets, and the query now over 2"):
         Bucket(dataclasses.replace(unit, buckets=2)).check_seal(seal)
 
 

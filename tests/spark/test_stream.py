@@ -309,7 +309,7 @@ def test_more_matches_than_fit(feed):
     for _ in range(2):
         with pytest.raises(LimitError, match=r"more than 20,000 bytes \(max_bytes\).* k = 1, which completes 4,095 matches") as caught:
             feed.run(feed.stream().transform(subsets.on(max_bytes=20_000, **few)))
-        assert "the stream goes on from the same checkpoint" in str(caught.value)
+        assert "the stream continues from the same checkpoint" in str(caught.value)
     assert feed.spark.range(10).count() == 10
     feed.run(feed.stream().transform(subsets.on(max_bytes=1 << 26, **few)))
     assert len({tuple(event["v"] for event in row["x"]) for row in feed.rows() if row["k"] == 1}) == 4095
@@ -345,7 +345,7 @@ def test_another_query_on_an_old_checkpoint_fails_before_any_output(feed):
     other = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 11 seconds")
     with pytest.raises(SnapshotError, match="another query"):
         feed.run(feed.stream().transform(other.on(lateness="6 seconds")))
-    with pytest.raises(SnapshotError, match="the state of 8 buckets of keys, and the query now spreads them over 5"):
+    with pytest.raises(SnapshotError, match="the checkpoint spreads the keys over 8 buckets, and the query now over 5"):
         feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds", buckets=5)))
     assert feed.rows() == []
     feed.run(feed.stream().transform(PAIRS.on(lateness="6 seconds")))

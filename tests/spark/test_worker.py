@@ -88,7 +88,7 @@ def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
         if expected is None:
             continue
         compiled, task = task_of(query, events.schema)
-        found = list(worker.recognize(task, iter(cut(prepared(compiled, events), source))))
+        found = list(worker.run_task(task, iter(cut(prepared(compiled, events), source))))
         assert rows(found) == rows([expected.to_arrow(events=True)]), (query.text, events.to_pylist())
 
 
@@ -97,7 +97,7 @@ def test_positions_and_fewer_columns():
     events = pa.table({"ts": [1, 2, 3, 4], "type": ["B", "A", "C", "C"], "k": [1, 1, 1, 1], "row": range(4)})
     compiled, task = task_of(query, events.schema, index=True, shown=["row"])
     batches = [prepared(compiled, events).slice(start, 1).to_batches()[0] for start in range(4)]
-    found = [row for part in worker.recognize(task, iter(batches)) for row in part.to_pylist()]
+    found = [row for part in worker.run_task(task, iter(batches)) for row in part.to_pylist()]
     assert found == [
         {
             "k": 1,
@@ -120,9 +120,9 @@ def test_ties_are_found_across_batches(sizes):
     whole, starts = prepared(compiled, events), np.cumsum([0, *sizes])
     batches = [whole.slice(start, size).to_batches()[0] for start, size in zip(starts, sizes, strict=False)]
     with pytest.raises(cepheid.InputError, match="two events of k=1 have the same time 2 and the same `row`"):
-        list(worker.recognize(task, iter(batches)))
+        list(worker.run_task(task, iter(batches)))
     _, calm = task_of(query, events.schema, ties=None)
-    assert sum(part.num_rows for part in worker.recognize(calm, iter(batches))) == 4
+    assert sum(part.num_rows for part in worker.run_task(calm, iter(batches))) == 4
 
 
 def test_matches_come_as_they_are_made():
@@ -131,7 +131,7 @@ def test_matches_come_as_they_are_made():
     events = pa.table({"ts": range(41), "type": ["A"] * 40 + ["B"], "row": range(41)})
     _, task = task_of(query, events.schema)
     compiled = query.compiled(query.schema(events.schema))
-    found = worker.recognize(task, iter(prepared(compiled, events).to_batches()))
+    found = worker.run_task(task, iter(prepared(compiled, events).to_batches()))
     assert next(found).num_rows
     before = pa.total_allocated_bytes()
     for _ in range(20):
@@ -145,8 +145,8 @@ def test_no_batches_and_empty_batches_give_nothing():
     events = pa.table({"ts": pa.array([], pa.int64()), "type": pa.array([], pa.string()), "row": pa.array([], pa.int64())})
     compiled, task = task_of(query, events.schema)
     empty = pa.RecordBatch.from_pylist([], schema=prepared(compiled, events).schema)
-    assert list(worker.recognize(task, iter([]))) == []
-    assert list(worker.recognize(task, iter([empty, empty]))) == []
+    assert list(worker.run_task(task, iter([]))) == []
+    assert list(worker.run_task(task, iter([empty, empty]))) == []
 
 
 @pytest.mark.parametrize("bound", ["WITHIN 10", "WITHIN 10 EVENTS", "CONSUME BY ANY"])

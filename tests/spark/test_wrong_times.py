@@ -84,10 +84,12 @@ def test_a_watermark_that_no_time_can_move_on_is_an_error():
     """Of the DataFrame's own, whose event a filter took away before q.on: the checkpoint is lost, and the error says so."""
     bucket, events = bucket_of("A1 B2")
     bucket.step([events], LAST_TIME // 1000)
-    with pytest.raises(InputError, match=r"the watermark is after the years 1 to 9999: .* `ts` has moved it, unseen by q.on") as caught:
+    with pytest.raises(
+        InputError, match=r"the watermark is after the years 1 to 9999: .* `ts` moved it, and q.on never saw that event"
+    ) as caught:
         bucket.step([], LAST_TIME // 1000 + 1)
     assert "new checkpointLocation" in caught.value.help[0]
-    assert "lateness= in place of withWatermark" in caught.value.help[1]
+    assert "lateness= instead of withWatermark" in caught.value.help[1]
 
 
 # ------------------------------------------------------------------------------------------------------------------------ tables

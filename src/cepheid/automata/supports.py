@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.transition import Mark
 
-FIRST, LAST = 0, 1
+FIRST_EVENT, LAST_EVENT = 0, 1
 """Two more bits of a letter, behind those of the program: flags of the support's first event, and of its last."""
 
 
@@ -57,13 +57,13 @@ def shown_variables(label_sets: Iterable[Mark]) -> frozenset[str]:
 def labelling(program: Program, shown: Iterable[str]) -> Program:
     """The program that reads the events of a support alone: it marks each, and its matches are the projected labellings.
 
-    Only for automata whose partial matches may wait for any event. Letters have two more bits (FIRST, LAST); every mark is restricted to
+    Only for automata whose partial matches may wait for any event. Letters have two more bits (FIRST_EVENT, LAST_EVENT); every mark is restricted to
     `shown`, and an event that is in none of them keeps an empty mark, so that different runs of one labelling are one.
     """
     kept = frozenset(shown)
     automaton = program.automaton
     automaton.alphabet.refuse_guards("the labelling of supports")
-    first, last = Flag(automaton.alphabet.width + FIRST, "first event"), Flag(automaton.alphabet.width + LAST, "last event")
+    first, last = Flag(automaton.alphabet.width + FIRST_EVENT, "first event"), Flag(automaton.alphabet.width + LAST_EVENT, "last event")
     moves = [
         dataclasses.replace(
             t,

@@ -22,6 +22,7 @@ from cepheid.cli import files
 from cepheid.cli.results import Flow, Found
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import source_of
+from cepheid.engine.letters.values import no_events
 from cepheid.engine.output.matches import plain_type
 from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.engine.run.batches import END
@@ -169,7 +170,7 @@ def _waiting(matches: int) -> list[str]:
 
 def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> EventSchema:
     """The schema of the events in files, as the query reads them. Nothing but schemas is looked at."""
-    empty = [files.Stream(stream.name, stream.path, stream.events.schema.empty_table()) for stream in streams]
+    empty = [files.Stream(stream.name, stream.path, no_events(stream.events.schema)) for stream in streams]
     return source_of(files.events_of(empty), query.tree, type=settings.type, time=settings.time).schema
 
 

@@ -60,12 +60,16 @@ CountLike: TypeAlias = "ExpressionBuilder | syntax.Parameter | int"
 
 
 def event(name: str) -> PatternBuilder:
-    """An event of type `name`; any string is a name, whatever its characters."""
+    """A pattern that matches one event of the type `name`.
+
+    name: any text that is not empty, also with spaces or quotes. Returns a `PatternBuilder`, whose methods make larger patterns. Raises BindError for
+    a name that no query can have.
+    """
     return PatternBuilder(syntax.Type(check_name(name)))
 
 
 def any_event() -> PatternBuilder:
-    """An event of any type, `ANY`."""
+    """A pattern that matches one event of any type: `ANY`. Returns a `PatternBuilder`."""
     return PatternBuilder(syntax.Type(None))
 
 
@@ -242,7 +246,11 @@ def definition(name: str, attributes: Sequence[str], query: syntax.Query) -> syn
 
 
 def attr(variable: str, *path: str) -> ExpressionBuilder:
-    """`variable.path`: an attribute of the events of a variable, or a field of a struct in it."""
+    """An attribute of the events of a variable: `variable.path`.
+
+    path: the name of the attribute, then, inside structs, the names of fields. Returns an `ExpressionBuilder`, for `PatternBuilder.where` and
+    measures. Raises BindError without a path.
+    """
     if not path:
         raise BindError(f"attr(`{variable}`) names no attribute", help='write attr("x", "temp")')
     return ExpressionBuilder(syntax.Attribute(check_name(variable), tuple(map(check_name, path))))
@@ -276,7 +284,10 @@ def local(variable: str, condition: ConditionLike) -> ExpressionBuilder:
 
 
 def param(name: str) -> ExpressionBuilder:
-    """`:name`, a value that is passed separately from the query: also a duration, a count, or the list of `is_in`."""
+    """The parameter `:name`, whose value `cepheid.query(.., args=..)` or `Query.with_args` gives.
+
+    It may stand for a value, a duration, a count, or the list of `is_in`. Returns an `ExpressionBuilder`.
+    """
     return ExpressionBuilder(syntax.Parameter(check_name(name)))
 
 

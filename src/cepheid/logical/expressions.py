@@ -317,10 +317,17 @@ def _is_never(equality: Expression) -> bool:
 
 
 def _one_in(operand: Expression, equalities: list[Expression]) -> Expression:
-    """Two or more equalities with constants as one `in`, in the widest type that they compare in."""
+    """Two or more equalities with constants as one `in`, in the widest type that they compare in; the constants in order, each once."""
     options = [option for option in map(_constant_option, equalities) if option is not None]
     kind = next((type_of(option) for option in options if type_of(option) != type_of(operand)), type_of(operand))
-    return Apply("in", (types.convert(operand, kind), *dict.fromkeys(types.convert(option, kind) for option in options)), BOOL)
+    # In order, `IN (2, 1)` is the predicate `IN (1, 2)`: one bit of a letter, one family, one fingerprint.
+    constants = sorted({types.convert(option, kind) for option in options}, key=_value_of)
+    return Apply("in", (types.convert(operand, kind), *constants), BOOL)
+
+
+def _value_of(constant: Expression) -> Any:
+    assert isinstance(constant, Literal)
+    return constant.value
 
 
 HANDLERS: Mapping[type[syntax.Expression], Callable[[ExpressionBinder, Any], Expression]] = MappingProxyType(

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cepheid.logical.plan import Apply, Expression
-from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
+from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, is_number, type_of, unify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ def _of_text(result: pa.DataType) -> Callable[[str, tuple[Expression, ...]], Exp
 
 def _coalesce(name: str, arguments: tuple[Expression, ...]) -> Expression:
     kind = common_type(arguments)
-    if kind is None or family(kind) == "nested":
+    if kind is None:
         kinds = ", ".join(describe(type_of(argument)) for argument in arguments)
         raise Mismatch(f"`{name}` takes values of one type, these are {kinds}")
     kind = INT64 if kind == NULL else kind

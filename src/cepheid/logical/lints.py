@@ -190,7 +190,7 @@ def empty_variable(context: Context, scoped: Scoped, seen: set[tuple[int, str]])
     """A filter on a variable that some matches leave empty: it holds for them. Once for each FILTER and variable."""
     for name in sorted(variables.current_variables(scoped.condition)):
         supplier = scoped.supplier(name)
-        if supplier is None or supplier.counts[name][0] > 0 or (id(scoped.filtered), name) in seen:
+        if supplier is None or supplier.variable_sizes[name][0] > 0 or (id(scoped.filtered), name) in seen:
             continue
         seen.add((id(scoped.filtered), name))
         context.warn(

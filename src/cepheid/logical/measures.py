@@ -229,7 +229,7 @@ class MeasureBinder(ExpressionBinder):
             raise self.error("prev(..) can only be in conditions", node.span, f"write first({node.variable}.a) or last({node.variable}.a)")
 
     def _only(self, variable: str, span: Span, leaf: Expression) -> Expression:
-        least, most = self.scope.filtered.counts[variable]
+        least, most = self.scope.filtered.variable_sizes[variable]
         if (least, most) != (1, 1):
             number = "no event" if least == 0 else "several events"
             written = self.context.text[span.start : span.end] or f"{variable}.a"

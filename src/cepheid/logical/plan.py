@@ -45,13 +45,13 @@ class Field(Expression):
     """The attribute of an event of `variable`: `x.a`, `x.path.to.field`; `previous`: of x in the previous iteration (`prev(x).a`).
 
     type is the canonical type; `source` the input column's own type (integers of any width read as int64, but uint64 as decimal128(20, 0);
-    floats as double, with NaN as NULL). After `localize` the variable is "" (the one event that is looked at).
+    floats as double, with NaN as NULL). After `localize` the variable is "" (the one event that is looked at). Users' extension types have no hash.
     """
 
     variable: str
     path: tuple[str, ...]
-    type: pa.DataType
-    source: pa.DataType
+    type: pa.DataType = dataclasses.field(hash=False)
+    source: pa.DataType = dataclasses.field(hash=False)
     previous: bool = False
 
 
@@ -92,7 +92,7 @@ class Apply(Expression):
 
     operator: str
     arguments: tuple[Expression, ...]
-    type: pa.DataType
+    type: pa.DataType = dataclasses.field(hash=False)
 
 
 OPERATORS: dict[str, str] = {

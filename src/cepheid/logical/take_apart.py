@@ -17,7 +17,7 @@ from cepheid.errors import LimitError
 from cepheid.logical.plan import Apply, Expression, Filter, Literal, Named, Pattern, is_local, variables_of
 from cepheid.logical.simplify import FALSE, is_true
 from cepheid.logical.tree import bottom_up, check_expansion, filtered, size, union, walk
-from cepheid.logical.variables import counts, defined
+from cepheid.logical.variables import defined, variable_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,12 +58,12 @@ def never_empty(condition: Expression, pattern: Pattern, may_be_empty: frozenset
 
 def occupied(pattern: Pattern) -> frozenset[str]:
     """The visible variables that have a position in every match."""
-    return frozenset(variable for variable, (least, _) in counts(pattern).items() if least >= 1)
+    return frozenset(variable for variable, (least, _) in variable_sizes(pattern).items() if least >= 1)
 
 
 def at_most_one(pattern: Pattern) -> frozenset[str]:
     """The visible variables that never have two positions in a match."""
-    return frozenset(variable for variable, (_, most) in counts(pattern).items() if most is not None and most <= 1)
+    return frozenset(variable for variable, (_, most) in variable_sizes(pattern).items() if most is not None and most <= 1)
 
 
 def _of_filter(pattern: Filter, may_be_empty: frozenset[str]) -> Pattern:

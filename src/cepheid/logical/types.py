@@ -108,7 +108,8 @@ def family(kind: pa.DataType) -> str:
         return "timestamp without zone" if kind.tz is None else "timestamp with zone"
     if pa.types.is_duration(kind):
         return "duration"
-    return _FAMILIES.get(kind, "nested")
+    # Users' extension types have no hash.
+    return "nested" if isinstance(kind, pa.BaseExtensionType) else _FAMILIES.get(kind, "nested")
 
 
 _FAMILIES: Mapping[pa.DataType, str] = MappingProxyType({BOOL: "boolean", TEXT: "text", DATE: "date", NULL: "NULL"})
@@ -177,8 +178,11 @@ def type_of(expression: Expression) -> pa.DataType:
 def common_type(expressions: Sequence[Expression]) -> pa.DataType | None:
     """The type that values of all the expressions are promoted to, or None where there is none; NULL takes any type.
 
-    Numbers: double if one is, else decimal if one is, else int64. Dates and timestamps without zone: the finest unit. Nothing else mixes.
+    Numbers: double if one is, else decimal if one is, else int64. Dates and timestamps without zone: the finest unit. Nothing else mixes, and nested
+    types have no comparisons.
     """
+    if any(family(type_of(expression)) == "nested" for expression in expressions):
+        return None
     kinds = {type_of(expression) for expression in expressions} - {NULL}
     if len(kinds) <= 1:
         return kinds.pop() if kinds else NULL
@@ -310,7 +314,7 @@ def compare(operator: str, left: Expression, right: Expression) -> Expression:
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return compare(FLIPPED[operator], right, left)
     kind = common_type((left, right))
-    if kind is None or family(kind) == "nested":
+    if kind is None:
         raise mismatch(left, right)
     if kind == NULL:
         kind = INT64

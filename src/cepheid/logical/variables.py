@@ -164,26 +164,26 @@ Count = tuple[int, int | None]
 
 def support_size(pattern: Pattern) -> Count:
     """How many events a match of the pattern can have in its variables: bounds that hold for every match, not always tight."""
-    return _counted(pattern)[1]
+    return _sizes(pattern)[1]
 
 
-def counts(pattern: Pattern) -> dict[str, Count]:
+def variable_sizes(pattern: Pattern) -> dict[str, Count]:
     """For each visible variable how many events it can hold in a match: bounds that hold for every match, not always tight."""
-    return _counted(pattern)[0]
+    return _sizes(pattern)[0]
 
 
-def _counted(pattern: Pattern) -> tuple[dict[str, Count], Count]:
-    """`counts` and `support_size` in one walk: a name has the size of what it names."""
+def _sizes(pattern: Pattern) -> tuple[dict[str, Count], Count]:
+    """`variable_sizes` and `support_size` in one walk: a name has the size of what it names."""
     match pattern:
         case Event():
             return {pattern.variable: (1, 1)}, (1, 1)
         case Named(variable=variable):
-            found, size = _counted(pattern.pattern)
+            found, size = _sizes(pattern.pattern)
             return {**found, variable: size}, size
         case Project(variables=variables):
-            found = {name: count for name, count in _counted(pattern.pattern)[0].items() if name in variables}
+            found = {name: count for name, count in _sizes(pattern.pattern)[0].items() if name in variables}
             return found, (max((least for least, _ in found.values()), default=0), _sum(most for _, most in found.values()))
-    below = [_counted(operand) for operand in operands(pattern)]
+    below = [_sizes(operand) for operand in operands(pattern)]
     gathered: dict[str, list[Count]] = {}
     for inner, _ in below:
         for name, count in inner.items():
@@ -272,9 +272,9 @@ class Summary:
         return types_by_variable(self.pattern)
 
     @functools.cached_property
-    def counts(self) -> dict[str, Count]:
+    def variable_sizes(self) -> dict[str, Count]:
         """The numbers of events of each visible variable."""
-        return counts(self.pattern)
+        return variable_sizes(self.pattern)
 
     @functools.cached_property
     def first_binding(self) -> dict[str, int]:

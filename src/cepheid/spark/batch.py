@@ -1,7 +1,7 @@
 """A query over a batch DataFrame: what runs where.
 
 Comes in: a `Query`, options and a DataFrame. Goes out: a DataFrame, lazily: predicates as columns, what can change nothing left out
-before the shuffle, events brought to their keys and sorted, `worker.recognize` over the sorted batches. Query, schema and types are checked
+before the shuffle, events brought to their keys and sorted, `worker.run_task` over the sorted batches. Query, schema and types are checked
 here, before any job; what only the data can tell (NULL times, ties) a task raises, and `translation.translated` gives that its class back.
 """
 
@@ -25,11 +25,11 @@ from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
-from cepheid.spark.error_rows import recognized
+from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.rows import INDEX, stored_type
-from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, recognize
+from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, run_task
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ class Plan:
         prepared, observation = self.prepared()
         task = {name: getattr(self.task(), name) for name in Task.__slots__} | {"sliced": self.sliced}
         (letters,) = letters_of([self])
-        work = functools.partial(recognize, task, letters=None if has_own_letters([self]) else letters)
-        matches = recognized(self.distributed(prepared), work, self.output())
+        work = functools.partial(run_task, task, letters=None if has_own_letters([self]) else letters)
+        matches = map_in_arrow(self.distributed(prepared), work, self.output())
         return matches, observation
 
     def task(self) -> Task:

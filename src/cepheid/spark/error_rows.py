@@ -33,7 +33,7 @@ def raising(frame: DataFrame, wrong: Column, error: Column) -> DataFrame:
     return frame.where(F.when(wrong & here, F.raise_error(error).cast("boolean")).otherwise(F.lit(True)))
 
 
-def recognized(
+def map_in_arrow(
     frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], output: spark_types.StructType
 ) -> DataFrame:
     """mapInArrow, which raises the errors of ours that `work` raises."""

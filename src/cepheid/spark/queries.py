@@ -19,12 +19,12 @@ from cepheid.engine.plan.explain import keys_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.spark.batch import Letters, Plan, kept, letter_columns, letters_of, prepare
 from cepheid.spark.columns import column_named
-from cepheid.spark.error_rows import recognized
+from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.source import arrow_bytes
-from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, UNTIL, recognize_decided
+from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, UNTIL, run_absences
 from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import BUCKET
-from cepheid.spark.tasks.worker import TIME, Task, recognize_several
+from cepheid.spark.tasks.worker import TIME, Task, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,8 +122,8 @@ class Several:
         tasks = [dataclasses.replace(plan.task(), sliced=lead.sliced) for plan in self.plans]
         packed = [{name: getattr(task, name) for name in Task.__slots__} for task in tasks]
         output = self.output()
-        work = functools.partial(recognize_several, packed, self.letters, self.names or (), arrow_bytes(output))
-        return recognized(lead.distributed(prepared), work, output), observation
+        work = functools.partial(run_tasks, packed, self.letters, self.names or (), arrow_bytes(output))
+        return map_in_arrow(lead.distributed(prepared), work, output), observation
 
     def drop_counts(self) -> dict[str, int]:
         """How many events of a batch are dropped, by reason: a job of its own, which reads the events."""
@@ -144,7 +144,7 @@ class Several:
         ties = [column_named(name).asc_nulls_last() for name in first.tie_columns()]
         frame = frame.sortWithinPartitions(*map(column_named, [TIME, *keys]), *ties)
         complete = FOREVER if first.ends else until
-        return recognized(frame, functools.partial(recognize_decided, dataclasses.asdict(unit), complete), self.output())
+        return map_in_arrow(frame, functools.partial(run_absences, dataclasses.asdict(unit), complete), self.output())
 
     def unit(self, prepared: DataFrame, *, output: spark_types.StructType, late: bool = False) -> Unit:
         """What the state of a stream has to know; prepared: the events as they travel."""

@@ -1,6 +1,7 @@
 """`q.on(..)`: a query as a function from a DataFrame of events to a DataFrame of matches, batch or streaming.
 
 Comes in: a `Query` and options. Goes out: a `Recognition`, for `DataFrame.transform`; `batch` and `stream` decide what it does with a DataFrame.
+A `Recognition` has no events and no state. The embedded `Recognizer` has both: it takes events batch by batch (`cepheid.engine.run.recognizer`).
 """
 
 from __future__ import annotations
@@ -155,9 +156,9 @@ class Recognition:
         if frame.isStreaming:
             return self._stream(frame).run()
         self._check_options()
-        recognized = Several.of(self.queries, self.names, self.options, frame)
-        matches, observation = recognized.run()
-        self._last = recognized, observation
+        several = Several.of(self.queries, self.names, self.options, frame)
+        matches, observation = several.run()
+        self._last = several, observation
         return matches
 
     def _check_options(self) -> None:
@@ -200,8 +201,8 @@ class Recognition:
         because they cannot change the result are not counted. Waits for the first action to end. If Spark has lost the counts of that action (it
         skips the rest of a plan when no rows are left), a job counts again.
         """
-        recognized, observation = self._last or (None, None)
-        if recognized is None or observation is None:
+        several, observation = self._last or (None, None)
+        if several is None or observation is None:
             return {}
         try:
             found = dict(observation.get)
@@ -212,7 +213,7 @@ class Recognition:
         if found:
             return found
         with translated():
-            return recognized.drop_counts()
+            return several.drop_counts()
 
     def __repr__(self) -> str:
         queries = repr(self.queries[0]) if self.names is None else repr(dict(zip(self.names, self.queries, strict=True)))

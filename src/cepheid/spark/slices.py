@@ -55,7 +55,7 @@ SAMPLED = 0.02
 RANKS_PER_SLICE = 20
 """How exact the quantiles are: one in so many of a slice's events may be on the other side of its cut."""
 
-START, OPENS, LAST = "$start", "$opens", "$last"
+START, OPENS, CLOSES = "$start", "$opens", "$closes"
 """Columns of the table of slices: where a slice starts, where its overlap starts, and its last time."""
 
 
@@ -110,7 +110,7 @@ def cuts_of(points: Array, count: int, window: int, *, least: int = LEAST_EVENTS
 
 
 def slice_table(cuts: Array, window: int, kind: pa.DataType) -> pa.Table:
-    """The slices between cuts: SLICE (int32), and START, OPENS and LAST as times of type `kind`; the first is open below, the last above."""
+    """The slices between cuts: SLICE (int32), and START, OPENS and CLOSES as times of type `kind`; the first is open below, the last above."""
     bits = kind.bit_width
     lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
     starts = [lowest, *cuts.tolist()]
@@ -118,7 +118,7 @@ def slice_table(cuts: Array, window: int, kind: pa.DataType) -> pa.Table:
     lasts = [*(start - 1 for start in starts[1:]), highest]
     stored = pa.int64() if bits == 64 else pa.int32() if bits == 32 else kind
     times = [pa.array(values, pa.int64()).cast(stored).cast(kind) for values in (starts, opens, lasts)]
-    return pa.table([pa.array(range(len(starts)), pa.int32()), *times], [SLICE, START, OPENS, LAST])
+    return pa.table([pa.array(range(len(starts)), pa.int32()), *times], [SLICE, START, OPENS, CLOSES])
 
 
 QUANTILES, COUNT = "$quantiles", "$count"
@@ -147,7 +147,7 @@ def slices(times: DataFrame, window: int, tasks: int) -> DataFrame:
     time = column_named(TIME)
     sample = times.sample(fraction=SAMPLED, seed=0) if SAMPLED < 1 else times
     row = sample.agg(F.percentile_approx(time, places, RANKS_PER_SLICE * count).alias(QUANTILES), F.count(time).alias(COUNT))
-    columns = [(SLICE, spark_types.IntegerType()), (START, kind), (OPENS, kind), (LAST, kind)]
+    columns = [(SLICE, spark_types.IntegerType()), (START, kind), (OPENS, kind), (CLOSES, kind)]
     fields = [spark_types.StructField(name, field) for name, field in columns]
     return row.mapInArrow(functools.partial(cut, window, math.ceil(LEAST_EVENTS * SAMPLED)), spark_types.StructType(fields))
 
@@ -159,7 +159,7 @@ def sliced(events: DataFrame, table: DataFrame, tasks: int, *, exactly: bool) ->
     to be so many tasks, else Spark may put small ones together.
     """
     time = column_named(TIME)
-    inside = time.between(column_named(OPENS), column_named(LAST))
+    inside = time.between(column_named(OPENS), column_named(CLOSES))
     if events.schema[TIME].nullable:
         inside = inside | (time.isNull() & (column_named(SLICE) == 0))
     joined = events.join(F.broadcast(table), inside).select(

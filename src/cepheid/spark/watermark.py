@@ -137,5 +137,5 @@ def milliseconds(option: str, given: object) -> int:
     if amount < 0:
         raise InputError(f"{option}={given!r} is negative", help="give a duration of zero or more")
     if amount >= 1000 << 63:
-        raise LimitError(f"{option}={given!r} is longer than Spark's longest interval, 2**63 microseconds", help="give less")
+        raise LimitError(f"{option}={given!r} is longer than Spark's longest interval, 2**63 microseconds", help="give a shorter duration")
     return -(-amount // 1_000_000)

@@ -28,6 +28,7 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Arrived
 from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.codes import having
+from cepheid.engine.letters.values import no_events
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import numbers
@@ -180,7 +181,7 @@ class Held:
         """No events of a schema, with letters of an alphabet."""
         nothing = np.zeros(0, np.int64)
         letters: Array = np.zeros((0, len(alphabet.words)) if alphabet.number_bits else 0, np.uint64)
-        return cls(letters, nothing, nothing.astype(np.int32), nothing.astype(np.bool_), schema.empty_table())
+        return cls(letters, nothing, nothing.astype(np.int32), nothing.astype(np.bool_), no_events(schema))
 
     @classmethod
     def joined(cls, parts: Sequence[Held]) -> Held:

@@ -15,7 +15,7 @@ from cepheid.engine.evaluations.events import Events
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
-from cepheid.engine.output.counts import joined
+from cepheid.engine.output.exact_counts import joined
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
 

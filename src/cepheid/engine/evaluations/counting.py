@@ -1,4 +1,4 @@
-"""COUNT(*): the exact number of matches per trigger, without enumerating them.
+"""`Counting`: COUNT(*) of all matches, the exact number per trigger, without enumerating them. `chosen_count` has COUNT(*) under NXT, LAST and MAX.
 
 Comes in: letters, as for `cepheid.engine.evaluations.match.Evaluation`, which has the same interface. Goes out: per trigger one mark, at the event
 that ends the matches, and their number as limbs of 64 bits. The kernel's docstring (`cepheid.kernel.counting`) has the method: a sliding product of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.automata.supports import FIRST, LAST, labelling, shown_variables
+from cepheid.automata.supports import FIRST_EVENT, LAST_EVENT, labelling, shown_variables
 from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
@@ -211,8 +211,8 @@ class Labelling:
     def _stream(self, chunk: SupportChunk) -> Events:
         """The events of supports, each a segment, as the labelling automaton reads them."""
         letters = chunk.letters.astype(np.uint64)
-        letters[chunk.offsets[:-1]] |= np.uint64(1 << self.bits + FIRST)
-        letters[chunk.offsets[1:] - 1] |= np.uint64(1 << self.bits + LAST)
+        letters[chunk.offsets[:-1]] |= np.uint64(1 << self.bits + FIRST_EVENT)
+        letters[chunk.offsets[1:] - 1] |= np.uint64(1 << self.bits + LAST_EVENT)
         return Events(letters, np.zeros(len(letters), np.int64), chunk.offsets[:-1])
 
     # ------------------------------------------------------------------------------------------------ projection and limit

@@ -136,7 +136,7 @@ class Trackers(KernelLoop, Store):
         if len(kept) > STATE_LIMIT:
             raise LimitError(
                 f"the nested strategies of all partitions are in {len(kept)} different states, and the limit is {STATE_LIMIT} (STATE_LIMIT)",
-                help="apply the strategies to shorter patterns, or spread the partitions over more evaluations",
+                help="apply the strategies to shorter patterns, or spread the keys over several recognizers",
             )
         self.codes.forget()
         self._forget(states=power_of_two(2 * len(kept) + 2), codes=4)

@@ -108,7 +108,7 @@ def normalized(column: Any) -> pa.Array:
     """A key column as one plain array of values that are equal where the language's are: NaN is NULL, -0.0 is 0.0, a date64 its day."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
+        array = array.chunk(0) if array.num_chunks else pa.nulls(0, column.type)
     if pa.types.is_dictionary(array.type) and not (pa.types.is_floating(array.type.value_type) or pa.types.is_null(array.type.value_type)):
         return array
     array = plain(array)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.input.read import in_order
+from cepheid.engine.letters.values import no_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +41,9 @@ class ReorderBuffer:
         self.lateness = lateness
         self.ties = tuple(ties)
         self.watermark = NEVER
-        self.pending = schema.empty_table()
+        self.pending = no_events(schema)
         self.times: Array = np.zeros(0, np.int64)
-        self.late = schema.empty_table()
+        self.late = no_events(schema)
 
     def push(self, events: pa.Table, times: Array) -> tuple[pa.Table, Array]:
         """Take a batch; give the events that the watermark has now passed, with their times, in order. Late events go to `late`."""

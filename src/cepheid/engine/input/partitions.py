@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.payload import decoded
+from cepheid.engine.letters.values import no_events
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.engine.memory.stored import Stored
 
@@ -91,7 +92,7 @@ class Partitions:
         self.null_keys = 0
         self._grouped = tuple(grouped)
         self._slots: dict[tuple[Any, ...], int] = {}
-        self._known = decoded(pa.schema([schema.field(name) for name in keys]).empty_table())
+        self._known = decoded(no_events(pa.schema([schema.field(name) for name in keys])))
         self._row_of: Array = np.zeros(0, np.int64)  # row of each slot in `_known`; -1: it is free
         self._free: list[int] = []
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.values import plain
+from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory.pools import power_of_two, ragged
 from cepheid.errors import SnapshotError
 
@@ -52,7 +52,7 @@ class Payload:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        self._tables = [schema.empty_table()]
+        self._tables = [no_events(schema)]
         self._events: pa.Table | None = None  # all of them, where they have been asked for
         self._numbers: Array = np.zeros((4, LEAST_ROOM), np.int64)
         self._count = 0

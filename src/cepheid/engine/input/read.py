@@ -73,7 +73,7 @@ def table_of(events: object, *, stream: str | None = None) -> pa.Table | pa.Reco
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with large strings and binaries for views, at any depth, and values for runs: Arrow's take has neither.
+    """The schema in types that Arrow puts together from any batches, at any depth: see `_taken`.
 
     Raises LimitError for an attribute that nests deeper than `MAX_LEVELS`.
     """
@@ -92,7 +92,11 @@ def _check_levels(field: pa.Field) -> None:
 
 
 def _taken(kind: pa.DataType) -> pa.DataType:
-    """The type that stands for `kind` where Arrow's take has to copy it."""
+    """The type that stands for `kind` where Arrow has to copy it.
+
+    Values for runs, large strings and binaries for views: Arrow's take has neither. Dictionaries have indices of 32 bits or more: two batches
+    together have more values than each of them.
+    """
     if pa.types.is_run_end_encoded(kind):
         return _taken(kind.value_type)
     if pa.types.is_string_view(kind):
@@ -100,7 +104,8 @@ def _taken(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_binary_view(kind):
         return pa.large_binary()
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _taken(kind.value_type), kind.ordered)
+        index = kind.index_type if kind.index_type.bit_width >= 32 else pa.int32()
+        return pa.dictionary(index, _taken(kind.value_type), kind.ordered)
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_taken(field.type)) for field in kind])
     if pa.types.is_map(kind):

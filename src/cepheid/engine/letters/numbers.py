@@ -67,8 +67,8 @@ class Numbers:
             number = self._next
             if number >> self.alphabet.number_bits:
                 raise LimitError(
-                    f"the open windows have events with {len(self.numbering)} different combinations of what the query's"
-                    f" {len(self.alphabet.predicates)} predicates say, and the limit is {1 << self.alphabet.number_bits}",
+                    f"the events of the open windows have {len(self.numbering)} different combinations of the query's"
+                    f" {len(self.alphabet.predicates)} predicates, and the limit is {1 << self.alphabet.number_bits}",
                     help="give a smaller window, split the query, or compute columns that join some of the conditions",
                 )
             self._number_of[row] = number
@@ -116,7 +116,7 @@ class Numbers:
             right = right and 0 <= number < 1 << alphabet.number_bits and not spelling >> alphabet.spelling_bits
             right = right and spelling & alphabet.type_field < types and bool(spelling or not number)
         if not right:
-            raise ValueError("numbers of spellings")
+            raise ValueError("its numbers of spellings are out of range")
         self.numbering.update(found)
         self.keep(found)
 

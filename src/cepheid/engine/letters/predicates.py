@@ -221,7 +221,7 @@ class Rows:
     length: int
     start: int = 0
     results: dict[Expression, Any] = field(default_factory=dict)
-    cache: dict[tuple[tuple[str, ...], pa.DataType], Any] = field(default_factory=dict)
+    cache: dict[tuple[tuple[str, ...], str], Any] = field(default_factory=dict)
     distinct: dict[tuple[str, ...], _Distinct] = field(default_factory=dict)
     whole: bool = True
 
@@ -239,9 +239,9 @@ class Rows:
     def field(self, field: Field) -> Any:
         """An attribute of these rows, as its canonical type."""
         # A column of NULLs is of the type of whatever it meets.
-        value = self.cache.get((field.path, field.type))
+        value = self.cache.get((field.path, str(field.type)))
         if value is None:
-            value = self.cache[field.path, field.type] = _lazy(self.array(field.path), field.type)
+            value = self.cache[field.path, str(field.type)] = _lazy(self.array(field.path), field.type)
         return self._cut(value, field.type)
 
     def time(self, time: Time) -> Any:
@@ -300,7 +300,7 @@ class _Values:
         values = plain(self.dictionary)
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         rows = Rows(self.schema, {self.path[0]: values}, len(values))
-        rows.cache[self.path, TEXT] = _lazy(values, TEXT)
+        rows.cache[self.path, str(TEXT)] = _lazy(values, TEXT)
         return rows
 
     def value(self, expression: Expression) -> Column:

@@ -141,6 +141,18 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def no_events(schema: pa.Schema) -> pa.Table:
+    """A table of a schema without rows; Arrow's own `empty_table` has none with unions, or with extension types inside others."""
+    return pa.table([pa.nulls(0, kind) for kind in schema.types], schema=schema)
+
+
 WIDTHS: Mapping[int, type[np.generic]] = MappingProxyType({8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64})
 UNSIGNED: Mapping[int, type[np.generic]] = MappingProxyType({8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64})
 FLOATS: Mapping[int, type[np.generic]] = MappingProxyType({16: np.float16, 32: np.float32, 64: np.float64})

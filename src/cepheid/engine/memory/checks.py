@@ -46,7 +46,7 @@ def numbers(sections: Mapping[str, Any], name: str, kind: str = "<i8", *, width:
 def demand(*conditions: Array | bool) -> None:
     """Raise ValueError unless each of these holds, arrays everywhere."""
     if not all(np.all(condition) for condition in conditions):
-        raise ValueError("numbers of a snapshot")
+        raise ValueError("its numbers are out of range")
 
 
 def inside(values: Array, least: Array | int, below: Array | int) -> Array:

@@ -77,7 +77,7 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes, other: SnapshotError
     except TypeError:
         data = b""
     if data[: len(MAGIC)] != MAGIC[: len(data)] or len(data) < len(MAGIC):
-        raise SnapshotError("these bytes are no snapshot of Cepheid", help="give the bytes that `snapshot()` returned, all of them")
+        raise SnapshotError("these bytes are not a snapshot of Cepheid", help="give the bytes that `snapshot()` returned, all of them")
     if len(data) < _HEADER.size + 4:
         raise damaged("it is cut off")
     _, version, fingerprint_length, count, compressed = _HEADER.unpack_from(data)
@@ -109,7 +109,7 @@ def _decompressed(data: bytes) -> bytes:
     except struct.error:
         raise damaged("a section is cut off") from None
     if size > MOST_COMPRESSED * len(data):  # no memory is taken for what cannot be
-        raise damaged(f"{len(data)} bytes cannot be {size} compressed ones")
+        raise damaged(f"{len(data)} compressed bytes cannot become {size} bytes")
     try:
         content: bytes = pa.Codec(CODEC).decompress(data[_LENGTH.size :], size, asbytes=True)
     except (struct.error, ValueError, OverflowError, MemoryError, OSError, pa.ArrowException) as error:
@@ -223,7 +223,7 @@ def numbers_of(section: bytes) -> dict[str, Any]:
     """The named numbers of a section; raises ValueError where it has no names."""
     numbers = json.loads(section)
     if not isinstance(numbers, dict):
-        raise ValueError("a section of numbers has no names")  # noqa: TRY004 - of the bytes
+        raise ValueError("a section of numbers is not a dict")  # noqa: TRY004 - of the bytes
     return numbers
 
 
@@ -240,7 +240,7 @@ def time_in(numbers: Mapping[str, Any], name: str) -> int:
 def integer(value: object, name: str, *, least: int = 0, most: int = NUMBER_LIMIT - 1) -> int:
     """The value if it is an integer in this range; raises ValueError, which names it, else."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"its number `{name}` is no such number")
+        raise ValueError(f"its number `{name}` is not a valid integer")
     return value
 
 
@@ -253,8 +253,8 @@ def macro_bytes(macros: Sequence[int]) -> tuple[int, bytes]:
 def macro_states(packed: bytes, width: int, *, states: int) -> list[int]:
     """The inverse of `macro_bytes`; raises ValueError for one that is empty, or has bits beyond those of states."""
     if width == 0 or len(packed) % width:
-        raise ValueError("macro states of a snapshot")
+        raise ValueError("its macro states are out of range")
     macros = [int.from_bytes(packed[at : at + width], "little") for at in range(0, len(packed), width)]
     if not all(0 < macro < 1 << states for macro in macros):
-        raise ValueError("macro states of a snapshot")
+        raise ValueError("its macro states are out of range")
     return macros

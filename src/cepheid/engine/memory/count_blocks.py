@@ -1,4 +1,4 @@
-"""Blocks of the counting kernel: the state of each partition as one run of int64, all of them in one array that the kernel works in.
+"""`CountBlocks`: the memory of `Counting`. The state of each partition is one run of int64, all of them in one array that the kernel works in.
 
 Unlike those of `cepheid.engine.memory.blocks`, all blocks change their layout together, when numbers become wider or macro states more.
 """

@@ -76,8 +76,8 @@ class Pool:
         capacity = power_of_two(top + places)
         if capacity > PLACE_LIMIT:
             raise LimitError(
-                f"the open matches of all partitions need {capacity} places, and the limit is {PLACE_LIMIT}",
-                help=("bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`", "spread the partitions over more evaluations"),
+                f"the open matches of all partitions need {capacity} places, and the limit is {PLACE_LIMIT} (PLACE_LIMIT)",
+                help=("bound them by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`", "or spread the keys over several recognizers"),
             )
         for number, (array, width) in enumerate(zip(self.arrays, self.widths, strict=True)):
             larger = np.zeros(capacity * width, array.dtype)

@@ -23,8 +23,8 @@ CHOOSE = "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT,
 
 HELP = (
     CHOOSE,
-    "q.run(.., sample=n) gives n of each event that completes some, spread over all; q.batches(..) gives all in pieces, in bounded memory",
-    "max_bytes=.. allows more",
+    "q.run(.., sample=n) gives n matches of each event that completes some; q.batches(..) gives all matches, in bounded memory",
+    "allow more with max_bytes=..",
 )
 """What helps where one answer has too many matches."""
 

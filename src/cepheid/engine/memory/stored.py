@@ -38,21 +38,21 @@ class Stored:
             rows = places[np.clip(named, 0, self.named[-1])]
         known: Array = np.append(self.named, -1)[rows] == named
         if not (known & (named >= 0)).all():
-            raise ValueError("a section speaks of a partition that has no key")
+            raise ValueError("a section names a partition that has no key")
         return rows
 
     def every(self, named: Array, positions: Array) -> Array:
         """What slots are now that must be all that have seen events, ascending, given the position of each one's next event."""
         rows = self.rows(named)
         if len(rows) != np.count_nonzero(self.seen) or not (rows[1:] > rows[:-1]).all():
-            raise ValueError("partitions are missing in a section")
+            raise ValueError("a section lacks partitions")
         if (self.seen[rows] != positions).any():
-            raise ValueError("its sections disagree on how many events have come")
+            raise ValueError("its sections have different numbers of events")
         return self.slots[rows]
 
     def those(self, named: Array, positions: Array) -> Array:
         """What the slots of some events are now, given their positions."""
         rows = self.rows(named)
         if (positions < 0).any() or (positions >= self.seen[rows]).any():
-            raise ValueError("a section has events that have not come")
+            raise ValueError("a section has events after the last one of their partition")
         return self.slots[rows]

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.letters.values import no_events, one_chunk
 from cepheid.engine.memory.process import named_memory
-from cepheid.engine.output import counts as exact
+from cepheid.engine.output import exact_counts
 from cepheid.engine.output.gather import gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
+from cepheid.errors import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,7 +42,7 @@ class Layout:
 
     variables: in output order. labels: the variables of each label number. events: the schema of the events in the output, without
     dictionaries. keys: the attributes of PARTITION BY. time: the time column, or None. measures: the fields of SELECT's measures, if it names any.
-    count: whether each match is a trigger with the number of its matches; measures are then `counts.COUNT_FIELDS`.
+    count: whether each match is a trigger with the number of its matches; measures are then `exact_counts.COUNT_FIELDS`.
     """
 
     variables: tuple[str, ...]
@@ -69,11 +71,11 @@ class Layout:
 
     @cached_property
     def _no_events(self) -> pa.Table:
-        return self._schema(events=True).empty_table()
+        return no_events(self._schema(events=True))
 
     @cached_property
     def _no_positions(self) -> pa.Table:
-        return self._schema(events=False).empty_table()
+        return no_events(self._schema(events=False))
 
     def _schema(self, *, events: bool) -> pa.Schema:
         fields = [self.events.field(key) for key in self.keys]
@@ -93,7 +95,7 @@ class Layout:
     @property
     def no_measures(self) -> pa.Table | None:
         """The measures of no match; None where SELECT names none."""
-        return pa.schema(list(self.measures)).empty_table() if self.measures and not self.count else None
+        return no_events(pa.schema(list(self.measures))) if self.measures and not self.count else None
 
     def visible(self, variable: str) -> Array:
         """For each label number whether it puts its event in the variable: bool."""
@@ -143,11 +145,11 @@ def python_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 class Match:
-    """One match: an interval and, for each variable, the positions of its events.
+    """One match: its first and last event, and for each variable its events.
 
-    start, end: positions of the first and last event in the partition. start_time, end_time: their times (datetime with the column's zone,
-    date or int), None without a time column. keys: the partition's key values. variables: name -> positions, ascending. ``match["x"]``:
-    the events of x, as dicts.
+    A position is the number of an event in its partition, from 0; without PARTITION BY in the whole stream. ``match["x"]`` is the list of the events
+    of the variable x, as dicts, in order; KeyError for a variable that the match does not show. Iteration gives the names of the variables. Two
+    matches are equal if their positions, keys and measures are equal.
     """
 
     __slots__ = ("_index", "_matches")
@@ -158,47 +160,47 @@ class Match:
 
     @property
     def start(self) -> int:
-        """Position of the first event."""
+        """The position of the first event: int."""
         return int(self._marks[0][0])
 
     @property
     def end(self) -> int:
-        """Position of the last event."""
+        """The position of the last event: int."""
         return int(self._marks[0][-1])
 
     @property
     def start_time(self) -> Any:
-        """Time of the first event."""
+        """The time of the first event: a datetime (in the zone of the column), date or int; None without a time column."""
         return self._matches.time_of(int(self._marks[2][0]))
 
     @property
     def end_time(self) -> Any:
-        """Time of the last event."""
+        """The time of the last event, as `start_time`."""
         return self._matches.time_of(int(self._marks[2][-1]))
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The values of the PARTITION BY attributes."""
+        """The values of the PARTITION BY attributes, by name; empty without PARTITION BY."""
         return self._matches.keys_of(self._index)
 
     @property
     def variables(self) -> dict[str, tuple[int, ...]]:
-        """The positions of each variable's events, ascending."""
+        """The positions of the events of each variable, by name, ascending."""
         positions, labels, _ = self._marks
         visible = self._matches.layout.visible
         return {name: tuple(positions[visible(name)[labels]].tolist()) for name in self._matches.layout.variables}
 
     @property
     def measures(self) -> dict[str, Any]:
-        """The values of SELECT's measures; of COUNT(*) the exact number, however large."""
+        """The values of SELECT's measures, by name; for COUNT(*) the exact number, however large. Empty without measures."""
         if self._matches.counts is not None:
-            return {"count": exact.to_integer(self._matches.counts[self._index])}
+            return {"count": exact_counts.to_integer(self._matches.counts[self._index])}
         table = self._matches.measures
         return {} if table is None else {name: python_value(table[name][self._index]) for name in table.column_names}
 
     def __getitem__(self, variable: str) -> list[dict[str, Any]]:
         if variable not in self._matches.layout.variables:
-            raise KeyError(variable)
+            raise KeyError(f"the match has no variable `{variable}`: it has {quoted(self._matches.layout.variables)}")
         _, labels, every = self._marks
         rows = every[self._matches.layout.visible(variable)[labels]]
         events = self._matches.events.take(pa.array(rows))
@@ -243,14 +245,17 @@ def _shown_value(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matches(Sequence[Match]):
-    """The matches of a query, in the order of the events that end them.
+    """The matches of a query, in the order of the events that end them: an immutable sequence of `Match`.
 
-    marks: the events of each match, as positions and rows of `events`, with their labels; `offsets`, `positions`, `labels` and `rows` are these as
-    arrays, see `Ragged`. partitions: integers, n, rows of `keys`; None without PARTITION BY. null_keys: events that belong to no partition for a
-    NULL in their key.
-    waiting: what `undecided` gives, None for nothing. counts: for COUNT(*), uint64, (n, limbs), least limb first: how many matches the one event
-    of each "match" ends (see `engine.counts`). warnings: of `Query.run`, lines of text: the types that the query names and no event has. times: the
-    columns `start_time` and `end_time`, where they are known because measures have the same values.
+    ``len``, indexes and slices work as for a list; a slice is again `Matches`. `to_arrow`, `to_pandas` and `to_pylist` give one row per match.
+    `null_keys` is the number of events that were dropped because of a NULL in their PARTITION BY key. `warnings` are lines of text about the events
+    of `Query.run`: the event types that the query names and no event has. The data is stored in columns; a `Match` is made when it is looked at.
+
+    layout: what all matches have in common. marks: the events of each match, as positions and rows of `events`, with their labels; `offsets`,
+    `positions`, `labels` and `rows` are the same as arrays, see `Ragged`. partitions: for each match the row of `keys` with its key (integers); None
+    without PARTITION BY. measures: a row per match. waiting: what `undecided` gives; None for no matches. counts: for COUNT(*), uint64, (n, limbs),
+    least limb first: how many matches the one event of each "match" ends (see `engine.output.exact_counts`). times: the columns `start_time` and
+    `end_time`, if measures with the same values are known.
     """
 
     layout: Layout
@@ -268,13 +273,13 @@ class Matches(Sequence[Match]):
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
         if self.layout.count and self.counts is None:
-            object.__setattr__(self, "counts", exact.no_counts())
+            object.__setattr__(self, "counts", exact_counts.no_counts())
 
     @classmethod
     def none(cls, layout: Layout, events: pa.Table | None = None, *, null_keys: int = 0) -> Matches:
         """No matches."""
         nothing = np.zeros(0, np.int64)
-        events = layout.events.empty_table() if events is None else events
+        events = no_events(layout.events) if events is None else events
         keys = events.select(list(layout.keys)).slice(0, 0) if layout.keys else None
         partitions = nothing if layout.keys else None
         marks = Ragged(np.zeros(1, np.int64), nothing, nothing.astype(np.uint16), nothing)
@@ -285,7 +290,7 @@ class Matches(Sequence[Match]):
 
     @property
     def undecided(self) -> Matches:
-        """The matches that are not given, for what NOT FOLLOWED BY forbids may still follow them; they have no others."""
+        """The matches that are not decided: what NOT FOLLOWED BY forbids may still follow them. Without NOT FOLLOWED BY there are none."""
         return Matches.none(self.layout, self.events) if self.waiting is None else self.waiting
 
     @overload
@@ -300,7 +305,7 @@ class Matches(Sequence[Match]):
         position = operator.index(index)
         position += len(self) if position < 0 else 0
         if not 0 <= position < len(self):
-            raise IndexError(f"match {index} of {len(self)}")
+            raise IndexError(f"there is no match {index}: there are {len(self)}")
         return Match(self, position)
 
     def _sliced(self, index: slice) -> Matches:
@@ -318,7 +323,7 @@ class Matches(Sequence[Match]):
         )
 
     def take(self, indices: Array) -> Matches:
-        """The matches with these indices, in this order."""
+        """The matches with these indexes (integers from 0), in this order."""
         return replace(
             self,
             marks=self.marks.take(indices),
@@ -382,12 +387,15 @@ class Matches(Sequence[Match]):
 
     @named_memory()
     def to_arrow(self, *, events: bool = False) -> pa.Table:
-        """One row per match: the keys, start and end, start_time and end_time, then per variable the positions of its events.
+        """The matches as a pyarrow.Table with one row per match.
 
-        events: instead of positions, per variable a list of structs with the events themselves (the shape that Spark gives; no start and
-        end). Where SELECT names measures, these instead of the variables; for COUNT(*) one row per trigger with `count`, decimal128(38, 0), NULL
-        where the number has more digits, and `count_overflow`, bool, which says where (`Match.measures` has the exact number). Zero-copy for a
-        variable that all marks are in.
+        Its columns are the PARTITION BY attributes; `start` and `end` (int64, positions); `start_time` and `end_time` (type of the time column, if
+        there is one); and per variable the positions of its events (large_list<int64>). events: give per variable the events themselves (list of
+        structs) instead of their positions, and no `start` and `end`; this is also what Spark gives. If SELECT has measures, they stand in place of
+        the variables. COUNT(*) has one row per event that ends matches, with `count`, decimal128(38, 0), and `count_overflow`, bool: if it has
+        more than 38 digits, `count` is NULL and `count_overflow` is true; `Match.measures` has the exact number.
+
+        Linear in the events that are shown; without a copy for a variable that has every event of every match.
         """
         if not len(self):
             return self.layout.no_rows(events=events)
@@ -402,7 +410,7 @@ class Matches(Sequence[Match]):
             for known, slices in zip(self.times, (shown.start_rows, shown.end_rows), strict=True):
                 columns.append(_taken(times, slices, len(self)) if known is None else known)
         if self.counts is not None:
-            columns += exact.columns(self.counts)
+            columns += exact_counts.columns(self.counts)
         elif self.layout.measures:
             assert self.measures is not None
             columns += [self.measures[field.name] for field in self.layout.measure_columns]
@@ -424,7 +432,7 @@ class Matches(Sequence[Match]):
         while start < len(self):
             stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + LIST_ROWS, "right")) - 1)
             taken = self.events.take(pa.array(rows[offsets[start] : offsets[stop]]))
-            arrays = [_one_chunk(_plain(taken[name])) for name in self.layout.events.names]
+            arrays = [one_chunk(_plain(taken[name])) for name in self.layout.events.names]
             struct = pa.Array.from_buffers(kind.value_type, int(offsets[stop] - offsets[start]), [None], children=arrays)
             lists = pa.array((offsets[start : stop + 1] - offsets[start]).astype(np.int32))
             chunks.append(pa.ListArray.from_arrays(lists, struct))
@@ -433,7 +441,7 @@ class Matches(Sequence[Match]):
 
     @named_memory()
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The rows of `to_arrow` as dicts."""
+        """The rows of `to_arrow` as a list of dicts."""
         table = self.to_arrow()
         columns = [python_values(column) for column in table.columns]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -488,10 +496,6 @@ def _taken(column: pa.ChunkedArray, slices: Iterable[Array], count: int) -> pa.C
     return column.take(pa.array(np.concatenate(list(slices))))
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
 LIST_ROWS = 2**31 - 1
 """Most events in one chunk of a list column."""
 
@@ -535,7 +539,7 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
         keys,
         pa.concat_tables(measures) if measures else None,
         null_keys,
-        counts=exact.joined([part.counts for part in parts if part.counts is not None]) if layout.count else None,
+        counts=exact_counts.joined([part.counts for part in parts if part.counts is not None]) if layout.count else None,
     )
 
 

@@ -431,7 +431,7 @@ def _at(place: Callable[[Array], Array], *, only: bool = False) -> Callable[[_Bl
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type that `values.plain` gives arrays of this one."""
-    return plain(pa.array([], kind)).type
+    return plain(pa.nulls(0, kind)).type
 
 
 def _extreme(ufunc: Any, of_doubles: Any, worst: Callable[[Any], int]) -> Callable[[_Block, Apply], Value]:

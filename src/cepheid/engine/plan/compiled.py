@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine.evaluations.absence import Absence, longest
-from cepheid.engine.evaluations.counted import Counted
+from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.trackers import Tracked
 from cepheid.engine.input.read import STREAM_COLUMN
 from cepheid.engine.letters.words import predicates_of
-from cepheid.engine.output.counts import COUNT_FIELDS
+from cepheid.engine.output.exact_counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
 from cepheid.engine.output.measures import attributes_of
 from cepheid.errors import NotSupportedError
@@ -154,7 +154,7 @@ class Compiled:
             return Tracked(run, program, variant=variant) if program.trackers else run
 
         run = started(self.program, start)
-        return Counted(run) if self.plan.count and not self.method.counts else run
+        return ChosenCount(run) if self.plan.count and not self.method.counts else run
 
     @property
     def terms(self) -> Terms:

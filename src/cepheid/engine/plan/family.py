@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.letters.predicates import Rows
-from cepheid.engine.letters.values import evaluate, literal
+from cepheid.engine.letters.values import evaluate, literal, one_chunk
 from cepheid.engine.memory.pools import ragged
 from cepheid.engine.output.matches import without_columns
 from cepheid.language.syntax import Consumption
@@ -138,7 +138,7 @@ class Family:
                 pairs.append((np.repeat(rows, count), np.tile(np.arange(count), len(rows))))
                 continue
             own = events.select(list(_columns(route.index.expression, self.compiled.schema))).take(pa.array(rows)).combine_chunks()
-            arrays = {name: _one(own[name]) for name in own.column_names}
+            arrays = {name: one_chunk(own[name]) for name in own.column_names}
             places, queries = route.index.touched(Rows(self.compiled.schema, arrays, len(rows)))
             pairs.append((rows[places], queries))
         if not pairs:
@@ -167,7 +167,8 @@ def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, C
             alone[name] = compiled
             continue
         general, constants = _generalized(compiled)
-        key = (general.fingerprint, general.program.label_sets, compiled.layout.variables, compiled.layout.measures, compiled.plan.count)
+        names = tuple(measure.name for measure in compiled.plan.measures)
+        key = (general.fingerprint, general.program.label_sets, compiled.layout.variables, names, compiled.plan.count)
         groups.setdefault(key, []).append((name, compiled, general, constants))
     found = []
     for group in groups.values():
@@ -275,7 +276,7 @@ def _index_of(expression: Expression, bounds: Sequence[tuple[str, str]], constan
         equal = next((name for operator, name in bounds if operator == "="), None)
         if equal is None:
             return None
-        encoded = _one(constants[equal]).cast(pa.large_string()).dictionary_encode()
+        encoded = one_chunk(constants[equal]).cast(pa.large_string()).dictionary_encode()
         cells = encoded.indices.to_numpy()
         return _cells(expression, encoded.dictionary, cells, cells, len(encoded.dictionary))
     if pa.types.is_decimal(kind):
@@ -331,8 +332,3 @@ def _columns(expression: Expression, schema: EventSchema) -> dict[str, None]:
     return dict.fromkeys(
         leaf.path[0] if isinstance(leaf, Field) else schema.time_column or "" for leaf in leaves if not isinstance(leaf, Apply | Literal)
     )
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)

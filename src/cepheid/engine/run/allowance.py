@@ -40,8 +40,8 @@ COUNTED_MARKS = 1 << 23
 
 CALL_HELP = (
     CHOOSE,
-    "q.recognizer(.., max_bytes=..) allows more, for the matches of one call; q.batches(..) over a reader of events gives all, in bounded memory",
-    "the state of this recognizer is incomplete now: `restore` its last snapshot, or start again",
+    "allow more for each call with q.recognizer(.., max_bytes=..); or read the events with q.batches(..), which gives all matches in bounded memory",
+    "the state of this recognizer is incomplete now: `restore` its last snapshot, or start again with a new one",
 )
 """What helps where one call of a recognizer has too many."""
 

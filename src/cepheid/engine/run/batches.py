@@ -97,11 +97,11 @@ class Rest:
 
 
 class Batches:
-    """The matches of a query in batches, each a `Matches`, made as they are read; once, and by one thread at a time (else InUseError).
+    """The matches of a query in batches: an iterator of `Matches`. `Query.batches` returns one.
 
-    The matches and their order are those of `Query.run`. Memory: what the window holds, one piece of the events and one batch: at most
-    `match.CHUNK_MATCHES` matches. As an Arrow stream (`to_reader`, or whatever takes ``__arrow_c_stream__``) it has the rows of
-    `Matches.to_arrow`.
+    The batches are made when they are read, and can be read once. The matches and their order are those of `Query.run`. It holds the events of the
+    window, one piece of the events and one batch of at most 2**18 matches (`match.CHUNK_MATCHES`). It is also an Arrow stream (`to_reader`, and
+    ``__arrow_c_stream__``) with the rows of `Matches.to_arrow`. Only one thread at a time may read it; another one gets an InUseError.
     """
 
     def __init__(self, layout: Layout, found: Iterator[Matches], ending: Callable[[], Rest]) -> None:
@@ -140,11 +140,11 @@ class Batches:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of `to_reader()`."""
+        """The Arrow schema of `to_reader()`."""
         return self._layout.schema()
 
     def to_reader(self, *, events: bool = False) -> pa.RecordBatchReader:
-        """The matches that have not been read yet as Arrow record batches: the rows of `Matches.to_arrow(events=events)`."""
+        """The matches that have not been read yet, as a pyarrow.RecordBatchReader with the rows of `Matches.to_arrow(events=events)`."""
         batches = (batch for matches in self for batch in matches.to_arrow(events=events).to_batches())
         return pa.RecordBatchReader.from_batches(self._layout.schema(events=events), batches)
 
@@ -153,23 +153,24 @@ class Batches:
 
     @property
     def undecided(self) -> Matches:
-        """After the last batch: the matches that are not given, for what NOT FOLLOWED BY forbids may still follow them."""
+        """The matches that are not decided: what NOT FOLLOWED BY forbids may still follow them. Known after the last batch, before it InputError."""
         return self._known().undecided
 
     @property
     def null_keys(self) -> int:
-        """After the last batch: the events that belong to no partition, for a NULL in their key."""
+        """How many events were dropped because of a NULL in their PARTITION BY key. Known after the last batch, before it InputError."""
         return self._known().null_keys
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """After the last batch: what the events say against the query, see `Matches.warnings`."""
+        """The warnings about the events, see `Matches.warnings`. Known after the last batch, before it InputError."""
         return self._known().warnings
 
     def _known(self) -> Rest:
         if self._rest is None:
             raise InputError(
-                "what is left over is known once all batches have been read", help="read them first: for matches in batches: .."
+                "`undecided`, `null_keys` and `warnings` are known only after the last batch",
+                help="read all batches first: for matches in batches: ..",
             )
         return self._rest
 

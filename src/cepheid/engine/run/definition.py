@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cepheid.engine.input.keys import key_table
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import check_order, times_of
-from cepheid.engine.output.counts import from_integers
+from cepheid.engine.output.exact_counts import from_integers
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.plan.compiled import layout_of

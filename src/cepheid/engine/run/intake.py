@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.input.read import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
-from cepheid.engine.letters.values import plain
+from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.run.allowance import CALL_HELP, Allowance
@@ -28,7 +28,6 @@ from cepheid.errors import (
     CepheidError,
     InputError,
     LimitError,
-    NotSupportedError,
     QuerySyntaxError,
     SchemaError,
     SnapshotError,
@@ -83,15 +82,11 @@ class Intake(ABC, Generic[Answer_co]):
         self._use = OneAtATime("this recognizer")
         if order and lateness is None:
             raise InputError(
-                "order= decides between events that wait, and without lateness= none does",
-                help="lateness=0 holds the events of the newest time",
+                "order= sorts events that wait for late ones, and without lateness= no event waits",
+                help="lateness=0 makes only the events of the newest time wait",
             )
         check_order_columns(self._ties, self.schema.names)
         in_order(pa.table({name: pa.nulls(2, self.schema.field(name).type) for name in self._ties}), np.zeros(2, np.int64), self._ties)
-        for field in self.schema:
-            if pa.types.is_union(field.type):
-                fact = f"`{field.name}` is a {field.type.mode} union, which Arrow cannot put together from batches"
-                raise NotSupportedError(fact, help="leave the column out, or q.run(..) over the whole table")
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
         self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
         self._latest = NEVER
@@ -99,44 +94,52 @@ class Intake(ABC, Generic[Answer_co]):
 
     def __reduce__(self) -> NoReturn:
         # A shallow copy would share the state, a deep one a lock.
-        help_ = "snapshot() gives its state as bytes, query.recognizer(schema, snapshot=..) a recognizer that goes on from there"
+        help_ = "take its state with snapshot(), and make a recognizer that continues from it: query.recognizer(schema, snapshot=..)"
         raise SnapshotError("a recognizer cannot be copied or pickled", help=help_)
 
     @property
     def latest(self) -> int | None:
-        """The greatest time so far of the events that were read and of `advance_time`, in steps of the time column; None before the first."""
+        """The greatest time so far, of events that were read and of `advance_time`: int, in steps of the time column; None before the first."""
         return None if self._latest == NEVER else self._latest
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
     @named_memory()
     def push(self, events: object) -> Answer_co:
-        """The matches that end in these events, in the order of the events that end them; with NOT FOLLOWED BY those that they decide.
+        """Read events, and give the matches that end in them, in the order of the events that end them.
 
-        events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema; or one event, as a dict of its attributes, or
-        as a tuple of their values in the order of the schema. Events that raise SchemaError or InputError (NULL times; without lateness also times
-        that descend) change nothing. Whatever else ends the call early (a LimitError, Ctrl-C) leaves half a state: then every method but `restore`
-        raises SnapshotError.
+        With NOT FOLLOWED BY it gives the matches that the events decide.
+
+        events: whatever `Query.run` takes for one stream, with the columns of the recognizer's schema; or one event, as a dict of its attributes or
+        as a tuple of their values in the order of the schema.
+
+        Raises SchemaError for missing columns or other types, and InputError for NULL times and, without lateness, for times that are not in order:
+        then nothing changes. Raises LimitError for more matches than max_bytes allows. A call that ends early for another reason than SchemaError or
+        InputError (LimitError, Ctrl-C) leaves an incomplete state: then every method except `restore` raises SnapshotError.
         """
         with self.reading(events) as found:
             return found.all(self._allowance())
 
     def advance_time(self, time: object) -> Answer_co:
-        """Say that no event before `time` will come: gives the matches among the events that this releases, and those that it decides.
+        """Say that no event before `time` will come, and give the matches that this decides.
 
-        time: a datetime, date or int as the time column has them. Later events before `time` are late, or (without lateness) an error.
+        time: a datetime, date or int, as the time column has them. Events before `time` that come after this call are late; without lateness they
+        are an error. Raises InputError for a time of another type.
         """
         return self.advance(time_number(time, self._source))
 
     @named_memory()
     def advance(self, now: int) -> Answer_co:
-        """As `advance_time`, in steps of the time column."""
+        """The same as `advance_time`, with the time as a number of steps of the time column."""
         with self.passing(now) as found:
             return found.all(self._allowance())
 
     @named_memory()
     def flush(self) -> Answer_co:
-        """Read the events that are held back for lateness, and give the matches that are decided by them; an absence needs time to pass."""
+        """Read the events that wait because of the lateness, and give the matches that they decide.
+
+        Time does not move past the last event, so matches that wait for a NOT FOLLOWED BY after it stay undecided.
+        """
         with self._use.alone(), self._changing():
             ready = self._nothing if self._order is None else self._order.flush()
             return self._found(*ready).all(self._allowance())
@@ -172,9 +175,9 @@ class Intake(ABC, Generic[Answer_co]):
 
     @named_memory()
     def undecided(self) -> Answer_co:
-        """The matches that wait for the time of a NOT FOLLOWED BY to pass, none of which is vetoed so far. O(state); nothing changes.
+        """The matches that wait for the time of a NOT FOLLOWED BY to pass, and are not vetoed so far; nothing changes.
 
-        What an event before them or `advance_time` decides, `push` gives; events that are held back for lateness are not seen here.
+        Later calls of `push` and `advance_time` decide them. Events that wait because of the lateness are not read for this. O(state).
         """
         with self.waiting() as found:
             return found.all(Allowance(self._max_bytes))
@@ -202,17 +205,17 @@ class Intake(ABC, Generic[Answer_co]):
     def _check_intact(self) -> None:
         if self._ended_by is not None:
             raise SnapshotError(
-                f"a call of this recognizer ended in the middle of its events, and its state is incomplete. What ended it: {self._ended_by}",
+                f"an earlier call of this recognizer stopped in the middle of its events, so its state is incomplete. The cause: {self._ended_by}",
                 help="`restore` its last snapshot, or start again with a new one",
             )
 
     @property
     def late(self) -> pa.Table:
-        """The events that came too late, in the order of arrival."""
-        return self.schema.empty_table() if self._order is None else self._order.late
+        """The events that came too late, in the order of arrival: a pyarrow.Table with the recognizer's schema."""
+        return no_events(self.schema) if self._order is None else self._order.late
 
     def memory_usage(self) -> int:
-        """Bytes of the run state: the kernel's arrays, the marked events, the keys, and the events that are held back."""
+        """How many bytes the run state takes: arrays of the kernel, marked events, keys, and the events that wait because of the lateness."""
         return self._nbytes + (0 if self._order is None else self._order.nbytes)
 
     def _conform(self, events: object) -> pa.Table:
@@ -221,18 +224,19 @@ class Intake(ABC, Generic[Answer_co]):
             return events if isinstance(events, pa.Table) else pa.Table.from_batches([events], self.schema)
         if isinstance(events, tuple) and not is_rows(events):
             if len(events) != len(self.schema):
-                fact = f"the tuple has {len(events)} values, and the schema {len(self.schema)} attributes"
+                fact = f"the tuple has {len(events)} values, and the schema has {len(self.schema)} attributes"
                 raise InputError(fact, help=f"give a value for each of {quoted(self.schema.names)}, in this order")
             events = dict(zip(self.schema.names, events, strict=True))
         if isinstance(events, dict) and any(name in events for name in self.schema.names):
             events = [events]
         if isinstance(events, Mapping):
+            column = self._source.type_column
             raise InputError(
-                "a recognizer reads its streams as one, and this is a dict of them",
-                help=f"push one table in the order of times, with the stream's name in the column `{self._source.type_column}`",
+                "a recognizer reads one stream, and this is a dict of streams",
+                help="push one table that is sorted by time" + (f", with the event types in the column `{column}`" if column else ""),
             )
         if isinstance(events, list | tuple) and not events:
-            return self.schema.empty_table()
+            return no_events(self.schema)
         table = without_views(table_of(events))
         if isinstance(table, pa.RecordBatchReader):
             table = table.read_all()
@@ -253,7 +257,7 @@ class Intake(ABC, Generic[Answer_co]):
 
     @property
     def _nothing(self) -> tuple[pa.Table, Array]:
-        return self.schema.empty_table(), np.zeros(0, np.int64)
+        return no_events(self.schema), np.zeros(0, np.int64)
 
     @property
     def _now(self) -> int:
@@ -303,9 +307,9 @@ class Intake(ABC, Generic[Answer_co]):
 
     @named_memory()
     def snapshot(self) -> bytes:
-        """The state as bytes: a header with magic, format version and fingerprint, then flat buffers. O(live state).
+        """The state as bytes, for `restore` or `Query.recognizer(.., snapshot=..)`: a header with format version and fingerprint, then flat buffers.
 
-        Raises SnapshotError after an interrupted `push`.
+        Raises SnapshotError if an earlier call was interrupted. O(live state).
         """
         with self._use.alone():
             with self._changing():
@@ -322,9 +326,10 @@ class Intake(ABC, Generic[Answer_co]):
 
     @named_memory()
     def restore(self, data: bytes) -> Self:
-        """Go on from a snapshot, in place of the present state; returns the recognizer itself.
+        """Replace the state by that of a snapshot; returns the recognizer itself.
 
-        Raises SnapshotError for bytes of another query, schema, lateness or format version, and for damaged bytes; then nothing changes.
+        Raises SnapshotError for damaged bytes, and for a snapshot of another query, schema, lateness or format version; then nothing changes.
+        O(state).
         """
         sections = container.unpack(data, fingerprint=self._fingerprint())
         fresh = self._fresh()
@@ -345,7 +350,7 @@ class Intake(ABC, Generic[Answer_co]):
         self._order.watermark = container.time_in(numbers, "watermark")
         self._order.pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
         if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
-            raise ValueError("its held events do not fit")
+            raise ValueError("its held events do not fit the schema")
         self._order.times = self._times(self._order.pending)
         self._order.check(self._latest)
 
@@ -366,11 +371,11 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
             # Arrow puts no dictionaries together that have NULL among their values.
             return pa.chunked_array([plain(chunk).dictionary_encode() for chunk in column.chunks]).cast(column.type)
         return column
-    families = [family(canonical(kind) or kind) for kind in (column.type, field.type)]
+    families = ["number" if pa.types.is_decimal(kind) else family(canonical(kind) or kind) for kind in (column.type, field.type)]
     with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         if families[0] in (families[1], "NULL"):
             return column.cast(field.type)
-    raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast it")
+    raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast the column of the batch")
 
 
 def steps_of(lateness: object, schema: EventSchema) -> int:
@@ -385,11 +390,14 @@ def steps_of(lateness: object, schema: EventSchema) -> int:
     else:
         nanoseconds = nanoseconds_of(lateness)
         if schema.unit is None:
-            raise InputError(f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number")
+            raise InputError(
+                f"lateness={lateness!r} has a unit, and the time column `{schema.time_column}` has none", help="give a number of steps"
+            )
         steps = -(-nanoseconds // schema.unit)
     if steps > MAX_STEPS:
         raise LimitError(
-            f"lateness={lateness!r} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)", help="give less"
+            f"lateness={lateness!r} is {steps} steps of the time column; the limit is {MAX_STEPS} (MAX_STEPS)",
+            help="give a shorter lateness",
         )
     if steps < 0:
         raise InputError(f"lateness={lateness!r} is negative", help="give a duration of zero or more")

@@ -29,8 +29,8 @@ class OneAtATime:
         """What is done inside is done alone; raises InUseError where another call is inside."""
         if self._busy.locked():
             raise InUseError(
-                f"another call is using {self._what}, which one thread at a time may do; nothing has changed",
-                help="give each thread its own (they may share the query), or take turns with a lock",
+                f"another call is using {self._what}, and only one thread at a time may use it; nothing has changed",
+                help="give each thread its own (threads may share the query), or use a lock",
             )
         # Calls that pass the question together take turns. Between a trial to acquire and a `try`, Ctrl-C could leave the lock held.
         with self._busy:

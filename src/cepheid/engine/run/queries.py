@@ -60,9 +60,10 @@ class Part(NamedTuple):
 
 
 class ByName(Mapping[str, Matches]):
-    """The matches of several queries by name, in the order in which they were given; each query's in the order of the events that end them.
+    """The matches of several queries: an immutable mapping from names to `Matches`, in the order in which the queries were given.
 
-    nothing: for each name what no matches are. parts: of those queries that have some. Immutable; made as it is looked at.
+    `Queries.run` and the calls of a `QueriesRecognizer` return one. Each query's matches are in the order of the events that end them, and are put
+    together when they are looked at. nothing: for each name its matches if it has none. parts: the matches of each query that has some.
     """
 
     def __init__(self, nothing: Mapping[str, Matches], parts: Mapping[str, Sequence[Part]]) -> None:
@@ -93,12 +94,12 @@ class ByName(Mapping[str, Matches]):
 
     @property
     def found(self) -> dict[str, Matches]:
-        """The matches of those queries alone that have some. O(queries with matches)."""
+        """The matches of those queries that have some, by name: a dict. O(queries with matches)."""
         return {name: self[name] for name in self._parts}
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {len(self[name])}" for name in self._parts)
-        return f"<matches of {len(self)} queries: {counts or 'none'}>"
+        return f"<matches of {len(self)} {'query' if len(self) == 1 else 'queries'}: {counts or 'none'}>"
 
 
 class FilteredMember(Member):
@@ -215,9 +216,10 @@ def _parts(owner: FamilyMember | str, matches: Matches) -> Iterator[tuple[str, P
 
 
 class QueriesRecognizer(Intake[ByName]):
-    """The run state of several queries over one stream; what is given is a `ByName`, everything else as for `Recognizer`.
+    """The run state of several queries over one stream. Make one with `Queries.recognizer`.
 
-    compiled: by name. schema: of the events, the same for all.
+    It has the methods of `Recognizer`; they return `ByName` instead of `Matches`, and `null_keys` is a dict. compiled: the queries by name. schema:
+    of the events, the same for all queries.
     """
 
     def __init__(
@@ -252,7 +254,7 @@ class QueriesRecognizer(Intake[ByName]):
 
     @property
     def null_keys(self) -> dict[str, int]:
-        """For each query the events dropped for a NULL in its PARTITION BY."""
+        """For each query how many events were dropped because of a NULL in its PARTITION BY key."""
         found = {name: member.null_keys for name, member in self._alone.items()}
         found |= {name: self._written[member.compiled.written].null_keys for name, member in self._filtered.items()}
         for member in self._families:

@@ -339,7 +339,7 @@ class QueryState:
         if not same or len(events) != (len(slots) if schema.names else 0):
             raise ValueError("its events do not fit together")
         if ((places < 0) | (places >= NUMBER_LIMIT)).any():
-            raise ValueError("its events stand nowhere")
+            raise ValueError("its events have no valid positions")
         if self.absences is not None:
             stored = self.absences.load(sections, stored, latest=latest)
         self.evaluation.load(sections, stored)

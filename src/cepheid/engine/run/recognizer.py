@@ -1,4 +1,6 @@
-"""Recognition as events come: push batches, get the matches that end in them.
+"""`Recognizer`: one query over one stream, embedded: push events as they come, get the matches that end in them.
+
+For several queries see `cepheid.engine.run.queries`. On Spark, `cepheid.spark.recognition` has the `Recognition` of DataFrames.
 
 Comes in: a `Compiled` query, then batches of events. Goes out: `Matches` per batch. The state is the kernel's (pooled over all partitions) and
 the marked events that a match may still show; it never grows with the number of partial matches.
@@ -30,16 +32,16 @@ Array = np.ndarray[Any, Any]
 
 
 class Recognizer(Intake[Matches]):
-    """The run state of one query over one stream.
+    """The run state of one query over one stream. Make one with `Query.recognizer`.
 
-    lateness: how late an event may come, in steps of the time column or as a timedelta or a text such as "10s"; None: events must come in the
-    order of their times. order: with a lateness, the columns that decide between events of equal time, before the order of arrival. null_keys:
-    "drop" (counted in `null_keys`) or "group". variant: of the kernel. sample, max_bytes: as for `Query.run`, of each call. interleaved: see
-    `QueryState`. types: is shown what is read. Update and memory per event as `Query.explain` says; a partition that was met costs a few hundred
-    bytes for ever (its positions go on).
+    `push` takes events and returns the matches that end in them. The time per event and the memory are those that `Query.explain` states. A key of
+    PARTITION BY takes a few hundred bytes as long as the recognizer lives, because the positions of its events continue.
 
-    One thread at a time: what reads or changes the state raises InUseError while another call does, and changes nothing. `late`, `latest`,
-    `null_keys` and `memory_usage` may be looked at at any time.
+    Only one thread at a time may call it: if another call is running, a method that reads or changes the state raises InUseError and changes nothing.
+    `late`, `latest`, `null_keys` and `memory_usage` may be read at any time.
+
+    lateness, order, null_keys, max_bytes: as for `Query.recognizer`. sample: as for `Query.run`, for each call. variant: of the kernel. interleaved:
+    see `QueryState`. types: is shown the events that are read.
     """
 
     def __init__(
@@ -92,7 +94,10 @@ class Recognizer(Intake[Matches]):
 
     @property
     def null_keys(self) -> int:
-        """Events dropped for a NULL in PARTITION BY; one with a NULL in what equalities compare is none of them, it only matches nothing."""
+        """How many events were dropped because of a NULL in their PARTITION BY key.
+
+        An event with a NULL in an attribute that only equalities compare is not dropped: it just matches nothing.
+        """
         return self._member.null_keys
 
     def _found(self, events: pa.Table, times: Array) -> Found:

@@ -27,15 +27,15 @@ EXPIRED_AFTER = 64
 UNDECIDED = "undecided"
 """The column of the output that says that a match may still be vetoed, where such ones are asked for."""
 
-FOREVER, LAST = 2**62, 2**63 - 2
+FOREVER, LAST_END = 2**62, 2**63 - 2
 """A time after every timestamp, from which every duration can be taken; and the last one that has another behind it."""
 
 
-def recognize_decided(unit: Mapping[str, Any], until: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run_absences(unit: Mapping[str, Any], until: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function that mapInArrow calls: the matches of one partition's events that are decided by `until`.
 
     until: in steps of the time column, FOREVER where nothing will follow; None: it is in the column UNTIL. Events are sorted by time, key and
-    tie-breakers. Raises as `worker.recognize`.
+    tie-breakers. Raises as `worker.run_task`.
     """
     bucket: Bucket | None = None
     for number, batch in enumerate(batches):
@@ -54,7 +54,7 @@ def recognize_decided(unit: Mapping[str, Any], until: int | None, batches: Itera
             bucket.expire(now)
     if bucket is not None and until is not None:
         # Integers may count on behind FOREVER.
-        end = until if until != FOREVER else min(max(until, now + max(compiled.delay for compiled in bucket.compiled)), LAST)
+        end = until if until != FOREVER else min(max(until, now + max(compiled.delay for compiled in bucket.compiled)), LAST_END)
         for rows, _ in bucket.read([], end + 1):
             yield from told(rows, undecided=False)
         for rows in bucket.undecided() if UNDECIDED in bucket.output.names else ():

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.input.partitions import Partitions
+from cepheid.engine.letters.values import one_chunk
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import CHOOSE, process_memory
@@ -35,7 +36,7 @@ from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.logical.canonical import canonical_text
 from cepheid.spark.tasks import shared
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
-from cepheid.spark.tasks.packing import blobs, one_chunk, steps
+from cepheid.spark.tasks.packing import blobs, steps
 from cepheid.spark.tasks.rows import piece_rows
 from cepheid.spark.tasks.worker import TIME, Task, aligned, compiled_here, own_letters
 
@@ -65,9 +66,9 @@ OUTPUT_BYTES, OUTPUT_SHARE = 1 << 28, 16
 
 
 OUTPUT_HELP = (
-    "q.on(.., max_bytes=..) allows more, where the executors have the memory; the stream goes on from the same checkpoint",
-    "where many events have matches, read fewer per micro-batch: an option of the source, such as maxFilesPerTrigger or maxOffsetsPerTrigger",
-    f"where one event has too many, {CHOOSE}; that is another query, with a new checkpoint: until= and since= hand over without a gap",
+    "allow more with q.on(.., max_bytes=..), if the executors have the memory: the stream continues from the same checkpoint",
+    "if many events have matches, read fewer events per micro-batch: set maxFilesPerTrigger or maxOffsetsPerTrigger of the source",
+    f"if one event has too many matches, {CHOOSE}; this is another query and needs a new checkpoint: until= and since= hand over without a gap",
 )
 
 
@@ -191,10 +192,10 @@ class Bucket:
         now = watermark * MICROS + 1
         if now > LAST_TIME:
             raise InputError(
-                f"the watermark is after {YEARS}: an event with such a time in `{self.tasks[0].time_name}` has moved it, unseen by q.on",
+                f"the watermark is after {YEARS}: an event with such a time in `{self.tasks[0].time_name}` moved it, and q.on never saw that event",
                 help=(
-                    "it never goes back: start with a new checkpointLocation; until= and since= hand over without a gap (docs/streaming.md)",
-                    "and say lateness= in place of withWatermark, or leave such events out before withWatermark",
+                    "a watermark never goes back: start with a new checkpointLocation; until= and since= hand over without a gap (docs/streaming.md)",
+                    "and give lateness= instead of withWatermark, or leave such events out before withWatermark",
                 ),
             )
         self.order.watermark = max(self.order.watermark, now)  # what comes now, and is before it, is late
@@ -346,7 +347,7 @@ class Bucket:
                 f"the state of one bucket has {len(data)} bytes, and the limit is {STATE_LIMIT} (STATE_LIMIT)",
                 help=(
                     "spread the keys over more buckets: q.on(.., buckets=..), in a new checkpoint",
-                    "or give a smaller window, or a smaller lateness, so that less has to be kept",
+                    "or make the window or the lateness smaller: then less is kept",
                 ),
             )
         return data
@@ -383,11 +384,11 @@ class Bucket:
         """Raise ValueError for events that wait without a time, or with a letter that no query has."""
         columns = {column for own, _ in self.unit.letters for column in own}
         if any(self.order.pending[column].null_count for column in (TIME, *columns)):
-            raise ValueError("events that wait lack their time or letter")
+            raise ValueError("waiting events have no time or no letter")
         for number, compiled in enumerate(self.compiled):
             programs = zip(self._letters(self.order.pending, number), compiled.programs, strict=True)
             if not all(are_letters(letters.astype(np.uint64), program.automaton.alphabet) for letters, program in programs):
-                raise ValueError("events that wait have letters of another query")
+                raise ValueError("waiting events have letters of another query")
 
     def seal(self) -> bytes:
         """What the states of all buckets are of, as bytes."""
@@ -414,10 +415,10 @@ class Bucket:
         """Keys would look for their state in other buckets than those that have it."""
         if stored != self.unit.buckets:
             raise SnapshotError(
-                f"the checkpoint has the state of {stored} buckets of keys, and the query now spreads them over {self.unit.buckets}",
+                f"the checkpoint spreads the keys over {stored} buckets, and the query now over {self.unit.buckets}",
                 help=(
-                    f"say q.on(.., buckets={stored}): without it the number follows spark.sql.shuffle.partitions",
-                    "or take a new checkpoint",
+                    f"give q.on(.., buckets={stored}); without buckets= the number follows spark.sql.shuffle.partitions",
+                    "or start with a new checkpoint",
                 ),
             )
 
@@ -430,9 +431,9 @@ def _within_limit(found: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]
         size += len(blob)
         if size > OUTPUT_LIMIT:
             raise LimitError(
-                f"the matches of one bucket in one micro-batch have more than {OUTPUT_LIMIT} bytes (OUTPUT_LIMIT)",
+                f"the matches of one bucket in one micro-batch take more than {OUTPUT_LIMIT} bytes (OUTPUT_LIMIT)",
                 help=(
-                    "read fewer events per micro-batch: an option of the source, such as maxFilesPerTrigger or maxOffsetsPerTrigger",
+                    "read fewer events per micro-batch: set maxFilesPerTrigger or maxOffsetsPerTrigger of the source",
                     "or show less of each match: q.on(.., columns=[..]), a strategy such as SELECT NXT, LIMIT, or COUNT(*)",
                 ),
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.values import plain, raw
+from cepheid.engine.letters.values import one_chunk, plain, raw
 from cepheid.engine.memory.container import table_bytes
 from cepheid.spark.tasks.bounds import LAST_TIME
 from cepheid.spark.tasks.rows import BYTES_PER_PIECE, ROWS_PER_PIECE
@@ -115,10 +115,3 @@ def letters_of(column: pa.Array) -> Array:
         return spellings
     letters = raw(column)
     return letters.view(f"u{letters.itemsize}")
-
-
-def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

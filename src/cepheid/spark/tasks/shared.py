@@ -57,7 +57,7 @@ def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stor
     for name, content in sections.items():
         owner, slash, section = name.partition("/")
         if slash and owner not in owners:
-            raise ValueError(f"its section `{name}` is of no query")
+            raise ValueError(f"its section `{name}` belongs to no query")
         if slash:
             owners[owner][section] = content
     for group, numbers in enumerate(_groups(states)):
@@ -71,7 +71,7 @@ def load(states: Sequence[QueryState], sections: Mapping[str, Any], stored: Stor
             rows = np.frombuffer(own[number][ROWS], "<i4")
             # Each at most once: what is taken again and again would take more memory than the bytes speak of.
             if ((rows < 0) | (rows >= places.shape[1])).any() or len(np.unique(rows)) != len(rows):
-                raise ValueError("its events are not those of its query")
+                raise ValueError("a query has events that are not in its table")
             mine = own[number] | {PLACES: np.ascontiguousarray(places[:, rows])}
             states[number].load(mine, events.take(pa.array(rows)), stored, latest=latest)
 

@@ -23,7 +23,7 @@ from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
 from cepheid.schema import is_text
-from cepheid.spark.tasks.absences import recognize_decided
+from cepheid.spark.tasks.absences import run_absences
 from cepheid.spark.tasks.bounds import outside
 from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import letters_column, letters_of
@@ -174,7 +174,7 @@ class Reader:
             schema=events.schema.serialize().to_pybytes(),
         )
         batches = iter(events.to_batches(max_chunksize=ROWS_PER_BATCH))
-        yield from recognize_decided(dataclasses.asdict(unit), self.reading.until, batches)
+        yield from run_absences(dataclasses.asdict(unit), self.reading.until, batches)
 
     # ------------------------------------------------------------------------------------------------------------------ what comes in
 
@@ -263,7 +263,7 @@ class Reader:
                 ", ".join(f"{key}={python_value(batch.column(column)[at])!r}" for key, column in named) for at in (row, row + 1)
             )
             raise InputError(
-                f"one partition of the call has events of {first} and of {second}, and the query reads each key by itself",
+                f"one partition of the call has events of {first} and of {second}, and each partition must have one key",
                 help=self.reading.call,
             )
 
@@ -292,12 +292,12 @@ class Reader:
         """
         if streaming and not cut:
             raise NotSupportedError(
-                f"{self.reading.function} reads batch tables, and here it would read each micro-batch of a stream by itself",
+                f"{self.reading.function} reads batch tables; on a stream it would read each micro-batch alone",
                 help="use stream.transform(q.on(..)), or df.transform(q.on(..)) in foreachBatch, on one micro-batch at a time",
             )
         if part and not cut:
             raise InputError(
-                f"{self.reading.function} reads whole partitions in order, and this call has none: each task got a part of the table",
+                f"{self.reading.function} reads whole partitions in order, and this call does not name them: each task got a part of the table",
                 help=self.reading.call,
             )
 

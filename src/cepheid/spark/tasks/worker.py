@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.letters.pooled import gathered
-from cepheid.engine.letters.values import plain, raw
+from cepheid.engine.letters.values import no_events, plain, raw
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, python_value
 from cepheid.errors import CepheidError, InputError, SetupError
@@ -128,7 +128,7 @@ def reporting(
 ) -> Iterator[pa.RecordBatch]:
     """The function that mapInArrow calls: what `work` gives of the batches, and an error of ours that it raises as a row, for Spark to raise.
 
-    output: serialized Arrow schema of what `work` gives. name: of the column behind these that has the error's text (see `error_rows.recognized`).
+    output: serialized Arrow schema of what `work` gives. name: of the column behind these that has the error's text (see `error_rows.map_in_arrow`).
     """
     try:
         for rows in work(batches):
@@ -143,7 +143,7 @@ Letters = tuple["Sequence[str]", "Sequence[Sequence[int]] | None"]
 """Of a query: the columns that its letters come from, and for each of its programs where its predicates stand in them (`own_letters`)."""
 
 
-def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch], *, letters: Letters | None = None) -> Iterator[pa.RecordBatch]:
+def run_task(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch], *, letters: Letters | None = None) -> Iterator[pa.RecordBatch]:
     """The matches of one partition's events, as mapInArrow hands them out; letters: None where LETTER has them.
 
     Raises InputError for times that are NULL or out of bounds, and for events of one key and time that nothing orders. Linear in events and output.
@@ -157,7 +157,7 @@ def recognize(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch], *, let
         yield from run.read(batch if letters is None else _with_letters(batch, letters, run.alphabets))
 
 
-def recognize_several(
+def run_tasks(
     tasks: Sequence[Mapping[str, Any]],
     letters: Sequence[Letters],
     names: Sequence[str],
@@ -166,7 +166,7 @@ def recognize_several(
 ) -> Iterator[pa.RecordBatch]:
     """The same for several queries over the same events: the rows of all, with the name of the query in front.
 
-    letters: of each query. output: serialized Arrow schema of a row. Raises as `recognize`.
+    letters: of each query. output: serialized Arrow schema of a row. Raises as `run_task`.
     """
     schema = pa.ipc.read_schema(pa.py_buffer(output))
     runs: list[TaskRun] = []
@@ -432,7 +432,7 @@ class Kept:
 
     def table(self) -> pa.Table:
         """Their attributes, in the order of `positions`."""
-        return pa.concat_tables([piece[2] for piece in self.pieces]) if self.pieces else self.schema.empty_table()
+        return pa.concat_tables([piece[2] for piece in self.pieces]) if self.pieces else no_events(self.schema)
 
 
 def different(column: pa.Array) -> Array:

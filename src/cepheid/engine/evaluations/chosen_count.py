@@ -1,6 +1,6 @@
-"""COUNT(*) of what a strategy chooses: the chosen matches of each trigger, counted as they come.
+"""`ChosenCount`: COUNT(*) under NXT, LAST or MAX. The chosen matches of each trigger are enumerated, and counted as they come.
 
-NXT and LAST choose few, so there is nothing to save; where MAX keeps many this is as slow as giving them. Everything else is counted without
+NXT and LAST choose few, so there is nothing to save; where MAX keeps many, this is as slow as giving them. All other queries are counted without
 enumeration, by `cepheid.engine.evaluations.counting`.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Counted(Around):
+class ChosenCount(Around):
     """An evaluation that gives the number of its matches per trigger instead of them; the same interface, chunks as of `Counting`."""
 
     def chunks(self, events: Events) -> Iterator[Chunk]:

@@ -1,4 +1,4 @@
-"""Counts beyond 64 bits: the values of COUNT(*) as limbs, as Python integers, and as Arrow columns.
+"""The values of COUNT(*), exact beyond 64 bits: as limbs, as Python integers, and as Arrow columns. Nothing is counted here.
 
 A column of counts is uint64, (n, limbs), least limb first, with at least two limbs. In Arrow it is two columns: `count`, decimal128(38, 0), NULL
 where the number has more than 38 digits, and `count_overflow`, bool, which says where. On Spark they are decimal(38,0) and boolean.
