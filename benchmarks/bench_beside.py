@@ -80,8 +80,10 @@ def compare(old: list[dict[str, float]], new: list[dict[str, float]]) -> list[di
             continue
         quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
         medians = [round(statistics.median(side), 4) for side in zip(*pairs, strict=True)]
-        rows.append({"figure": name, "old": medians[0], "new": medians[1], "ratio": round(statistics.median(ratios), 3)}
-                    | {"quartiles": [round(quartiles[0], 3), round(quartiles[2], 3)]})
+        rows.append(
+            {"figure": name, "old": medians[0], "new": medians[1], "ratio": round(statistics.median(ratios), 3)}
+            | {"quartiles": [round(quartiles[0], 3), round(quartiles[2], 3)]}
+        )
     return rows
 
 

@@ -14,7 +14,7 @@ import dataclasses
 import struct
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from cepheid.automata import Alphabet, Program
     from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.input.partitions import Partitions
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 ALWAYS = 2**63 - 1
 """The greatest time that int64 holds."""

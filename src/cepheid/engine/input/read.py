@@ -28,9 +28,8 @@ from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.language.syntax import Query as Tree
-
-Array = np.ndarray[Any, Any]
 
 STREAM_COLUMN = "$stream"
 """The type column of a merged stream whose events have an attribute `type` of their own."""

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.engine.letters.values import Mask, Value
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.marks import Marks
     from cepheid.engine.output.matches import Matches
     from cepheid.logical.plan import Expression, QueryPlan
-
-Array = np.ndarray[Any, Any]
 
 BLOCK_MARKS = 1 << 18
 """Marks that are worked on at once: their columns stay in the cache, and fit Arrow's 32-bit offsets."""

@@ -17,7 +17,7 @@ import time as clock
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.spark.sources.pages import Offset
-
-Array = np.ndarray[Any, Any]
 
 FORMAT = "cepheid_replay"
 """The name of the source in `spark.readStream.format`."""

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import FrameType
 
+    from cepheid.engine.memory.pools import Array
 
-Array = np.ndarray[Any, Any]
 
 PARTITION = "$partition"
 """The column that numbers the partitions of the call in a task."""

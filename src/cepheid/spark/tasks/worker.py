@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Chunk
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
-
-Array = np.ndarray[Any, Any]
 
 TIME, LETTER = "$time", "$letter"
 """Columns that `batch` adds to what a task reads, and the position that it shows in events when asked."""
