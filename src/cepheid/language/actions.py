@@ -13,7 +13,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from cepheid.errors import LimitError, QuerySyntaxError, Span, nearest, quoted
+from cepheid.errors import LimitError, QuerySyntaxError, Span, did_you_mean, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import MAX_COUNT, MAX_DIGITS
 from cepheid.language.words import COMPARISONS, STRATEGIES, UNITS
@@ -158,8 +158,7 @@ class QueryActions:
         known = syntax.TimeModel.__members__
         found = known.get(written.upper())
         if found is None:
-            near = nearest(written.upper(), known)
-            help_lines = [*([f"did you mean {near}?"] if near else []), f"the time models are {quoted(known)}"]
+            help_lines = [*did_you_mean(written.upper(), known, quote=""), f"the time models are {quoted(known)}"]
             raise QuerySyntaxError(f"unknown time model `{written}`", help=help_lines, span=span_of(written))
         return Piece({"model": found}, whole(children))
 

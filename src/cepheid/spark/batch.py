@@ -22,7 +22,7 @@ from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
 from cepheid.engine.run.batches import END
-from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import recognized
@@ -79,10 +79,9 @@ class Plan:
         for option, names in (("order", self.options.order), ("columns", self.options.columns or ())):
             for name in names:
                 if name not in self.source.names:
-                    near = nearest(name, self.source.names)
                     raise SchemaError(
                         f"the input has no column `{name}`, which {option}= names",
-                        help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(self.attributes)}"],
+                        help=[*did_you_mean(name, self.source.names), f"the input has {quoted(self.attributes)}"],
                     )
         for name in self.options.order:
             kind = self.source.fields[name]

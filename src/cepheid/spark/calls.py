@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.query import query as query_of
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
@@ -45,10 +45,9 @@ def analyzed(
         raise InputError("events is not a table", help=f"call {MATCH}(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')")
     for name in given:
         if name not in CALL_OPTIONS:
-            near = nearest(name, CALL_OPTIONS)
             raise InputError(
                 f"{MATCH} has no argument `{name}`",
-                help=([f"did you mean `{near}`?"] if near else []) + [f"it has `events`, `query`, {quoted(CALL_OPTIONS)}"],
+                help=[*did_you_mean(name, CALL_OPTIONS), f"it has `events`, `query`, {quoted(CALL_OPTIONS)}"],
             )
     values = {name: _constant(name, argument) for name, argument in given.items()}
     text = _constant("query", query)
