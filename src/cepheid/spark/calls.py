@@ -22,7 +22,6 @@ from cepheid.spark.source import SparkSource, arrow_bytes, event_schema
 from cepheid.spark.tasks.absences import FOREVER
 from cepheid.spark.tasks.row_values import to_arrow
 from cepheid.spark.tasks.tables import Reading
-from cepheid.spark.tasks.worker import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,7 +130,7 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
     reading = Reading(
         function=function,
         call="call " + form.format(function, _clauses(plan)),
-        task={name: getattr(task, name) for name in Task.__slots__},
+        task=task.plain,
         input=input_.serialize().to_pybytes(),
         columns=tuple((column, name, column != names[name]) for column, name in attributes.items()),
         relevant=tuple(tuple(program.relevant_masks) for program in plan.compiled.programs) if plan.dropping else None,

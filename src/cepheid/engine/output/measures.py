@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.marks import Marks
     from cepheid.engine.output.matches import Matches
-    from cepheid.logical.plan import Expression, QueryPlan
+    from cepheid.logical.plan import Expression
 
 BLOCK_MARKS = 1 << 18
 """Marks that are worked on at once: their columns stay in the cache, and fit Arrow's 32-bit offsets."""
@@ -46,12 +46,12 @@ SPARSE = 16
 """Where the matches show fewer events than one in so many of a table in several pieces, these are taken out before anything is put together."""
 
 
-def measured(plan: QueryPlan, matches: Matches) -> Matches:
+def measured(measures: Sequence[Measure], matches: Matches) -> Matches:
     """The matches with the measures of their query; as they are where it has none."""
-    if not plan.measures:
+    if not measures:
         return matches
-    found = compute(plan.measures, matches)
-    return dataclasses.replace(matches, measures=found, times=_times(plan.measures, matches, found))
+    found = compute(measures, matches)
+    return dataclasses.replace(matches, measures=found, times=_times(measures, matches, found))
 
 
 def _times(measures: Sequence[Measure], matches: Matches, found: pa.Table) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:

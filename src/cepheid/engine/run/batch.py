@@ -237,7 +237,7 @@ def _matches(compiled: Compiled, events: pa.Table, found: Chunk | EvenChunk, whe
         matches = Matches(compiled.layout, marks, table, None if keys is None else partitions, keys)
     else:
         matches = _ragged_matches(compiled, chunk_of(found), where, table, keys)
-    return measured(compiled.plan, matches)
+    return measured(compiled.plan.measures, matches)
 
 
 def _positions(compiled: Compiled, where: _Rows) -> Array:

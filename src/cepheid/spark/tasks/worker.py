@@ -20,6 +20,7 @@ from cepheid.engine.letters.pooled import gathered
 from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, python_value
+from cepheid.engine.output.measures import measured
 from cepheid.errors import CepheidError, InputError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.query import query
@@ -77,6 +78,11 @@ class Task:
     time_name: str
     sliced: bool = False
     option: str = OPTION
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The task as it travels: its arguments by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def view(self, compiled: Compiled, schema: pa.Schema) -> View:
         """How it shows its matches; schema: of the columns that travelled."""
@@ -294,7 +300,7 @@ class TaskRun:
             partitions = chunk.segments.astype(np.int64)
         marks = Ragged(chunk.offsets, chunk.positions, chunk.labels, rows)
         matches = Matches(self.layout, marks, events, partitions, keys, counts=chunk.counts)
-        for rows in self.view.pieces(self.view.measured(matches)):
+        for rows in self.view.pieces(measured(self.view.measures, matches)):
             yield from rows.to_batches()
 
 
