@@ -38,8 +38,6 @@ ALLOWED: dict[str, set[str]] = {
     "engine": MEANING | {"automata", "kernel"},
     # the definition of "right" knows no automata: it is independent of what it judges
     "testing.reference": MEANING,
-    "algebra": MEANING | {"engine"},
-    "succession": MEANING | {"engine"},
     "arguments": MACHINE,
     "query": MACHINE | {"arguments"},
     "queries": MACHINE | {"arguments", "query"},
@@ -47,7 +45,6 @@ ALLOWED: dict[str, set[str]] = {
     "spark": MACHINE | {"query"},
     "viz": MACHINE | {"query"},
     "cli": MACHINE | {"query", "spark", "viz", "testing.reference", "cepheid"},
-    "play": MACHINE | {"query", "viz", "cepheid"},
     "cepheid": MACHINE | {"query", "queries"},
 }
 

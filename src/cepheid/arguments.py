@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.engine.input.read import source_of, time_number, up_to
-from cepheid.engine.run.batches import END
+from cepheid.engine.run.batch import ordered
+from cepheid.engine.run.batches import END, pieces_of
 from cepheid.errors import InputError, NotSupportedError, SetupError, check_choice
 from cepheid.kernel import VARIANTS, available
 from cepheid.language.limits import MAX_COUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cepheid.engine.input.read import Source
     from cepheid.language import syntax
@@ -35,6 +36,17 @@ class Asked:
     sort: bool
     null_keys: str
     order: Sequence[str]
+
+    def pieces(
+        self, progress: Callable[[int, int], None] | None
+    ) -> tuple[Iterable[pa.Table | pa.RecordBatch], Callable[[int], None] | None]:
+        """The events piece by piece, in their order, and what is to be called with the rows done; progress: as for `Query.run`."""
+        events, total = self.source.events, 0
+        if isinstance(events, pa.Table):
+            total = events.num_rows
+            _, rows = ordered(self.source.schema, events, sort=self.sort, order=self.order)
+            events = pieces_of(events, rows)
+        return events, None if progress is None else lambda done: progress(done, total)
 
 
 def asked_of(

@@ -166,11 +166,16 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
+def did_you_mean(name: str, known: Iterable[str], *, quote: str = "`") -> tuple[str, ...]:
+    """The help that says which name in `known` is most similar to `name`; nothing if none is similar."""
+    near = nearest(name, known)
+    return () if near is None else (f"did you mean {quote}{near}{quote}?",)
+
+
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """Raise InputError unless the value of an option is one of those known."""
     if not isinstance(value, str) or value not in known:
-        near = nearest(str(value), known)
-        help_ = ([f"did you mean {near!r}?"] if near else []) + [f"it may be {', '.join(map(repr, known))}"]
+        help_ = [*did_you_mean(str(value), known, quote="'"), f"it may be {', '.join(map(repr, known))}"]
         raise InputError(f"{name}={value!r} is not known", help=help_)
 
 

@@ -20,9 +20,8 @@ from cepheid.engine.input.read import used_types, whole
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.explain import Explanation, explain_queries
-from cepheid.engine.run import batch
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
-from cepheid.engine.run.batches import END, decided, pieces_of
+from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.queries import ByName, Part, QueriesRecognizer
 from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.query import Query, query
@@ -158,15 +157,9 @@ class Queries(Mapping[str, Query]):
         self, compiled: Mapping[str, Compiled], asked: Asked, allowance: Allowance, progress: Callable[[int, int], None] | None
     ) -> dict[str, Matches]:
         """The matches of the queries that read the same events."""
-        source = asked.source
-        recognizer = QueriesRecognizer(compiled, source.schema, null_keys=asked.null_keys, variant=asked.engine)
+        recognizer = QueriesRecognizer(compiled, asked.source.schema, null_keys=asked.null_keys, variant=asked.engine)
         types = {name: NamedTypes(each.plan) for name, each in compiled.items()}
-        pieces: Iterable[pa.Table | pa.RecordBatch] = source.events
-        total = 0
-        if isinstance(source.events, pa.Table):
-            _, rows = batch.ordered(source.schema, source.events, sort=asked.sort, order=asked.order)
-            pieces, total = pieces_of(source.events, rows), source.events.num_rows
-        told = None if progress is None else lambda done: progress(done, total)
+        pieces, told = asked.pieces(progress)
         parts = [made.all(allowance) for made in decided(recognizer, _seen(pieces, types), until=asked.until, progress=told)]
         left = {} if asked.until == END else recognizer.undecided().found
         nulls = recognizer.null_keys

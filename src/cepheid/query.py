@@ -31,7 +31,7 @@ from cepheid.logical.constants import kept
 from cepheid.schema import DEFAULT_TIME, EventSchema, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column
 
@@ -229,10 +229,10 @@ class Query:
             return self._by_definition(asked)
         source, compiled = asked.source, self.compiled(asked.source.schema)
         if isinstance(source.events, pa.RecordBatchReader):
-            told = None if progress is None else lambda done: progress(done, 0)
+            pieces, told = asked.pieces(progress)
             types = NamedTypes(compiled.plan, compiled.programs)
             recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types)
-            found = batches.whole(recognizer, source.events, until=asked.until, progress=told, max_bytes=allowed)
+            found = batches.whole(recognizer, pieces, until=asked.until, progress=told, max_bytes=allowed)
             return dataclasses.replace(found, warnings=types.warnings)
         options: dict[str, Any] = {"sort": sort, "order": asked.order, "null_keys": null_keys, "until": asked.until, "sample": sample}
         return batch.run(compiled, source.events, **options, variant=engine, progress=progress, max_bytes=allowed)
@@ -262,15 +262,10 @@ class Query:
         if asked.engine == "reference":
             matches = self._by_definition(asked)
             return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
-        source, compiled = asked.source, self.compiled(asked.source.schema)
+        compiled = self.compiled(asked.source.schema)
         types = NamedTypes(compiled.plan, compiled.programs)
         recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
-        pieces: Iterable[pa.Table | pa.RecordBatch] = source.events
-        total = 0
-        if isinstance(source.events, pa.Table):
-            _, rows = batch.ordered(source.schema, source.events, sort=sort, order=asked.order)
-            pieces, total = batches.pieces_of(source.events, rows), source.events.num_rows
-        told = None if progress is None else lambda done: progress(done, total)
+        pieces, told = asked.pieces(progress)
         return Batches.of(recognizer, types, pieces, until=asked.until, progress=told)
 
     def _by_definition(self, asked: Asked) -> Matches:

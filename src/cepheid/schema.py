@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.errors import SchemaError, nearest, quoted
+from cepheid.errors import SchemaError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,10 +141,9 @@ def _column(attributes: Mapping[str, pa.DataType], given: str | None, default: s
     if given is None:
         return default if default in attributes else None
     if given not in attributes:
-        near = nearest(given, attributes)
         raise SchemaError(
             f"the input has no {what} column `{given}`",
-            help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(attributes)}"],
+            help=[*did_you_mean(given, attributes), f"the input has {quoted(attributes)}"],
         )
     return given
 

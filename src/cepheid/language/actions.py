@@ -13,13 +13,13 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from cepheid.errors import LimitError, QuerySyntaxError, Span, nearest, quoted
+from cepheid.errors import LimitError, QuerySyntaxError, Span, did_you_mean, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import MAX_COUNT, MAX_DIGITS
 from cepheid.language.words import COMPARISONS, STRATEGIES, UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 class Symbol(Protocol):
@@ -95,6 +95,16 @@ def parameter_of(written: Any) -> syntax.Parameter:
     return syntax.Parameter(name_of(written[1:]), span=span_of(written))
 
 
+def taking(node: Callable[..., syntax.Node], *places: int) -> Callable[[Any, list[Any]], syntax.Node]:
+    """The method of a rule whose node has the children at these places."""
+    return lambda _, children: node(*(children[place] for place in places), span=whole(children))
+
+
+def chain(node: Callable[..., syntax.Node]) -> Callable[[Any, list[Any]], syntax.Node]:
+    """The method of a rule whose node has any number of operands, with a word between two."""
+    return lambda _, children: node(tuple(children[::2]), span=whole(children))
+
+
 class QueryActions:
     """The rules of the queries."""
 
@@ -158,8 +168,7 @@ class QueryActions:
         known = syntax.TimeModel.__members__
         found = known.get(written.upper())
         if found is None:
-            near = nearest(written.upper(), known)
-            help_lines = [*([f"did you mean {near}?"] if near else []), f"the time models are {quoted(known)}"]
+            help_lines = [*did_you_mean(written.upper(), known, quote=""), f"the time models are {quoted(known)}"]
             raise QuerySyntaxError(f"unknown time model `{written}`", help=help_lines, span=span_of(written))
         return Piece({"model": found}, whole(children))
 
@@ -280,6 +289,13 @@ def check_digits(written: Any) -> None:
 class PatternActions:
     """The rules of the patterns."""
 
+    optional = taking(syntax.Optional, 0)
+    filtered = taking(syntax.Filter, 0, 2)
+    windowed = taking(syntax.Within, 0, 1)
+    unless = taking(syntax.Unless, 0, 2)
+    absence = taking(syntax.Absence, 0, 2, 4)
+    every, both, either = chain(syntax.All), chain(syntax.And), chain(syntax.Or)
+
     def type(self, children: list[Any]) -> syntax.Type:
         return syntax.Type(name_of(children[0]), span=whole(children))
 
@@ -301,9 +317,6 @@ class PatternActions:
 
     def named(self, children: list[Any]) -> syntax.Named:
         return syntax.Named(children[0], children[2].value, span=whole(children), places=(("variable", children[2].places),))
-
-    def optional(self, children: list[Any]) -> syntax.Optional:
-        return syntax.Optional(children[0], span=whole(children))
 
     def iterate(self, children: list[Any]) -> syntax.Iterate:
         gap = children[2] if len(children) == 3 else None
@@ -343,39 +356,12 @@ class PatternActions:
     def then(self, children: list[Any]) -> syntax.Link:
         return syntax.Link("THEN", span=whole(children))
 
-    def every(self, children: list[Any]) -> syntax.All:
-        return syntax.All(tuple(children[::2]), span=whole(children))
-
-    def both(self, children: list[Any]) -> syntax.And:
-        return syntax.And(tuple(children[::2]), span=whole(children))
-
-    def either(self, children: list[Any]) -> syntax.Or:
-        return syntax.Or(tuple(children[::2]), span=whole(children))
-
-    def filtered(self, children: list[Any]) -> syntax.Filter:
-        return syntax.Filter(children[0], children[2], span=whole(children))
-
-    def windowed(self, children: list[Any]) -> syntax.Within:
-        return syntax.Within(children[0], children[1], span=whole(children))
-
-    def unless(self, children: list[Any]) -> syntax.Unless:
-        return syntax.Unless(children[0], children[2], span=whole(children))
-
-    def absence(self, children: list[Any]) -> syntax.Absence:
-        return syntax.Absence(children[0], children[2], children[4], span=whole(children))
-
 
 class ExpressionActions:
     """The rules of conditions and values."""
 
-    def condition(self, children: list[Any]) -> syntax.BooleanOr:
-        return syntax.BooleanOr(tuple(children[::2]), span=whole(children))
-
-    def conjunction(self, children: list[Any]) -> syntax.BooleanAnd:
-        return syntax.BooleanAnd(tuple(children[::2]), span=whole(children))
-
-    def negated(self, children: list[Any]) -> syntax.Not:
-        return syntax.Not(children[1], span=whole(children))
+    condition, conjunction = chain(syntax.BooleanOr), chain(syntax.BooleanAnd)
+    negated, negative = taking(syntax.Not, 1), taking(syntax.Negative, 1)
 
     def compare(self, children: list[Any]) -> syntax.Compare:
         left, operator, right = children
@@ -401,9 +387,6 @@ class ExpressionActions:
     def arithmetic(self, children: list[Any]) -> syntax.Arithmetic:
         left, operator, right = children
         return syntax.Arithmetic(str(operator), left, right, span=whole(children))
-
-    def negative(self, children: list[Any]) -> syntax.Negative:
-        return syntax.Negative(children[1], span=whole(children))
 
     def number(self, children: list[Any]) -> syntax.Number:
         check_digits(children[0])

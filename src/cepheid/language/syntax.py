@@ -232,50 +232,38 @@ def _variables(node: Node) -> Iterator[str]:
         yield from _variables(child)
 
 
-def _join_operands(pattern: Or | And | All) -> None:
-    """Operands with the same operator become their operands; those of an ALL stay in parentheses that say what a condition speaks of."""
-    if not any(isinstance(operand, type(pattern)) for operand in pattern.operands):
-        return
-    flat: list[Pattern] = []
-    before: set[str] = set()
-    for operand in pattern.operands:
-        same = isinstance(operand, type(pattern)) and not (isinstance(operand, All) and _is_scope(operand, before))
-        flat += operand.operands if same else (operand,)  # type: ignore[attr-defined]  # of the same type
-        before.update(_variables(operand))
-    object.__setattr__(pattern, "operands", tuple(flat))
-
-
 @dataclass(frozen=True, slots=True)
-class Or(Pattern):
-    """`p OR q OR ..`, two or more operands; flat."""
+class Chain(Pattern):
+    """Base of what has any number of operands, two or more; flat."""
 
     operands: tuple[Pattern, ...]
 
     def __post_init__(self) -> None:
-        """Take the operands of inner ones for these."""
-        _join_operands(self)
+        """Take the operands of inner ones of its kind for these; those of an ALL stay in parentheses that say what a condition speaks of."""
+        if not any(isinstance(operand, type(self)) for operand in self.operands):
+            return
+        flat: list[Pattern] = []
+        before: set[str] = set()
+        for operand in self.operands:
+            same = isinstance(operand, type(self)) and not (isinstance(operand, All) and _is_scope(operand, before))
+            flat += operand.operands if same else (operand,)  # type: ignore[attr-defined]  # of the same type
+            before.update(_variables(operand))
+        object.__setattr__(self, "operands", tuple(flat))
 
 
 @dataclass(frozen=True, slots=True)
-class And(Pattern):
-    """`p AND q AND ..`: the same complex event matches all; flat."""
-
-    operands: tuple[Pattern, ...]
-
-    def __post_init__(self) -> None:
-        """Take the operands of inner ones for these."""
-        _join_operands(self)
+class Or(Chain):
+    """`p OR q OR ..`."""
 
 
 @dataclass(frozen=True, slots=True)
-class All(Pattern):
-    """`p ALL q ALL ..`: all happen, in any order; flat."""
+class And(Chain):
+    """`p AND q AND ..`: the same complex event matches all."""
 
-    operands: tuple[Pattern, ...]
 
-    def __post_init__(self) -> None:
-        """Take the operands of inner ones for these."""
-        _join_operands(self)
+@dataclass(frozen=True, slots=True)
+class All(Chain):
+    """`p ALL q ALL ..`: all happen, in any order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,6 @@ UNIT_SYMBOLS: dict[Unit, str] = {unit: next(word for word in UNITS if UNITS[word
 STRATEGIES: dict[str, Strategy] = {**{strategy.value: strategy for strategy in Strategy}, "NEXT": Strategy.NXT}
 """Every spelling of a selection strategy, in upper case."""
 
-PATTERN_STRATEGIES: tuple[Strategy, ...] = (Strategy.STRICT, Strategy.NXT, Strategy.LAST, Strategy.MAX)
-"""The strategies that may stand in a pattern, `STRICT(p)`."""
-
 KEYWORDS: tuple[str, ...] = (
     *("ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CONSUME", "DATE", "EVENT", "EVENTS", "FALSE", "FILTER", "FOLLOWED"),
     *("FOR", "FROM", "IN", "IS", "LAST", "LIKE", "LIMIT", "MAX", "MODEL", "NEXT", "NONE", "NOT", "NULL", "NXT", "OR"),

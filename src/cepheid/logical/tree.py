@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.errors import LimitError
 from cepheid.logical import plan
-from cepheid.logical.plan import Filter, Iterate, Or, Pattern
+from cepheid.logical.plan import Filter, Or, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,8 +117,3 @@ def about(condition: Expression, variable: str) -> Expression:
         return node
 
     return plan.transform(condition, renamed)
-
-
-def is_counted(pattern: Iterate) -> bool:
-    """Whether an iteration has a count other than one or more."""
-    return pattern.minimum != 1 or pattern.maximum is not None

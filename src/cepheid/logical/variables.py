@@ -87,14 +87,36 @@ def defined(pattern: Pattern) -> frozenset[str]:
 
     Name in paper: vdef (foundations-cel, section 3), extended by PROJECT (timed-cel); negated patterns define nothing.
     """
+    return _visible(pattern)
+
+
+def named(pattern: Pattern) -> frozenset[str]:
+    """The variables that AS introduces in a pattern and that are visible in it: `defined` without the event types."""
+    return _visible(pattern, types=False)
+
+
+def named_outside_iterations(pattern: Pattern) -> frozenset[str]:
+    """The visible AS variables that do not stand inside a `+` (or braces); AS over a `+` stands outside it.
+
+    Name in paper: vdef with index + (foundations-cel, section 3).
+    """
+    return _visible(pattern, types=False, iterated=False)
+
+
+def _visible(pattern: Pattern, *, types: bool = True, iterated: bool = True) -> frozenset[str]:
+    """The visible variables: also the event types, also those inside an iteration."""
     match pattern:
         case Event():
-            return frozenset({pattern.variable})
+            return frozenset({pattern.variable}) if types else NOTHING
+        case Iterate() if not iterated:
+            return NOTHING
+    found = NOTHING.union(*(_visible(operand, types=types, iterated=iterated) for operand in operands(pattern)))
+    match pattern:
         case Named(variable=variable):
-            return defined(pattern.pattern) | {variable}
+            return found | {variable}
         case Project(variables=variables):
-            return defined(pattern.pattern) & variables
-    return NOTHING.union(*map(defined, operands(pattern)))
+            return found & variables
+    return found
 
 
 def all_defined(pattern: Pattern) -> frozenset[str]:
@@ -106,33 +128,6 @@ def all_defined(pattern: Pattern) -> frozenset[str]:
         case Named(variable=variable):
             return found | {variable}
     return found
-
-
-def named(pattern: Pattern) -> frozenset[str]:
-    """The variables that AS introduces in a pattern and that are visible in it: `defined` without the event types."""
-    match pattern:
-        case Event():
-            return NOTHING
-        case Named(variable=variable):
-            return named(pattern.pattern) | {variable}
-        case Project(variables=variables):
-            return named(pattern.pattern) & variables
-    return NOTHING.union(*map(named, operands(pattern)))
-
-
-def named_outside_iterations(pattern: Pattern) -> frozenset[str]:
-    """The visible AS variables that do not stand inside a `+` (or braces); AS over a `+` stands outside it.
-
-    Name in paper: vdef with index + (foundations-cel, section 3).
-    """
-    match pattern:
-        case Iterate() | Event():
-            return NOTHING
-        case Named(variable=variable):
-            return named_outside_iterations(pattern.pattern) | {variable}
-        case Project(variables=variables):
-            return named_outside_iterations(pattern.pattern) & variables
-    return NOTHING.union(*map(named_outside_iterations, operands(pattern)))
 
 
 def event_types(pattern: Pattern) -> frozenset[str | None]:

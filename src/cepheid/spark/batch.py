@@ -22,7 +22,7 @@ from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
 from cepheid.engine.run.batches import END
-from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.syntax import Consumption
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import map_in_arrow
@@ -79,10 +79,9 @@ class Plan:
         for option, names in (("order", self.options.order), ("columns", self.options.columns or ())):
             for name in names:
                 if name not in self.source.names:
-                    near = nearest(name, self.source.names)
                     raise SchemaError(
                         f"the input has no column `{name}`, which {option}= names",
-                        help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(self.attributes)}"],
+                        help=[*did_you_mean(name, self.source.names), f"the input has {quoted(self.attributes)}"],
                     )
         for name in self.options.order:
             kind = self.source.fields[name]
@@ -189,7 +188,7 @@ class Plan:
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches, and where the dropped events are counted."""
         prepared, observation = self.prepared()
-        task = {name: getattr(self.task(), name) for name in Task.__slots__} | {"sliced": self.sliced}
+        task = self.task().plain | {"sliced": self.sliced}
         (letters,) = letters_of([self])
         work = functools.partial(run_task, task, letters=None if has_own_letters([self]) else letters)
         matches = map_in_arrow(self.distributed(prepared), work, self.output())
@@ -255,6 +254,11 @@ class Plan:
         """What orders events of one key and time."""
         ranks = [] if self.source.rank is None else [column_named(self.source.rank)]
         return dict(zip(self.tie_names, [*ranks, *map(self._comparable, self.options.order)], strict=True))
+
+    @property
+    def tie_order(self) -> list[Column]:
+        """What events of one key and time are sorted by."""
+        return [column_named(name).asc_nulls_last() for name in self.tie_names]
 
     def letter(self, printer: ColumnPrinter, parts: Sequence[tuple[Expression, int]]) -> Column:
         """A letter: what the predicates that hold add to it."""
@@ -374,12 +378,8 @@ class Plan:
 
     def distributed(self, frame: DataFrame) -> DataFrame:
         """Every key, or slice of time, in one task, its events in order."""
-        keys = list(self.key_columns())
-        ties = [column_named(name).asc_nulls_last() for name in self.tie_columns()]
-        if keys:
-            numbers: list[Any] = [] if self.options.buckets is None else [self.options.buckets]
-            frame = frame.repartition(*numbers, *map(column_named, keys))
-        elif self.sliced:
+        keys, ties = list(self.key_names), self.tie_order
+        if self.sliced:
             assert self.compiled.window is not None
             if self.options.any_order:
                 frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
@@ -387,8 +387,15 @@ class Plan:
             table = slices(kept([self]).select(self.time.alias(TIME)), self.compiled.window, self.tasks)
             frame, keys = sliced(frame, table, self.tasks, exactly=self.options.buckets is not None), [SLICE]
         else:
-            frame = frame.repartition(1)
+            frame = self.by_key(frame)
         return frame.sortWithinPartitions(*map(column_named, [*keys, TIME]), *ties)
+
+    def by_key(self, frame: DataFrame) -> DataFrame:
+        """Every key in one task; all events in one where there are no keys."""
+        if not self.key_names:
+            return frame.repartition(1)
+        numbers: list[Any] = [] if self.options.buckets is None else [self.options.buckets]
+        return frame.repartition(*numbers, *map(column_named, self.key_names))
 
     # ---------------------------------------------------------------------------------------------------------------- what is said
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.query import query as query_of
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
@@ -22,7 +22,6 @@ from cepheid.spark.source import SparkSource, arrow_bytes, event_schema
 from cepheid.spark.tasks.absences import FOREVER
 from cepheid.spark.tasks.row_values import to_arrow
 from cepheid.spark.tasks.tables import Reading
-from cepheid.spark.tasks.worker import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,10 +44,9 @@ def analyzed(
         raise InputError("events is not a table", help=f"call {MATCH}(events => TABLE(..) PARTITION BY .. ORDER BY .., query => '..')")
     for name in given:
         if name not in CALL_OPTIONS:
-            near = nearest(name, CALL_OPTIONS)
             raise InputError(
                 f"{MATCH} has no argument `{name}`",
-                help=([f"did you mean `{near}`?"] if near else []) + [f"it has `events`, `query`, {quoted(CALL_OPTIONS)}"],
+                help=[*did_you_mean(name, CALL_OPTIONS), f"it has `events`, `query`, {quoted(CALL_OPTIONS)}"],
             )
     values = {name: _constant(name, argument) for name, argument in given.items()}
     text = _constant("query", query)
@@ -132,7 +130,7 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
     reading = Reading(
         function=function,
         call="call " + form.format(function, _clauses(plan)),
-        task={name: getattr(task, name) for name in Task.__slots__},
+        task=task.plain,
         input=input_.serialize().to_pybytes(),
         columns=tuple((column, name, column != names[name]) for column, name in attributes.items()),
         relevant=tuple(tuple(program.relevant_masks) for program in plan.compiled.programs) if plan.dropping else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
@@ -24,7 +24,7 @@ from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, UNTIL, run_absences
 from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import BUCKET
-from cepheid.spark.tasks.worker import TIME, Task, run_tasks
+from cepheid.spark.tasks.worker import TIME, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,8 +119,7 @@ class Several:
         if delayed:
             return self._decided(prepared), observation
         lead = self._lead()
-        tasks = [dataclasses.replace(plan.task(), sliced=lead.sliced) for plan in self.plans]
-        packed = [{name: getattr(task, name) for name in Task.__slots__} for task in tasks]
+        packed = [plan.task().plain | {"sliced": lead.sliced} for plan in self.plans]
         output = self.output()
         work = functools.partial(run_tasks, packed, self.letters, self.names or (), arrow_bytes(output))
         return map_in_arrow(lead.distributed(prepared), work, output), observation
@@ -138,20 +137,16 @@ class Several:
             frame, outside = first.source.frame, first.outside
             greatest = (frame if outside is None else frame.where(~outside)).agg(F.max(first.time).alias(UNTIL))
             prepared = prepared.crossJoin(F.broadcast(greatest))
-        keys = list(first.key_columns())
-        numbers: list[Any] = [] if first.options.buckets is None else [first.options.buckets]
-        frame = prepared.repartition(*numbers, *map(column_named, keys)) if keys else prepared.repartition(1)
-        ties = [column_named(name).asc_nulls_last() for name in first.tie_columns()]
-        frame = frame.sortWithinPartitions(*map(column_named, [TIME, *keys]), *ties)
+        frame = first.by_key(prepared).sortWithinPartitions(*map(column_named, [TIME, *first.key_names]), *first.tie_order)
         complete = FOREVER if first.ends else until
         return map_in_arrow(frame, functools.partial(run_absences, dataclasses.asdict(unit), complete), self.output())
 
     def unit(self, prepared: DataFrame, *, output: spark_types.StructType, late: bool = False) -> Unit:
         """What the state of a stream has to know; prepared: the events as they travel."""
         return Unit(
-            tasks=tuple({name: getattr(plan.task(), name) for name in Task.__slots__} for plan in self.plans),
+            tasks=tuple(plan.task().plain for plan in self.plans),
             letters=self.letters,
-            ties=tuple(self.first.tie_columns()),
+            ties=self.first.tie_names,
             queries=self.names,
             late=tuple((name, self.first.payload_column(name)) for name in self.first.attributes) if late else None,
             output=arrow_bytes(output),

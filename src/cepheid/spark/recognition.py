@@ -74,31 +74,20 @@ def on(
     as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values. The function raises
     InputError for columns= together with measures, SchemaError, BindError, NotSupportedError and LimitError, all before any job.
     """
-    check_choice("null_keys", null_keys, ("drop", "group"))
-    check_choice("null_time", null_time, ("error", "drop"))
-    check_choice("bad_time", bad_time, ("error", "drop"))
-    if not isinstance(type, str | Column | None):
-        raise InputError(f"type= cannot be {type!r}", help="name a column, or give a Column that computes the type")
     given = (order,) if isinstance(order, str) else tuple(order)
-    any_order = bool(given) and given[-1] == ANY_ORDER
-    shown = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
-    if shown is not None and not shown:
-        raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
-    if buckets is not None and not _is_number_of_tasks(buckets):
-        raise InputError(f"buckets={buckets!r} is not a number of tasks", help="give an integer, 1 or more, or leave it out")
-    tie_breakers = given[:-1] if any_order else given
+    any_order = given[-1:] == (ANY_ORDER,)
     options = Options(
         type=type,
         time=time,
         lateness=lateness,
-        order=tie_breakers,
+        order=given[:-1] if any_order else given,
         any_order=any_order,
         null_keys=null_keys,
         null_time=null_time,
         bad_time=bad_time,
         max_ahead=max_ahead,
         positions=positions,
-        columns=shown,
+        columns=(columns,) if isinstance(columns, str) else None if columns is None else tuple(columns),
         buckets=buckets,
         late=late,
         until=until,
@@ -106,7 +95,21 @@ def on(
         since=since,
         max_bytes=_checked_bytes(max_bytes),
     )
+    _check(options)
     return Recognition(*named(query), options)
+
+
+def _check(options: Options) -> None:
+    """Raise InputError for values that no DataFrame makes right."""
+    check_choice("null_keys", options.null_keys, ("drop", "group"))
+    check_choice("null_time", options.null_time, ("error", "drop"))
+    check_choice("bad_time", options.bad_time, ("error", "drop"))
+    if not isinstance(options.type, str | Column | None):
+        raise InputError(f"type= cannot be {options.type!r}", help="name a column, or give a Column that computes the type")
+    if options.columns == ():
+        raise InputError("columns= names no attribute", help="name at least one, or leave it out to have all")
+    if options.buckets is not None and not _is_number_of_tasks(options.buckets):
+        raise InputError(f"buckets={options.buckets!r} is not a number of tasks", help="give an integer, 1 or more, or leave it out")
 
 
 def _checked_bytes(value: object) -> int | None:

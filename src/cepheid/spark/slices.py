@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
-
-Array = np.ndarray[Any, Any]
 
 SLICES_PER_TASK = 4
 """Slices for each task of the shuffle: busy times are then spread over the tasks."""

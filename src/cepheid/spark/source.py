@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import STREAM_COLUMN, common_type, no_common_time, used_types
-from cepheid.errors import InputError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type, check_doubles, schema_of
 from cepheid.spark.columns import arrow_type, column_named, spark_type
 
@@ -232,10 +232,9 @@ def _merged_source(frame: DataFrame, tree: Tree, *, type: str | None, time: str 
     wanted = tuple(dict.fromkeys(tree.streams or known))
     for name in wanted:
         if name not in known:
-            near = nearest(name, known)
             raise SchemaError(
                 f"the query reads the stream `{name}`, and the input has no such stream",
-                help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(known)}"],
+                help=[*did_you_mean(name, known), f"the input has {quoted(known)}"],
             )
     used = used_types(tree)
     own_type = type or DEFAULT_TYPE

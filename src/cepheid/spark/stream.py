@@ -29,7 +29,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from cepheid.engine.plan.explain import evaluation_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
-from cepheid.spark.batch import Plan, prepare
+from cepheid.spark.batch import Plan, prepare, shuffle_tasks
 from cepheid.spark.columns import nullable
 from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
@@ -152,8 +152,7 @@ class StreamPlan:
             return 1
         if self.options.buckets is not None:
             return self.options.buckets
-        partitions = self.first.source.frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200")
-        return BUCKETS_PER_PARTITION * int(partitions or 200)
+        return BUCKETS_PER_PARTITION * shuffle_tasks(self.first.source.frame.sparkSession)
 
     # ---------------------------------------------------------------------------------------------------------------- what comes out
 

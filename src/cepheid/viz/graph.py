@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cepheid.errors import InputError, LimitError, nearest
+from cepheid.errors import InputError, LimitError, did_you_mean
 from cepheid.viz import layout, svg
 from cepheid.viz.labels import Label, Link, links
 from cepheid.viz.svg import Drawing
@@ -64,10 +64,9 @@ def draw(
     Equal automata give equal drawings.
     """
     if format not in FORMATS:
-        near = nearest(format, FORMATS)
         raise InputError(
             f"there is no drawing format {format!r}",
-            help=([f"did you mean {near!r}?"] if near else []) + [f"the formats are {', '.join(map(repr, FORMATS))}"],
+            help=[*did_you_mean(format, FORMATS, quote="'"), f"the formats are {', '.join(map(repr, FORMATS))}"],
         )
     name = title or f"Automaton: {_count(automaton.states, 'state')}, {_count(len(automaton.transitions), 'transition')}"
     note = f"a match is given once there was {absences}" if absences else ""

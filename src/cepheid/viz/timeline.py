@@ -7,9 +7,8 @@ without a time column, positions in the partition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.input.read import times_of
@@ -17,10 +16,9 @@ from cepheid.errors import InputError
 from cepheid.viz import svg
 
 if TYPE_CHECKING:
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
     from cepheid.viz.svg import Drawing
-
-Array = np.ndarray[Any, Any]
 
 SHOWN = 20
 """Matches drawn, unless asked otherwise."""

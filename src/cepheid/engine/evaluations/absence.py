@@ -14,7 +14,7 @@ import dataclasses
 import struct
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,6 @@ import pyarrow as pa
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.match import Evaluation
 from cepheid.engine.evaluations.numbered import started
-from cepheid.engine.evaluations.trackers import Tracked
 from cepheid.engine.input.keys import group
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Arrived
@@ -37,11 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cepheid.automata import Alphabet, Program
-    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
+    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds, Chunk
     from cepheid.engine.input.partitions import Partitions
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 ALWAYS = 2**63 - 1
 """The greatest time that int64 holds."""
@@ -62,12 +60,8 @@ class Absence:
 
     def evaluation(self, *, variant: str | None = None) -> AnyEvaluation:
         """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start."""
-
-        def start(program: Program) -> AnyEvaluation:
-            run = Evaluation(program, window=self.window, count_window=self.count_window, limit=1, variant=variant)
-            return Tracked(run, program, variant=variant) if program.trackers else run
-
-        return started(self.program, start)
+        bounds: Bounds = {"window": self.window, "count_window": self.count_window, "limit": 1, "variant": variant}
+        return started(self.program, lambda program: Evaluation(program, **bounds), variant=variant)
 
     @property
     def bounds(self) -> tuple[int, int | None, int]:

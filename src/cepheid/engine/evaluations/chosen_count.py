@@ -7,7 +7,7 @@ enumeration, by `cepheid.engine.evaluations.counting`.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cepheid.engine.evaluations.events import Events
-
-Array = np.ndarray[Any, Any]
 
 
 class ChosenCount(Around):

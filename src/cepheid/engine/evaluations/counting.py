@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
     from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.method import Terms
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 COUNT_LIMBS = 1 << 10
 """Greatest width of the numbers of an evaluation, in limbs of 64 bits: 19,700 decimal digits, 8 kB in each count of the output."""

@@ -34,7 +34,7 @@ import itertools
 import operator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Predicate
     from cepheid.automata.waiting import WaitingAutomaton
+    from cepheid.engine.memory.pools import Array
 
-Array = np.ndarray[Any, Any]
 Macro = tuple[int, tuple[tuple[int, int], ...]]  # T as a mask over waiting states, and (waiting state, level) ascending
 Configuration = tuple[tuple[int, ...], tuple[Macro, ...]]  # labels by ascending number, macro states in ascending order
 Order = tuple[int, ...]  # rank of each waiting state's number, 0 where it is not live

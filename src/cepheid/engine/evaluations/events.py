@@ -16,7 +16,7 @@ from cepheid.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 BATCH_LIMIT = 1 << 30
 """Greatest number of events that an evaluation reads at once."""

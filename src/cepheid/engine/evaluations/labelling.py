@@ -8,7 +8,7 @@ of the labelling automaton (`cepheid.automata.supports`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cepheid.automata.program import Program
-
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 SEVERAL = (1 << 16) - 1
 """In the table of labels: a letter that may have several marks. As the labels of a program are fewer (LABEL_LIMIT), it is none of them."""

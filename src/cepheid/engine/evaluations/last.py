@@ -5,7 +5,7 @@ Outside the fragment (`WaitingAutomaton.of` gives None) there are other ways; se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Terms
     from cepheid.engine.evaluations.supports import SupportSizes
-
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 LIVE = len(HEADER)
 """The word of a block that has its live sources as bits."""

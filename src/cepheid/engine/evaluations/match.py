@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Terms
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 SPAN_LIMIT = 1 << 30
 """Greatest distance, in events of a partition, between an event and the start of a match that is still open."""

@@ -15,8 +15,7 @@ from cepheid.engine.memory.store import Store
 if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.transitions import TransitionTable
-
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 
 class MatchGraph(Store):

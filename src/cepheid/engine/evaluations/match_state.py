@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cepheid.engine.evaluations.match_graph import MatchGraph
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 POSITION_LIMIT = 1 << 31
 """Positions relative to a partition's base are below it: the kernel has 32 bits for them."""

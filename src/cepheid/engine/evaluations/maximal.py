@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Bounds, Chunk
     from cepheid.engine.evaluations.domination import Configuration, Macro
     from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 ORDER, GROUP_COUNT, NUMBERS = range(len(HEADER), len(HEADER) + 3)
 """Words of a block after the header: the order of the numbers, how many groups; from NUMBERS on, the numbers."""

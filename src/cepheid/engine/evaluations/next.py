@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.method import Terms
     from cepheid.engine.evaluations.supports import SupportSizes
-
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 PAIR_LIMIT = 1 << 20
 """Most numbers `greatest_first` of one partition, 8 bytes each: pairs of states of which one is reached from the other."""

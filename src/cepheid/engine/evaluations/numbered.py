@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cepheid.engine.evaluations.base import Around
+from cepheid.engine.evaluations.trackers import Tracked
 from cepheid.engine.letters.numbers import Numbers
 from cepheid.errors import SnapshotError
 
@@ -25,9 +26,13 @@ COLLECT_FROM = 1 << 16
 """Numbers up to which nothing is looked at: some 20 MB."""
 
 
-def started(program: Program, start: Callable[[Program], AnyEvaluation]) -> AnyEvaluation:
-    """An evaluation of a program, without any state; start: makes one that reads letters."""
-    return Numbered(program, start) if program.automaton.alphabet.number_bits else start(program)
+def started(program: Program, start: Callable[[Program], AnyEvaluation], *, variant: str | None) -> AnyEvaluation:
+    """An evaluation of a program, without any state; start: makes one that reads letters, those of trackers too. variant: of the trackers' kernel."""
+
+    def tracked(program: Program) -> AnyEvaluation:
+        return Tracked(start(program), program, variant=variant) if program.trackers else start(program)
+
+    return Numbered(program, tracked) if program.automaton.alphabet.number_bits else tracked(program)
 
 
 class Numbered(Around):

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from cepheid.automata.program import Program
     from cepheid.engine.evaluations.base import Bounds, HasBytes
     from cepheid.engine.evaluations.method import Task, Terms
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 TABLE_BITS = 12
 """Up to so many letter bits, what a letter can do is looked up in a table of all letters."""

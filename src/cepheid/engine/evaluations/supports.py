@@ -42,10 +42,9 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Task
     from cepheid.engine.memory.blocks import BlockLayout
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
     from cepheid.language.syntax import Strategy
-
-Array = np.ndarray[Any, Any]
 
 HEADER = (0, 0, 0, 0, -1, 0)
 """First words of a new block."""

@@ -7,7 +7,7 @@ it; a partition costs one number. They see the whole stream: windows, consumptio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from cepheid.automata.program import Program
     from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 TABLE_ENTRIES = 1 << 22
 """Bound of the transition table, in (state, letter) pairs of 4 bytes; past it only the states that partitions are in are kept."""

@@ -7,7 +7,7 @@ numbered anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from cepheid.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 TABLE_ENTRIES = 1 << 20
 """Bound of the transition table, in (macro state, letter) pairs, 8 bytes each; see `TransitionTable.renumber`."""

@@ -18,7 +18,7 @@ from cepheid.errors import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 MILLISECONDS_OF_DAY = 86_400_000
 

@@ -5,7 +5,7 @@ Comes in: the events of a run, with their letters if there are any. Goes out: wa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cepheid.automata import Program
+    from cepheid.engine.memory.pools import Array
     from cepheid.logical.plan import QueryPlan
-
-Array = np.ndarray[Any, Any]
 
 PIECE = 1 << 12
 """Letters that are looked at before the next ones: mostly all types are met soon."""

@@ -6,7 +6,7 @@ the tie-breakers, then of arrival. Which events are late depends only on the seq
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from cepheid.engine.letters.values import no_events
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 NEVER = -(2**63)
 """The watermark before the first event."""

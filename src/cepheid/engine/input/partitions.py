@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.engine.input.keys import Groups
-
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 MANY_CHUNKS = 64
 """Chunks after which the table of keys is put together."""

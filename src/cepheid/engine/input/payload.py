@@ -5,16 +5,14 @@ Comes in: rows of batches, with their slots and positions. Goes out: rows for (s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.letters.values import no_events, plain
-from cepheid.engine.memory.pools import power_of_two, ragged
+from cepheid.engine.memory.pools import Array, power_of_two, ragged
 from cepheid.errors import SnapshotError
-
-Array = np.ndarray[Any, Any]
 
 MANY_TABLES = 64
 """Tables after which those that are short beside their successors are put together."""

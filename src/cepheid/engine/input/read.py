@@ -21,16 +21,15 @@ import pyarrow.compute as pc
 from cepheid.engine.input.keys import normalized
 from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import python_value, without_columns
-from cepheid.errors import InputError, LimitError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, LimitError, SchemaError, did_you_mean, nearest, quoted
 from cepheid.logical.types import GIVEN, canonical, family
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type, check_doubles, schema_of, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.language.syntax import Query as Tree
-
-Array = np.ndarray[Any, Any]
 
 STREAM_COLUMN = "$stream"
 """The type column of a merged stream whose events have an attribute `type` of their own."""
@@ -366,10 +365,9 @@ def merge(
     names = tuple(dict.fromkeys(tree.streams or streams))
     for name in names:
         if name not in streams:
-            near = nearest(name, map(str, streams))
             raise SchemaError(
                 f"the query reads the stream `{name}`, and the input has no such stream",
-                help=([f"did you mean `{near}`?"] if near else []) + [f"the input has {quoted(map(str, streams)) or 'no streams'}"],
+                help=[*did_you_mean(name, map(str, streams)), f"the input has {quoted(map(str, streams)) or 'no streams'}"],
             )
     if not names:
         raise SchemaError("the input has no streams", help="pass {stream name: events}")

@@ -6,7 +6,7 @@ batch first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cepheid.automata import Alphabet
-
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 DIRECT_BITS = 16
 """Letters of so many predicate bits index the table of codes directly; wider ones are given dense numbers per batch first."""

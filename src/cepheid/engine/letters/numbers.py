@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cepheid.automata.alphabet import Alphabet
-
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 AT_ONCE = 16
 """Spellings of a batch that are looked up one by one, for to encode them would cost more."""

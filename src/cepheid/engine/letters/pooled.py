@@ -6,7 +6,7 @@ the pooled letter columns that travel.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.logical.plan import Expression
     from cepheid.schema import EventSchema
-
-Array = np.ndarray[Any, Any]
 
 POOLED_BITS = 64
 """Conditions of one pooled word."""

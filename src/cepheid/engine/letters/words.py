@@ -7,7 +7,7 @@ is read by a `Predicates` of its own; they share the columns, and what is comput
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cepheid.automata.alphabet import Alphabet
+    from cepheid.engine.memory.pools import Array
     from cepheid.schema import EventSchema
-
-Array = np.ndarray[Any, Any]
 
 
 class LongPredicates:

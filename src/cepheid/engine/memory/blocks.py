@@ -9,7 +9,7 @@ Offsets inside a block are relative to it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +21,8 @@ from cepheid.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 BLOCK_LIMIT = 1 << 28
 """Most words (8 bytes each) of one partition's block."""

@@ -18,9 +18,8 @@ from cepheid.errors import CepheidError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
-
-Array = np.ndarray[Any, Any]
 
 ROW_LIMIT = 1 << 31
 """Rows are numbered by 31 bits."""

@@ -22,7 +22,7 @@ from cepheid.errors import CepheidError, SnapshotError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 MAGIC = b"CEPHEID\0"
 VERSION = 4

@@ -6,15 +6,12 @@ Unlike those of `cepheid.engine.memory.blocks`, all blocks change their layout t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from cepheid.engine.memory.pools import ragged
+from cepheid.engine.memory.pools import Array, ragged
 from cepheid.engine.memory.store import TOP, BlockStore, size_class
 from cepheid.errors import LimitError
-
-Array = np.ndarray[Any, Any]
 
 COUNT_WORDS = 1 << 28
 """Most words (8 bytes each) of one partition's block."""

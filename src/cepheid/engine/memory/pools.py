@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Array = np.ndarray[Any, Any]
+"""Any array of numbers; which ones, the documentation of each says."""
 
 CLASSES = 32
 """Sizes of slabs: least << 0 .. least << 31."""

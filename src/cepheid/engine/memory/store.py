@@ -6,13 +6,9 @@ that a kernel works in: switching partitions is switching an offset.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from cepheid.engine.memory.pools import ragged
-
-Array = np.ndarray[Any, Any]
+from cepheid.engine.memory.pools import Array, ragged
 
 CLASSES = 128
 """Sizes of blocks: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 .. words, four to each doubling."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from cepheid.engine.memory.pools import Array
 
 SPARSE = 8
 """Slots of a snapshot are looked up in a table where they are at most so many times the keys."""

@@ -6,7 +6,7 @@ where the number has more than 38 digits, and `count_overflow`, bool, which says
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 COUNT_DIGITS = 38
 """Most decimal digits of a value of the column `count`."""

@@ -5,7 +5,7 @@ Comes in: a column, and the rows that matches show of it, slice by slice. Goes o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from cepheid.engine.letters.values import raw
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 
 def numbers_of(array: pa.Array) -> Array | None:

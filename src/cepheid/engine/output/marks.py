@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 SLICE_MARKS = 1 << 17
 """Marks that are worked on at once: what is made of them in between stays in the cache."""

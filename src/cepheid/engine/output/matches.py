@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cepheid.automata.transition import Mark
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.marks import Marks
-
-Array = np.ndarray[Any, Any]
 
 SHOWN = 10
 """Matches that a terminal or notebook shows."""

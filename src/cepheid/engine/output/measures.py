@@ -21,19 +21,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.letters.values import Column, evaluate, in_arrow, plain, raw, read, validity
+from cepheid.engine.output import sums
 from cepheid.engine.output.gather import gather, numbers_of
 from cepheid.engine.output.marks import Even, Ragged
+from cepheid.engine.output.sums import VariableEvents
 from cepheid.logical.plan import AGGREGATES, Apply, Field, Measure, Time, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cepheid.engine.letters.values import Mask, Value
+    from cepheid.engine.letters.values import Value
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.marks import Marks
     from cepheid.engine.output.matches import Matches
-    from cepheid.logical.plan import Expression, QueryPlan
-
-Array = np.ndarray[Any, Any]
+    from cepheid.logical.plan import Expression
 
 BLOCK_MARKS = 1 << 18
 """Marks that are worked on at once: their columns stay in the cache, and fit Arrow's 32-bit offsets."""
@@ -44,20 +45,13 @@ FEW = 16
 SPARSE = 16
 """Where the matches show fewer events than one in so many of a table in several pieces, these are taken out before anything is put together."""
 
-WORD = 32
-LOW = (1 << WORD) - 1
-"""Sums are exact because they are added in digits of 32 bits."""
 
-EXACT_DOUBLE = 2**53
-"""Up to here every integer is a double."""
-
-
-def measured(plan: QueryPlan, matches: Matches) -> Matches:
+def measured(measures: Sequence[Measure], matches: Matches) -> Matches:
     """The matches with the measures of their query; as they are where it has none."""
-    if not plan.measures:
+    if not measures:
         return matches
-    found = compute(plan.measures, matches)
-    return dataclasses.replace(matches, measures=found, times=_times(plan.measures, matches, found))
+    found = compute(measures, matches)
+    return dataclasses.replace(matches, measures=found, times=_times(measures, matches, found))
 
 
 def _times(measures: Sequence[Measure], matches: Matches, found: pa.Table) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
@@ -237,40 +231,6 @@ def _joined(chunks: list[pa.Array]) -> pa.Array:
 LARGE: Mapping[pa.DataType, pa.DataType] = MappingProxyType({pa.string(): pa.large_string(), pa.binary(): pa.large_binary()})
 
 
-class _Marks:
-    """The events of one variable in a block of matches.
-
-    rows: where each event stands. offsets: int64, n + 1. counts: int64, n. single: whether every match has exactly one event in the variable.
-    """
-
-    def __init__(self, rows: Array, offsets: Array) -> None:
-        self.rows = rows
-        self.offsets = offsets
-        self.counts = np.diff(offsets)
-        self.single = len(rows) == len(self.counts) and bool((self.counts == 1).all())
-
-    def total(self, values: Array) -> Array:
-        """Sums per match of an integer array, modulo 2**64."""
-        if len(values) == len(self.counts) and self.single:
-            return values.astype(np.int64, copy=False)
-        running = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(values, dtype=np.int64, out=running[1:])
-        totals: Array = running[self.offsets[1:]] - running[self.offsets[:-1]]
-        return totals
-
-    def present(self, valid: Mask | None) -> Array:
-        """How many values per match are not NULL."""
-        return self.counts if valid is None else self.total(valid)
-
-    def reduce(self, ufunc: Any, values: Array) -> tuple[Array, Mask]:
-        """A ufunc over the values of each match, and which matches have any (the others hold zero)."""
-        some = self.counts > 0
-        result = np.zeros(len(self.counts), values.dtype)
-        if len(values):
-            result[some] = ufunc.reduceat(values, self.offsets[:-1][some])
-        return result, some
-
-
 class _Block(ABC):
     """Some matches, as a source of columns for `values.evaluate`: aggregates are its leaves, computed once each.
 
@@ -283,12 +243,12 @@ class _Block(ABC):
         self.start_rows = start_rows
         self.end_rows = end_rows
         self._visible = visible
-        self._marks: dict[str, _Marks] = {}
+        self._marks: dict[str, VariableEvents] = {}
         self._gathered: dict[Expression, Value] = {}
         self._aggregates: dict[Expression, Value] = {}
 
     @abstractmethod
-    def _of(self, variable: str) -> _Marks:
+    def _of(self, variable: str) -> VariableEvents:
         """The events of a variable."""
 
     def known(self, expression: Expression) -> Value | None:
@@ -308,7 +268,7 @@ class _Block(ABC):
         """Times stand below aggregates alone."""
         raise KeyError(time)
 
-    def marks(self, variable: str) -> _Marks:
+    def marks(self, variable: str) -> VariableEvents:
         """The events of a variable."""
         known = self._marks.get(variable)
         if known is None:
@@ -340,9 +300,9 @@ class _RaggedBlock(_Block):
         super().__init__(source, visible, len(offsets) - 1, rows[offsets[:-1]], rows[offsets[1:] - 1])
         self._ragged = Ragged(offsets, rows, labels, rows)
 
-    def _of(self, variable: str) -> _Marks:
+    def _of(self, variable: str) -> VariableEvents:
         offsets, rows = self._ragged.chosen(self._visible(variable), self._ragged.rows)
-        return _Marks(rows, offsets)
+        return VariableEvents(rows, offsets)
 
 
 class _EvenBlock(_Block):
@@ -353,10 +313,10 @@ class _EvenBlock(_Block):
         self._even = marks
         self._rows = rows
 
-    def _of(self, variable: str) -> _Marks:
+    def _of(self, variable: str) -> VariableEvents:
         places = self._even.places(self._visible(variable))
         rows = self._rows[places[0]] if len(places) == 1 else self._rows[places].T.reshape(-1)
-        return _Marks(rows, np.arange(self.count + 1) * len(places))
+        return VariableEvents(rows, np.arange(self.count + 1) * len(places))
 
 
 def canonical_values(array: pa.Array, leaf: Field | Time) -> Value:
@@ -454,16 +414,16 @@ def _extreme(ufunc: Any, of_doubles: Any, worst: Callable[[Any], int]) -> Callab
     return aggregate
 
 
-def _ranked(ufunc: Any, worst: Callable[[Any], int], marks: _Marks, array: pa.Array) -> pa.Array:
+def _ranked(ufunc: Any, worst: Callable[[Any], int], marks: VariableEvents, array: pa.Array) -> pa.Array:
     """The least or greatest of each match's values, by their ranks among the distinct ones; Arrow orders text by its UTF-8 bytes."""
     if marks.single or not len(array):
         return array if marks.single else pa.nulls(len(marks.counts), array.type)
     if pa.types.is_decimal(array.type):
-        low, high, valid = _words(array)
+        low, high, valid = sums.decimal_words(array)
         unscaled = low.view(np.int64)
         if (high.view(np.int64) == unscaled >> 63).all():
             best, _ = marks.reduce(ufunc, unscaled if valid is None else np.where(valid, unscaled, worst(unscaled.dtype)))
-            return _decimals(best.view(np.uint64), best >> 63, marks.present(valid) > 0, array.type)
+            return sums.decimals(best.view(np.uint64), best >> 63, marks.present(valid) > 0, array.type)
     encoded = array.dictionary_encode()
     distinct, codes, valid = encoded.dictionary, raw(encoded.indices), validity(encoded.indices)
     order = pc.sort_indices(distinct).to_numpy().astype(np.int64)
@@ -481,126 +441,21 @@ def _sum(block: _Block, node: Apply) -> Value:
     leaf = _argument(node)
     marks, value = block.marks(leaf.variable), block.gathered(leaf)
     if not isinstance(value, Column):
-        return _decimal_sum(marks, value, node.type)
+        return sums.decimal_sum(marks, value, node.type)
     if value.values.dtype.kind == "f":
-        return Column(_sum_of_doubles(marks, value.values)[0])
-    low, high = _integer_sums(marks, _zero_for_null(value))
-    some = marks.present(value.valid) > 0
-    return Column(low, some if high is None else some & (high == low >> WORD))
+        return Column(sums.sum_of_doubles(marks, value.values)[0])
+    return sums.integer_sum(marks, value)
 
 
 def _avg(block: _Block, node: Apply) -> Value:
     leaf = _argument(node)
     marks, value = block.marks(leaf.variable), block.gathered(leaf)
     if not isinstance(value, Column):
-        return _decimal_mean(marks, value)
+        return sums.decimal_mean(marks, value)
     if value.values.dtype.kind == "f":
-        totals, present = _sum_of_doubles(marks, value.values)
+        totals, present = sums.sum_of_doubles(marks, value.values)
         return Column(totals / present)
-    low, high = _integer_sums(marks, _zero_for_null(value))
-    present = marks.present(value.valid)
-    if high is None:
-        high = low >> WORD
-    means = low / present
-    for row in np.flatnonzero((high != low >> WORD) | (low > EXACT_DOUBLE) | (low < -EXACT_DOUBLE)).tolist():
-        # The quotient of two Python integers is rounded once.
-        means[row] = ((int(high[row]) << WORD) | int(low[row]) & LOW) / int(present[row])
-    return Column(np.where(present > 0, means, np.nan))
-
-
-def _zero_for_null(value: Column) -> Array:
-    values: Array = value.values.astype(np.int64, copy=False)
-    return values if value.valid is None else np.where(value.valid, values, 0)
-
-
-def _integer_sums(marks: _Marks, values: Array) -> tuple[Array, Array | None]:
-    """Exact sums of int64 per match: modulo 2**64, and divided by 2**32 rounded down; None where all of them fit int64."""
-    most = int(marks.counts.max(initial=0))
-    largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))
-    low = marks.total(values)
-    if largest * most < 2**63:
-        return low, None
-    return low, marks.total(values >> WORD) + (marks.total(values & LOW) >> WORD)
-
-
-def _sum_of_doubles(marks: _Marks, values: Array) -> tuple[Array, Array]:
-    """Sums of the values that are not NaN, and how many there are; NaN for none, overflow, and infinities that meet.
-
-    Of a match on 0.0, from its first value to its last: no sum is -0.0.
-    """
-    null = np.isnan(values)
-    present = marks.present(~null)
-    if marks.single:
-        return values + 0.0, present
-    matches = np.repeat(np.arange(len(marks.counts)), marks.counts)
-    # bincount adds one value after the other, where add.reduceat would add in pairs.
-    totals = np.bincount(matches, weights=np.where(null, 0.0, values) if null.any() else values, minlength=len(marks.counts))
-    wrong = present == 0
-    infinite = np.isinf(totals)
-    if infinite.any():
-        wrong |= infinite & (marks.total(np.isinf(values)) == 0)
-    return np.where(wrong, np.nan, totals), present
-
-
-# ----------------------------------------------------------------------------------------------------------------------- decimals
-
-
-def _words(array: pa.Array) -> tuple[Array, Array, Mask | None]:
-    """The low and the high word (uint64) of decimal128 values, 0 for NULL, and which are not NULL."""
-    words = np.frombuffer(array.buffers()[1], np.uint64, count=2 * len(array), offset=16 * array.offset).reshape(-1, 2)
-    low, high, valid = np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]), validity(array)
-    return (low, high, None) if valid is None else (np.where(valid, low, 0), np.where(valid, high, 0), valid)
-
-
-def _decimals(low: Array, high: Array, valid: Mask, kind: pa.DataType) -> pa.Array:
-    """The decimals of these words, of type `kind`."""
-    words = np.stack([low, high.view(np.uint64)], axis=1)
-    return pa.Array.from_buffers(kind, len(words), [pa.array(valid).buffers()[1], pa.py_buffer(words.tobytes())])
-
-
-def _digits(marks: _Marks, array: pa.Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Exact sums of decimal128 per match, unscaled, as four digits of 32 bits (the last one signed and unbounded), and how many there are."""
-    low, high, valid = _words(array)
-    digits = (low & LOW, low >> WORD, high & LOW)
-    first, second, third = (marks.total(digit.astype(np.int64)) for digit in digits)
-    second = second + (first >> WORD)
-    third = third + (second >> WORD)
-    fourth = marks.total(high.view(np.int64) >> WORD) + (third >> WORD)
-    return first & LOW, second & LOW, third & LOW, fourth, marks.present(valid)
-
-
-def _decimal_sum(marks: _Marks, array: pa.Array, kind: pa.DataType) -> pa.Array:
-    if not len(array):
-        return pa.nulls(len(marks.counts), kind)
-    first, second, third, fourth, present = _digits(marks, array)
-    low = (second.astype(np.uint64) << np.uint64(WORD)) | first.astype(np.uint64)
-    high = (fourth << WORD) | third
-    bound = 10**kind.precision
-    fits = (fourth >= -(2**31)) & (fourth < 2**31) & _less(high, low, bound) & ~_less(high, low, 1 - bound)
-    return _decimals(low, high, fits & (present > 0), kind)
-
-
-def _less(high: Array, low: Array, bound: int) -> Mask:
-    """Whether numbers of 128 bits (signed high word, unsigned low word) are less than a bound."""
-    bound_high, bound_low = bound >> 64, np.uint64(bound & (2**64 - 1))
-    result: Mask = (high < bound_high) | ((high == bound_high) & (low < bound_low))
-    return result
-
-
-def _decimal_mean(marks: _Marks, array: pa.Array) -> Column:
-    if not len(array):
-        return Column(np.full(len(marks.counts), np.nan))
-    first, second, third, fourth, present = _digits(marks, array)
-    unit = 10**array.type.scale
-    means = np.full(len(present), np.nan)
-    low = (second << WORD) | first
-    small = ((fourth << WORD) | third) == low >> 63
-    small &= (low <= EXACT_DOUBLE) & (low >= -EXACT_DOUBLE) & (present > 0) & (present <= EXACT_DOUBLE // unit)
-    means[small] = low[small] / (present[small] * unit if unit <= EXACT_DOUBLE else 1)
-    for row in np.flatnonzero(~small & (present > 0)).tolist():
-        total = sum(int(digit[row]) << place * WORD for place, digit in enumerate((first, second, third, fourth)))
-        means[row] = total / (int(present[row]) * unit)
-    return Column(means)
+    return sums.integer_mean(marks, value)
 
 
 # -------------------------------------------------------------------------------------------------------------------------- times

@@ -17,7 +17,6 @@ from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
-from cepheid.engine.evaluations.trackers import Tracked
 from cepheid.engine.input.read import STREAM_COLUMN
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.exact_counts import COUNT_FIELDS
@@ -150,10 +149,9 @@ class Compiled:
             options["sample"] = sample
 
         def start(program: Program) -> AnyEvaluation:
-            run = self.method.start(dataclasses.replace(self.terms, program=program), **options)
-            return Tracked(run, program, variant=variant) if program.trackers else run
+            return self.method.start(dataclasses.replace(self.terms, program=program), **options)
 
-        run = started(self.program, start)
+        run = started(self.program, start, variant=variant)
         return ChosenCount(run) if self.plan.count and not self.method.counts else run
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Written, likely_schema
-from cepheid.errors import BindError, CepheidError, InputError, SchemaError, nearest
+from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption
 from cepheid.language.words import write_name
@@ -84,9 +84,8 @@ class Explanation:
 def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> Explanation:
     """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
     if stage is not None and stage not in STAGES:
-        near = nearest(stage, STAGES)
         raise InputError(
-            f"there is no stage {stage!r}", help=([f"did you mean {near!r}?"] if near else []) + [f"the stages are {', '.join(STAGES)}"]
+            f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), f"the stages are {', '.join(STAGES)}"]
         )
     sections = [item for item in _sections(query, schema) if stage is None or item[0] in {stage, "schema"}]
     return Explanation(tuple(sections))

@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cepheid.engine.letters.pooled import PooledReader
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.logical.plan import Expression
     from cepheid.schema import EventSchema
-
-Array = np.ndarray[Any, Any]
 
 MEMBER, CONSTANT = "\0query", "\0constant "
 """The column with the number of the query, and what the names of the columns with constants begin with; no attribute that a query names has a NUL."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,9 @@ if TYPE_CHECKING:
 
     from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.input.keys import Groups
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.schema import EventSchema
-
-Array = np.ndarray[Any, Any]
 
 STEP = 1 << 22
 """Events per call of the kernel: progress is reported in between."""
@@ -238,7 +237,7 @@ def _matches(compiled: Compiled, events: pa.Table, found: Chunk | EvenChunk, whe
         matches = Matches(compiled.layout, marks, table, None if keys is None else partitions, keys)
     else:
         matches = _ragged_matches(compiled, chunk_of(found), where, table, keys)
-    return measured(compiled.plan, matches)
+    return measured(compiled.plan.measures, matches)
 
 
 def _positions(compiled: Compiled, where: _Rows) -> Array:

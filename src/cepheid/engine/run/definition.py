@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import QueryPlan
     from cepheid.testing.reference import Event, Group, Match, Result
 
-Array = np.ndarray[Any, Any]
-
 
 def run(plan: QueryPlan, events: pa.Table, *, until: int | str | None = None, null_keys: str = "drop") -> Matches:
     """The matches of a query by `cepheid.testing.reference`; LIMIT and ANY give the first candidates of each trigger.

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cepheid.engine.input.named_types import NamedTypes
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import Found
-
-Array = np.ndarray[Any, Any]
 
 IDLE_CHECK = 64
 """Batches between two looks for partitions whose memory can be given back."""

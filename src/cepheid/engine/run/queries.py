@@ -28,13 +28,12 @@ from cepheid.errors import CepheidError, LimitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.plan.family import Family
     from cepheid.engine.run.allowance import Allowance
     from cepheid.engine.run.query_state import Found
     from cepheid.schema import EventSchema
-
-Array = np.ndarray[Any, Any]
 
 PAIRS_AT_ONCE = 1 << 16
 """Events of a family, each counted once for each query that it may touch, that are read before the next."""

@@ -17,7 +17,7 @@ from cepheid.engine.output.marks import SLICE_MARKS, Even, narrow, width_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 
 class Room:

@@ -17,14 +17,14 @@ import time as clock
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource, InputPartition
 
-from cepheid.errors import InputError, QueryError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, QueryError, SchemaError, did_you_mean, quoted
 from cepheid.schema import check_doubles, time_casts
 from cepheid.spark.sources.pages import PagedReader, check_pages
 
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.spark.sources.pages import Offset
-
-Array = np.ndarray[Any, Any]
 
 FORMAT = "cepheid_replay"
 """The name of the source in `spark.readStream.format`."""
@@ -209,10 +208,9 @@ def arranged(table: pa.Table, time: str, *, disorder: int | None, seed: int, clo
     disorder, close: microseconds. Raises SchemaError for a column that is no timestamp, InputError for NULL in it.
     """
     if time not in table.column_names:
-        near = nearest(time, table.column_names)
         raise SchemaError(
             f"the table has no time column `{time}`",
-            help=([f"did you mean `{near}`?"] if near else []) + [f"it has {quoted(table.column_names)}"],
+            help=[*did_you_mean(time, table.column_names), f"it has {quoted(table.column_names)}"],
         )
     column = table[time]
     if not pa.types.is_timestamp(column.type):

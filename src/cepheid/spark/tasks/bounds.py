@@ -6,14 +6,15 @@ Imports no Spark.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.errors import InputError
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from cepheid.engine.memory.pools import Array
 
 FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and the last microsecond of the years 1 to 9999, counted from 1970. Spark defines its timestamps and dates for these years, and Python

@@ -43,11 +43,10 @@ from cepheid.spark.tasks.worker import TIME, Task, aligned, compiled_here, own_l
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import Found
     from cepheid.spark.tasks.rows import View
-
-Array = np.ndarray[Any, Any]
 
 MICROS = 1000
 """Microseconds of a millisecond: Spark's watermark counts these, its timestamps those."""

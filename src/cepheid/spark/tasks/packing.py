@@ -6,7 +6,7 @@ between Spark and Python costs more than recognition does; blobs cost next to no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from cepheid.spark.tasks.rows import BYTES_PER_PIECE, ROWS_PER_PIECE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Array = np.ndarray[Any, Any]
+    from cepheid.engine.memory.pools import Array
 
 BUCKET, BLOB = "bucket", "blob"
 """Columns of the packed rows: the bucket of the key, and its events."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.output.measures import compute
 from cepheid.logical.plan import Apply, Measure
 
 if TYPE_CHECKING:
@@ -69,10 +68,6 @@ class View:
         measures = tuple(field.with_type(stored_type(field.type)) for field in known.measures)
         layout = dataclasses.replace(known, events=pa.schema(fields), time=time, measures=measures)
         return cls(layout, tuple(map(_stored, compiled.plan.measures)), shown, index)
-
-    def measured(self, matches: Matches) -> Matches:
-        """The matches with their measures."""
-        return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
 
     def pieces(self, matches: Matches) -> Iterator[pa.Table]:
         """One row per match, in tables of bounded size."""

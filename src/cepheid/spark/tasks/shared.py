@@ -19,10 +19,9 @@ from cepheid.engine.memory.container import table_bytes, table_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
     from cepheid.engine.run.query_state import QueryState
-
-Array = np.ndarray[Any, Any]
 
 PLACES = "payload_places"
 """The section of a query that says where its events stand: int64 (4, n), slots, positions in the partition, places in the stream, times."""

@@ -21,7 +21,7 @@ from cepheid.engine.input.keys import normalized
 from cepheid.engine.letters.codes import having
 from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import python_value
-from cepheid.errors import InputError, NotSupportedError, SchemaError, nearest, quoted
+from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.schema import is_text
 from cepheid.spark.tasks.absences import run_absences
 from cepheid.spark.tasks.bounds import outside
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import FrameType
 
+    from cepheid.engine.memory.pools import Array
 
-Array = np.ndarray[Any, Any]
 
 PARTITION = "$partition"
 """The column that numbers the partitions of the call in a task."""
@@ -194,11 +194,10 @@ class Reader:
         name, names = self.reading.function, found.names
         for column in self.input:
             if names.count(column.name) != 1:
-                near = nearest(column.name, names)
                 count = f"{names.count(column.name)} of this name" if column.name in names else "none"
                 raise SchemaError(
                     f"{name} reads one column `{column.name}`, and the rows of the call have {count}",
-                    help=([f"did you mean `{near}`?"] if near else []) + [f"the rows have {quoted(names)}"],
+                    help=[*did_you_mean(column.name, names), f"the rows have {quoted(names)}"],
                 )
             kind = found.field(column.name).type
             if not _alike(kind, column.type):

@@ -20,6 +20,7 @@ from cepheid.engine.letters.pooled import gathered
 from cepheid.engine.letters.values import no_events, plain, raw
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, python_value
+from cepheid.engine.output.measures import measured
 from cepheid.errors import CepheidError, InputError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.query import query
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.base import Chunk
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
+    from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
-
-Array = np.ndarray[Any, Any]
 
 TIME, LETTER = "$time", "$letter"
 """Columns that `batch` adds to what a task reads, and the position that it shows in events when asked."""
@@ -78,6 +78,11 @@ class Task:
     time_name: str
     sliced: bool = False
     option: str = OPTION
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The task as it travels: its arguments by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def view(self, compiled: Compiled, schema: pa.Schema) -> View:
         """How it shows its matches; schema: of the columns that travelled."""
@@ -295,7 +300,7 @@ class TaskRun:
             partitions = chunk.segments.astype(np.int64)
         marks = Ragged(chunk.offsets, chunk.positions, chunk.labels, rows)
         matches = Matches(self.layout, marks, events, partitions, keys, counts=chunk.counts)
-        for rows in self.view.pieces(self.view.measured(matches)):
+        for rows in self.view.pieces(measured(self.view.measures, matches)):
             yield from rows.to_batches()
 
 
