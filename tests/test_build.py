@@ -131,6 +131,29 @@ def shift(values: cython.longlong[::1]) -> cython.longlong:
     assert run(project, "from cepheid.kernel._source_hash import HASH; print(HASH)") != before
 
 
+def test_a_bound_run_takes_the_arrays_that_are_new(project: Path) -> None:
+    run_function = "def run(S: cython.longlong[::1], held: cython.const[cython.int][::1]):\n    S[0] += held[THIRD]\n    return 1\n"
+    (project / "src/cepheid/kernel/match.py").write_text(KERNEL + run_function, encoding="utf-8")
+    assert build(project, CEPHEID_BUILD_CHECKED="1", CEPHEID_REQUIRE_COMPILED="1").returncode == 0
+    code = """\
+from array import array
+from cepheid.kernel import {0} as kernel
+bound, numbers, held = kernel.Bound(), array('q', [0]), array('i', [1, 2, 3])
+calls = [bound((numbers, held)), bound((numbers, held)), bound((numbers, array('i', [0, 0, 10])))]
+for wrong in ((numbers, numbers), (numbers,)):
+    try:
+        bound(wrong)
+    except (TypeError, ValueError) as error:
+        calls.append(type(error).__name__)
+calls.append(bound((numbers, held)))
+print(calls, numbers[0])
+"""
+    expected = "[1, 1, 1, 'ValueError', 'TypeError', 1] 19"
+    assert {run(project, code.format(name)) for name in ("match", "_checked_match")} == {expected}
+    past = code.format("_checked_match").replace("print(calls, numbers[0])", "bound((numbers, array('i', [1])))")
+    assert "Out of bounds" in run(project, past)
+
+
 def test_without_a_compiler_warns_and_leaves_no_stale_extension(project: Path) -> None:
     assert build(project).returncode == 0
     assert built(project) == {"match"}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import math
+import zoneinfo
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.engine.input import payload
 from cepheid.engine.run import singles
 from cepheid.engine.run.query_state import QueryState
 from cepheid.errors import CepheidError, InputError, InUseError, SchemaError, SnapshotError
@@ -149,6 +152,49 @@ def test_times_and_texts_of_any_type():
         found += len(expected)
     assert found
     assert one.snapshot() == tables.snapshot()
+
+
+def test_values_of_several_python_types_in_one_attribute():
+    schema = pa.schema(
+        [("type", pa.string()), ("ts", pa.int64()), ("v", pa.float32()), ("n", pa.decimal128(9, 3)), ("d", pa.timestamp("us", "UTC"))]
+    )
+    paris = zoneinfo.ZoneInfo("Europe/Paris")
+    query = cepheid.query("SELECT * WHERE A ; B")
+    one, tables = query.recognizer(schema), query.recognizer(schema)
+    values = [1, 2.5, None, math.nan, -0.0, 1 << 20]
+    decimals = [decimal.Decimal(1), decimal.Decimal("2.5"), None, decimal.Decimal("-1E+2")]
+    dates = [dt.datetime(2024, 10, 27, 0, 30, tzinfo=dt.UTC), dt.datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=paris), None]
+    for number in range(3 * payload.MANY_SINGLE):
+        kind = "B" if number % 40 == 39 else "A"
+        row = {"type": kind, "ts": number, "v": values[number % 6], "n": decimals[number % 4], "d": dates[number % 3]}
+        found, expected = one.push(row), tables.push([row])
+        assert str(found.to_arrow(events=True)) == str(expected.to_arrow(events=True))
+        assert len(found) == (number // 40 + 1) * 39 * (kind == "B")
+    assert one.snapshot() == tables.snapshot()
+
+
+def test_what_an_event_held_when_it_came_is_what_its_match_shows():
+    """A dict, and a list or struct in it, is its owner's, who may use it again."""
+    schema = pa.schema([*SCHEMA, ("list", pa.list_(pa.int64())), ("struct", pa.struct([("a", pa.int64())]))])
+    for fields in (SCHEMA, schema):
+        recognizer = cepheid.query("SELECT * WHERE A ; B").recognizer(fields)
+        row = {"type": "A", "ts": 1, "k": 1, "v": 1.0, "list": [1], "struct": {"a": 1}}
+        row = {name: row[name] for name in fields.names}
+        given = dict(row)
+        recognizer.push(given)
+        given |= {"type": "C", "ts": 2, "k": 2}
+        for name, value in (("list", [2]), ("struct", {"a": 2})):
+            if name in given:
+                given[name].clear()
+                given[name] = value
+        recognizer.push(given)
+        given |= {"type": "B", "ts": 3}
+        found = recognizer.push(given)
+        given["v"] = 7.0
+        (match,) = found
+        expected = {"type": "A", "ts": 1, "k": 1, "v": 1.0, "list": [1], "struct": {"a": 1}}
+        assert match["A"] == [{name: expected[name] for name in fields.names}]
+        assert match["B"][0]["v"] == 1.0
 
 
 def test_late_events_and_several_queries_take_single_events_too():

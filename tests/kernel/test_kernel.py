@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import cepheid.kernel
-from cepheid.kernel import VARIANTS, available, kernel
+from cepheid.kernel import VARIANTS, available, bound, kernel
 
 SOURCE = Path(cepheid.kernel.__file__).with_name("match.py")
 
@@ -53,6 +53,13 @@ def test_the_checked_variant_looks_at_bounds():
     empty[1] = numpy.zeros(1, "i8")
     with pytest.raises(IndexError):
         kernel("match", "checked").reach(*empty)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.parent.glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_a_bound_kernel_wants_all_its_arrays(path):
+    for variant in available():
+        with pytest.raises(TypeError):
+            bound(kernel(path.stem, variant))(())
 
 
 def test_the_source_runs_without_cython_installed():

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from cepheid.automata.alphabet import Alphabet, Predicate
+from cepheid.engine.input.payload import Payload
 from cepheid.engine.input.read import table_of, times_of, without_views
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.run.intake import _cast
@@ -357,8 +358,11 @@ def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[st
     except (CepheidError, KeyError):
         return None
     if fits:
-        made = OneRow(tuple(row.values()), events.schema).select(events.column_names)
+        payload, at = Payload(events.schema), np.zeros(1, np.int64)
+        payload.append(OneRow(tuple(row.values()), events.schema).values(events.column_names), at, at, at, at)
+        alone, made = payload.shown(at)[0], payload.events
         assert made.schema == events.schema
+        assert all(str(alone.column(name)) == str(made[name]) for name in made.column_names)
         # NaN is not equal to NaN.
         assert all(one == other or str(one) == str(other) for one, other in zip(made.columns, events.columns, strict=True)), row
     return (clock, *(int(program.reader().read(events)[0]) for program in programs))

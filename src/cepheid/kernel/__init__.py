@@ -14,11 +14,12 @@ import importlib.util
 import warnings
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cepheid.kernel import match as _default
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 COMPILED: bool = bool(_default.COMPILED)
@@ -50,6 +51,17 @@ def kernel(name: str, variant: str | None = None) -> ModuleType:
     if variant == "compiled" and not module.COMPILED:
         raise ImportError("the kernel of this installation is not compiled")
     return module if bool(module.COMPILED) == (variant == "compiled") else _uncompiled(name)
+
+
+def bound(module: ModuleType) -> Callable[[tuple[Any, ...]], int]:
+    """A kernel's `run`, to be called again and again with a tuple of its arrays; it holds those of the last call.
+
+    Compiled it is the class that the build writes (`setup.py`): of the arrays, which it knows by identity, it takes only those that are new.
+    """
+    if module.COMPILED:
+        compiled: Callable[[tuple[Any, ...]], int] = module.Bound()
+        return compiled
+    return lambda arrays: module.run(*(array.data for array in arrays))
 
 
 def _uncompiled(name: str) -> ModuleType:

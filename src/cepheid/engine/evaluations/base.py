@@ -16,7 +16,7 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
 from cepheid.engine.output.exact_counts import joined
-from cepheid.kernel import kernel
+from cepheid.kernel import bound, kernel
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -257,6 +257,7 @@ class KernelLoop(ABC):
 
     def __init__(self, name: str, variant: str | None) -> None:
         self.kernel = kernel(name, variant)
+        self._bound = bound(self.kernel)
         self.field = {field: place for place, field in enumerate(self.kernel.FIELDS)}
         self.mends: dict[str, Callable[[], Iterable[Chunk] | None]] = {}
         self._vector: Array = np.zeros(len(self.field), np.int64)
@@ -274,8 +275,7 @@ class KernelLoop(ABC):
 
     def _call(self) -> str:
         """Call the kernel; the name of its exit."""
-        arrays = self._arrays()
-        name: str = self.kernel.EXITS[self.kernel.run(*arrays if self.kernel.COMPILED else [array.data for array in arrays])]
+        name: str = self.kernel.EXITS[self._bound(self._arrays())]
         return name
 
     def _read(self, *batch: Array, continued: bool) -> Iterator[Chunk]:
@@ -478,6 +478,7 @@ class BufferedRun(KernelEvaluation):
 
     def _make_buffers(self, lists: int, marks: int) -> None:
         """Of offsets, positions, what stands beside them, and segments."""
+        self._bound = bound(self.kernel)  # which lets go of those that were given away
         offsets: Array = np.zeros(lists + 1, np.int64)
         self._buffers: tuple[Array, ...] = (offsets, np.empty(marks, np.int64), np.empty(marks, self.kind), np.empty(lists, np.int32))
 

@@ -54,7 +54,9 @@ class Events:
         """
         if len(self.letters) > BATCH_LIMIT:
             raise LimitError(f"a batch has {len(self.letters)} events, and the limit is {BATCH_LIMIT}", help="feed smaller batches")
-        return np.where(self.slots < 0, np.int32(workplace), self.slots + np.int32(1)).astype(np.int32, copy=False)
+        records: Array = self.slots + np.int32(1)
+        records[self.slots < 0] = workplace
+        return records
 
     def of(self, rows: Array | slice, **segments: Any) -> Events:
         """The events of these rows, in this order; segments: their cuts, slots and whether they are continued."""

@@ -137,7 +137,12 @@ class Partitions:
 
     def table(self, slots: Array) -> pa.Table:
         """The keys in these slots, one row each."""
-        return self._known.take(pa.array(self._row_of[slots]))
+        rows = self._row_of[slots]
+        if len(rows) != 1:
+            return self._known.take(pa.array(rows))
+        # PERF: take puts a column of many pieces together first. What is cut out is copied, so that it does not keep all keys in memory.
+        columns = [pa.concat_arrays(column.slice(int(rows[0]), 1).chunks) for column in self._known.columns]
+        return pa.Table.from_arrays(columns, schema=self._known.schema)
 
     def forget(self, slots: Array) -> None:
         """Free these slots: their keys start again, at position 0, when they come again. For partitions with keys."""

@@ -1,24 +1,43 @@
 """The marked events that a match may still show.
 
-Comes in: rows of batches, with their slots and positions. Goes out: rows for (slot, position). All columnar.
+Comes in: rows of batches, or single events as Python has them, with their slots and positions. Goes out: rows for (slot, position). All columnar, but
+for the last single events, of which some at a time become columns.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import bisect
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory.pools import Array, power_of_two, ragged
+from cepheid.engine.output.gather import Picked
 from cepheid.errors import SnapshotError
+
+LOW = (1 << 32) - 1
+"""The bits of a position by which it is looked for."""
 
 MANY_TABLES = 64
 """Tables after which those that are short beside their successors are put together."""
 
+MANY_SINGLE = 64
+"""Single events after which they become columns."""
+
+VALUE_BYTES = 64
+"""What a value of a single event is counted at, until it is in a column."""
+
+FEW_ROWS = 16
+"""Events up to which each is looked up, and shown, by itself."""
+
 FEW_PLACES = 1 << 10
 """Places that a table of positions may have beyond the number of those that are looked for."""
+
+MANY_UNSORTED = 64
+"""Kept events after which they are sorted where few positions are looked for."""
 
 MANY_KEPT = 8
 """Kept events per position that is looked for, up to which they are sorted in one piece."""
@@ -50,10 +69,14 @@ class Payload:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        self._tables = [no_events(schema)]
+        self._tables: list[pa.Table] = []
+        self._single: list[tuple[Any, ...]] = []  # events behind those of the tables
+        # What is inside a list or struct is its owner's, who may change it.
+        self._most_single = 0 if any(map(pa.types.is_nested, schema.types)) else MANY_SINGLE
         self._events: pa.Table | None = None  # all of them, where they have been asked for
         self._numbers: Array = np.zeros((4, LEAST_ROOM), np.int64)
         self._count = 0
+        self._sorted_count = 0  # events in `_sorted`
         self._sorted: list[_Sorted] = []  # each of the events behind those of the one before, and more than twice as long as the next
         self._after_compaction = LEAST_COMPACTION
 
@@ -85,24 +108,62 @@ class Payload:
     def events(self) -> pa.Table:
         """The columns."""
         if self._events is None:
-            self._events = pa.concat_tables(self._tables)
+            self._make_columns()
+            self._events = pa.concat_tables(self._tables) if self._tables else no_events(self.schema)
         return self._events
 
-    def append(self, events: pa.Table, slots: Array, positions: Array, places: Array, times: Array) -> None:
-        """Keep some more events."""
+    def shown(self, rows: Array) -> tuple[pa.Table | Picked, Array]:
+        """The events of some rows, and where in them each of the rows is: where they are few these alone, else all that are kept.
+
+        PERF: all of them in one table cost as much as all of their pieces.
+        """
+        if len(rows) > FEW_ROWS or not self.schema.names:
+            return self.events, rows
+        found = rows.tolist()
+        distinct = sorted(set(found))
+        place = {row: number for number, row in enumerate(distinct)}
+        number, start = len(self._tables), self._count - len(self._single)
+        single = [self._single[row - start] for row in distinct if row >= start]
+        pieces: list[tuple[pa.Table, int]] = []
+        for row in distinct[len(distinct) - len(single) - 1 :: -1] if len(single) < len(distinct) else ():
+            while row < start:
+                number -= 1
+                start -= len(self._tables[number])
+            pieces.append((self._tables[number], row - start))
+        return Picked(self.schema, pieces[::-1], single), np.array([place[row] for row in found], np.int64)
+
+    def append(self, events: pa.Table | tuple[Any, ...], slots: Array, positions: Array, places: Array, times: Array) -> None:
+        """Keep some more events; events: their columns, or the values of a single one."""
         stop = self._count + len(slots)
         if not len(slots):
             return
         self._events = None
-        self._tables.append(events)
-        if len(self._tables) > MANY_TABLES:
-            self._tables = _merged(self._tables)
+        if isinstance(events, tuple):
+            self._single.append(events)
+            if len(self._single) > self._most_single:
+                self._make_columns()
+        else:
+            self._make_columns()
+            self._add(events)
         if stop > self._numbers.shape[1]:
             numbers: Array = np.zeros((4, power_of_two(stop)), np.int64)
             numbers[:, : self._count] = self._numbers[:, : self._count]
             self._numbers = numbers
-        self._numbers[:, self._count : stop] = slots, positions, places, times
+        for line, values in zip(self._numbers, (slots, positions, places, times), strict=True):
+            line[self._count : stop] = values
         self._count = stop
+
+    def _make_columns(self) -> None:
+        """Put the single events into columns."""
+        if self._single:
+            columns = [pa.array(values, field.type) for values, field in zip(zip(*self._single, strict=True), self.schema, strict=True)]
+            self._single = []
+            self._add(pa.Table.from_arrays(columns, schema=self.schema))
+
+    def _add(self, events: pa.Table) -> None:
+        self._tables.append(events)
+        if len(self._tables) > MANY_TABLES:
+            self._tables = _merged(self._tables)
 
     def find(self, slots: Array, lengths: Array, positions: Array) -> Array:
         """The rows (int64) of events that are kept, for the positions of matches, each in one slot and with so many positions.
@@ -119,6 +180,10 @@ class Payload:
             ) from None
 
     def _found(self, slots: Array, lengths: Array, positions: Array) -> Array:
+        if len(positions) <= FEW_ROWS:
+            owners = itertools.chain.from_iterable(map(itertools.repeat, slots.tolist(), lengths.tolist()))
+            wanted = [slot << 32 | position & LOW for slot, position in zip(owners, positions.tolist(), strict=True)]
+            return np.array(self._looked_up(wanted), np.int64)
         self._sort(together=MANY_KEPT * len(positions) >= self._count)
         if len(self._sorted) > 1:
             return self._searched(_joined(np.repeat(slots, lengths), positions))
@@ -143,19 +208,40 @@ class Payload:
     def _sort(self, *, together: bool) -> None:
         """Sort what has come since; together: in one piece with all others."""
         parts = self._sorted
-        known = sum(len(part.rows) for part in parts)
-        if known < self._count:
-            keys = _joined(self.slots[known:], self.positions[known:])
+        if self._sorted_count < self._count:
+            keys = self._keys_since
             order = np.argsort(keys, kind="stable")
-            parts.append(_Sorted(keys[order], order + known))
+            parts.append(_Sorted(keys[order], order + self._sorted_count))
+            self._sorted_count = self._count
         while len(parts) > 1 and (together or len(parts[-2].rows) <= 2 * len(parts[-1].rows)):
             last, before = parts.pop(), parts.pop()
             keys = np.concatenate([before.keys, last.keys])
             order = np.argsort(keys, kind="stable")
             parts.append(_Sorted(keys[order], np.concatenate([before.rows, last.rows])[order]))
 
+    @property
+    def _keys_since(self) -> Array:
+        """`_joined` of the events that have come since the last were sorted."""
+        return _joined(self.slots[self._sorted_count :], self.positions[self._sorted_count :])
+
+    def _looked_up(self, wanted: list[int]) -> list[int]:
+        """As `_searched`, of few keys. PERF: the newest events, which most matches of a stream show, need not be sorted."""
+        if self._count - self._sorted_count > MANY_UNSORTED:
+            self._sort(together=False)
+        found = dict(zip(self._keys_since.tolist(), range(self._sorted_count, self._count), strict=True))
+        for key in wanted:
+            for keys, rows in reversed(self._sorted) if key not in found else ():
+                place = bisect.bisect_right(keys.data, key) - 1
+                if place >= 0 and keys[place] == key:
+                    found[key] = int(rows[place])
+                    break
+        try:
+            return [found[key] for key in wanted]
+        except KeyError:
+            raise IndexError("an event is not kept") from None
+
     def _searched(self, wanted: Array) -> Array:
-        """The rows of these keys; of two events with one key the later one is meant. Raises IndexError where one is not there."""
+        """The rows of these keys, of sorted events; of two events with one key the later one is meant. Raises IndexError where one is not there."""
         found: Array = np.full(len(wanted), -1, np.int64)
         for keys, rows in reversed(self._sorted):
             place = np.maximum(np.searchsorted(keys, wanted, "right") - 1, 0)
@@ -197,6 +283,7 @@ class Payload:
         """Drop all others."""
         rows = np.flatnonzero(alive)
         self._tables, self._events = [self.events.take(pa.array(rows)).combine_chunks()], None
+        self._sorted_count = 0
         numbers: Array = np.zeros((4, max(LEAST_ROOM, power_of_two(len(rows)))), np.int64)
         numbers[:, : len(rows)] = self._numbers[:, rows]
         self._numbers, self._count, self._sorted = numbers, len(rows), []
@@ -204,7 +291,9 @@ class Payload:
     @property
     def nbytes(self) -> int:
         """Bytes of all that is kept."""
-        return int(self.events.nbytes) + int(self._numbers.nbytes) + sum(int(part.keys.nbytes + part.rows.nbytes) for part in self._sorted)
+        single = VALUE_BYTES * len(self._single) * len(self.schema)
+        tables = sum(int(table.nbytes) for table in self._tables)
+        return single + tables + int(self._numbers.nbytes) + sum(int(part.keys.nbytes + part.rows.nbytes) for part in self._sorted)
 
 
 def _merged(tables: list[pa.Table]) -> list[pa.Table]:
@@ -226,5 +315,5 @@ class _Sorted(NamedTuple):
 
 def _joined(slots: Array, positions: Array) -> Array:
     """One number for slot and position: kept events of one partition lie less than 2**32 positions apart."""
-    joined: Array = slots.astype(np.int64, copy=False) << 32 | (positions & 0xFFFFFFFF)
+    joined: Array = slots.astype(np.int64, copy=False) << 32 | (positions & LOW)
     return joined

@@ -46,7 +46,8 @@ class Store:
 
     def open(self, rows: Array) -> None:
         """Make these rows ready for events."""
-        self.ensure(int(rows.max(initial=-1)) + 1)
+        if len(rows):
+            self.ensure(int(rows.max()) + 1)
 
     def empty(self, rows: Array) -> None:
         """Take back the memory of these rows, which are different, but for what they go on from: all that a line says, if this is not more."""
@@ -104,9 +105,10 @@ class BlockStore(Store):
     def open(self, rows: Array) -> None:
         """Give these rows a block if they have none; O(rows), and the words of new blocks."""
         super().open(rows)
-        rows = np.sort(rows[self.offsets[rows] < 0])
-        rows = rows[np.diff(rows, prepend=-1) != 0]  # PERF: numpy's unique hashes, and takes five times as long on numbers in a row
+        rows = rows[self.offsets[rows] < 0]
         if len(rows):
+            rows = np.sort(rows)
+            rows = rows[np.diff(rows, prepend=-1) != 0]  # PERF: numpy's unique hashes, and takes five times as long on numbers in a row
             size = len(self.template)
             offsets = self._give(rows, size)
             if (np.diff(offsets) == size).all():  # PERF: one after the other, as fresh ones are: a third of the time

@@ -5,7 +5,8 @@ Comes in: a column, and the rows that matches show of it, slice by slice. Goes o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow as pa
 from cepheid.engine.letters.values import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cepheid.engine.memory.pools import Array
 
@@ -42,3 +43,44 @@ def gather(values: Array, slices: Iterable[Array], count: int, kind: pa.DataType
 def array_from(values: Array, kind: pa.DataType) -> pa.Array:
     """Values without NULL as an array of a type of their width, without a copy."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+class Picked:
+    """Some of the events that a stream keeps, of which a column is made when it is asked for; immutable.
+
+    pieces: tables, with the number of one row of each. single: the values of the events behind these, as Python has them.
+    """
+
+    def __init__(self, schema: pa.Schema, pieces: Sequence[tuple[pa.Table, int]], single: Sequence[tuple[Any, ...]]) -> None:
+        self.schema = schema
+        self._pieces = pieces
+        self._single = single
+
+    @property
+    def num_rows(self) -> int:
+        """How many events there are."""
+        return len(self._pieces) + len(self._single)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column, in one piece."""
+        return pa.chunked_array([self.values(name, range(self.num_rows))])
+
+    def values(self, name: str, rows: Sequence[int]) -> pa.Array:
+        """The values of some of the events, in memory of their own."""
+        number, first = self.schema.get_field_index(name), len(self._pieces)
+        kind = self.schema.field(number).type
+        if all(row >= first for row in rows):
+            return pa.array([self._single[row - first][number] for row in rows], kind)
+        cells = []
+        for row in rows:
+            if row < first:
+                table, place = self._pieces[row]
+                cells += table.column(number).slice(place, 1).chunks
+            else:
+                cells.append(pa.array([self._single[row - first][number]], kind))
+        return pa.concat_arrays(cells)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """All columns."""
+        return pa.Table.from_arrays([self.column(name) for name in self.schema.names], schema=self.schema)

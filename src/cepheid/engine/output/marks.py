@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SLICE_MARKS = 1 << 17
 """Marks that are worked on at once: what is made of them in between stays in the cache."""
 
+FEW = 1 << 10
+"""Matches up to which slices do not pay."""
+
 NARROW = 1 << 31
 """Numbers below it fit 32 bits."""
 
@@ -38,6 +41,8 @@ def width_of(offsets: Array, labels: Array) -> int | None:
     if not count or len(labels) % count:
         return None
     width = len(labels) // count
+    if count == 1:
+        return width
     # PERF: each with the one a match before it, which numpy compares twenty times faster than with the few of the first match.
     same = (labels[width:] == labels[:-width]).all() and (offsets == np.arange(0, len(labels) + 1, width)).all()
     return width if same else None
@@ -65,8 +70,7 @@ class Ragged:
         width = width_of(self.offsets, self.labels)
         if width is None:
             return None
-        rows, positions = (values.reshape(-1, width).T for values in (self.rows, self.positions))
-        return Even(self.labels[:width], (rows,), (positions,))
+        return Even(self.labels[:width], (self.rows.reshape(-1, width).T,), (self.positions.reshape(-1, width).T,))
 
     def match(self, index: int) -> tuple[Array, Array, Array]:
         """The positions, labels and rows of one match."""
@@ -144,7 +148,7 @@ class Even:
     position_of: Array | None = None
 
     def __len__(self) -> int:
-        return self._starts[-1]
+        return int(self.row_blocks[0].shape[1]) if len(self.row_blocks) == 1 else self._starts[-1]
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -169,10 +173,14 @@ class Even:
 
     def places(self, visible: Array) -> list[int]:
         """The places in a match that some labels have (visible: bool per label number)."""
-        return np.flatnonzero(visible[self.alike]).tolist()
+        places: list[int] = visible[self.alike].nonzero()[0].tolist()
+        return places
 
     def positions_at(self, places: list[int]) -> Array:
         """The positions (int64) at some places of each match, match by match."""
+        if self.position_blocks is not None and len(self.position_blocks) == 1 and len(self) <= FEW and self.position_of is None:
+            few: Array = self.position_blocks[0][_of(places)].T.astype(np.int64, "C").reshape(-1)
+            return few
         found = np.empty((len(self), len(places)), np.int64)
         for start, stop, _, positions in self.slices():
             values = positions[_of(places)]
@@ -260,8 +268,8 @@ class Even:
 
 
 def _of(places: list[int]) -> Any:
-    """An index for these places: a range where they are one, which needs no copy."""
-    whole = places == list(range(places[0], places[0] + len(places))) if places else False
+    """An index for these places, which ascend: a range where they are one, which needs no copy."""
+    whole = bool(places) and places[-1] - places[0] == len(places) - 1
     return slice(places[0], places[0] + len(places)) if whole else places
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from cepheid.engine.letters.values import no_events, one_chunk
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import exact_counts
-from cepheid.engine.output.gather import gather, numbers_of
+from cepheid.engine.output.gather import Picked, array_from, gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
 from cepheid.errors import quoted
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from cepheid.automata.transition import Mark
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.marks import Marks
+
+POSITION, POSITIONS = pa.int64(), pa.large_list(pa.int64())
+"""Positions as columns."""
 
 SHOWN = 10
 """Matches that a terminal or notebook shows."""
@@ -51,6 +54,12 @@ class Layout:
     time: str | None = None
     measures: tuple[pa.Field, ...] = ()
     count: bool = False
+
+    @cached_property
+    def has_steps(self) -> bool:
+        """Whether the steps of a time, as int64, are what its column has."""
+        kind = None if self.time is None else self.events.field(self.time).type
+        return kind is not None and (pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
 
     @cached_property
     def time_fields(self) -> list[pa.Field]:
@@ -79,13 +88,13 @@ class Layout:
     def _schema(self, *, events: bool) -> pa.Schema:
         fields = [self.events.field(key) for key in self.keys]
         if not events:
-            fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
+            fields += [pa.field("start", POSITION), pa.field("end", POSITION)]
         fields += self.time_fields
-        struct = pa.list_(pa.struct(list(self.events))) if events else pa.large_list(pa.int64())
+        struct = pa.list_(pa.struct(list(self.events))) if events else POSITIONS
         shown = self.measure_columns or [pa.field(variable, struct) for variable in self.variables]
         return pa.schema(fields + shown)
 
-    @property
+    @cached_property
     def measure_columns(self) -> list[pa.Field]:
         """The measures that are columns of their own: start_time() under its own name is the column that every result has."""
         taken = {field.name for field in self.time_fields}
@@ -98,7 +107,14 @@ class Layout:
 
     def visible(self, variable: str) -> Array:
         """For each label number whether it puts its event in the variable: bool."""
-        return np.array([variable in label for label in self.labels], np.bool_)
+        known = self._visible.get(variable)
+        return np.zeros(len(self.labels), np.bool_) if known is None else known
+
+    @cached_property
+    def _visible(self) -> dict[str, Array]:
+        """`visible` of every variable that a label has."""
+        shown = frozenset().union(*self.labels)
+        return {variable: np.array([variable in label for label in self.labels], np.bool_) for variable in shown}
 
     @cached_property
     def nothing(self) -> Matches:
@@ -251,15 +267,15 @@ class Matches(Sequence[Match]):
     of `Query.run`: the event types that the query names and no event has. The data is stored in columns; a `Match` is made when it is looked at.
 
     layout: what all matches have in common. marks: the events of each match, as positions and rows of `events`, with their labels; `offsets`,
-    `positions`, `labels` and `rows` are the same as arrays, see `Ragged`. partitions: for each match the row of `keys` with its key (integers); None
-    without PARTITION BY. measures: a row per match. waiting: what `undecided` gives; None for no matches. counts: for COUNT(*), uint64, (n, limbs),
-    least limb first: how many matches the one event of each "match" ends (see `engine.output.exact_counts`). times: the columns `start_time` and
-    `end_time`, if measures with the same values are known.
+    `positions`, `labels` and `rows` are the same as arrays, see `Ragged`. source: the events. partitions: for each match the row of `keys` with its
+    key (integers); None without PARTITION BY. measures: a row per match. waiting: what `undecided` gives; None for no matches. counts: for COUNT(*),
+    uint64, (n, limbs), least limb first: how many matches the one event of each "match" ends (see `engine.output.exact_counts`). times: the columns
+    `start_time` and `end_time`, if they are known without the events.
     """
 
     layout: Layout
     marks: Marks
-    events: pa.Table = field(compare=False)
+    source: pa.Table | Picked = field(compare=False)
     partitions: Array | None = None
     keys: pa.Table | None = None
     measures: pa.Table | None = None
@@ -267,7 +283,7 @@ class Matches(Sequence[Match]):
     waiting: Matches | None = None
     counts: Array | None = None
     warnings: tuple[str, ...] = ()
-    times: tuple[pa.ChunkedArray | None, pa.ChunkedArray | None] = (None, None)
+    times: tuple[pa.ChunkedArray | pa.Array | None, pa.ChunkedArray | pa.Array | None] = (None, None)
 
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
@@ -286,6 +302,11 @@ class Matches(Sequence[Match]):
 
     def __len__(self) -> int:
         return len(self.marks)
+
+    @property
+    def events(self) -> pa.Table:
+        """The events that `rows` are rows of, and others."""
+        return self.source.table if isinstance(self.source, Picked) else self.source
 
     @property
     def undecided(self) -> Matches:
@@ -375,7 +396,7 @@ class Matches(Sequence[Match]):
     def time_of(self, row: int) -> Any:
         """The time of an event as a Python value; None without a time column."""
         name = self.layout.time
-        return None if name is None else python_value(self.events[name][row])
+        return None if name is None else python_value(self.source.column(name)[row])
 
     def keys_of(self, index: int) -> dict[str, Any]:
         """The key values of a match's partition."""
@@ -403,21 +424,22 @@ class Matches(Sequence[Match]):
         if self.layout.keys and self.keys is not None and self.partitions is not None:
             columns += [_plain(_taken(self.keys[key], [self.partitions], len(self))) for key in self.layout.keys]
         if not events:
-            columns += [pa.array(shown.start_positions), pa.array(shown.end_positions)]
+            columns += [array_from(shown.start_positions, POSITION), array_from(shown.end_positions, POSITION)]
         if self.layout.time is not None:
-            times = self.events[self.layout.time]
-            for known, slices in zip(self.times, (shown.start_rows, shown.end_rows), strict=True):
-                columns.append(_taken(times, slices, len(self)) if known is None else known)
+            start, end = self.times
+            times = self.source.column(self.layout.time) if start is None or end is None else None
+            columns.append(_taken(times, shown.start_rows, len(self)) if start is None else start)
+            columns.append(_taken(times, shown.end_rows, len(self)) if end is None else end)
         if self.counts is not None:
             columns += exact_counts.columns(self.counts)
         elif self.layout.measures:
             assert self.measures is not None
-            columns += [self.measures[field.name] for field in self.layout.measure_columns]
+            columns += [self.measures.column(field.name) for field in self.layout.measure_columns]
         elif events:
             columns += [self._events_of(*shown.rows_of(self.layout.visible(name))) for name in self.layout.variables]
         else:
             found = [shown.positions_of(self.layout.visible(name)) for name in self.layout.variables]
-            columns += [pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values)) for offsets, values in found]
+            columns += [_lists_of(offsets, array_from(values, POSITION)) for offsets, values in found]
         return pa.table(columns, schema=self.layout.schema(events=events)) if columns else without_columns(len(self))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -490,9 +512,16 @@ def without_columns(rows: int) -> pa.Table:
 
 def _taken(column: pa.ChunkedArray, slices: Iterable[Array], count: int) -> pa.ChunkedArray | pa.Array:
     """The values of a column in some rows; slices: the rows, count of them."""
+    if len(column) == count == 1:
+        return column
     if column.num_chunks == 1 and (values := numbers_of(column.chunk(0))) is not None:
         return gather(values, slices, count, column.type)
     return column.take(pa.array(np.concatenate(list(slices))))
+
+
+def _lists_of(offsets: Array, values: pa.Array) -> pa.Array:
+    """Lists of 64-bit offsets, without a copy."""
+    return pa.Array.from_buffers(POSITIONS, len(offsets) - 1, [None, pa.py_buffer(offsets)], children=[values])
 
 
 LIST_ROWS = 2**31 - 1

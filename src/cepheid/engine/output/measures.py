@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.letters.values import Column, evaluate, in_arrow, plain, raw, read, validity
 from cepheid.engine.output import sums
-from cepheid.engine.output.gather import gather, numbers_of
+from cepheid.engine.output.gather import Picked, gather, numbers_of
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.sums import VariableEvents
 from cepheid.logical.plan import AGGREGATES, Apply, Field, Measure, Time, walk
@@ -45,6 +45,9 @@ FEW = 16
 SPARSE = 16
 """Where the matches show fewer events than one in so many of a table in several pieces, these are taken out before anything is put together."""
 
+SOON_JOINED = 1 << 14
+"""Events of which it does not pay to take some out."""
+
 
 def measured(measures: Sequence[Measure], matches: Matches) -> Matches:
     """The matches with the measures of their query; as they are where it has none."""
@@ -62,7 +65,7 @@ def _times(measures: Sequence[Measure], matches: Matches, found: pa.Table) -> tu
     at: dict[int, pa.ChunkedArray] = {}
     for measure, column in zip(measures, found.columns, strict=True):
         leaf = _value_of_one(measure)
-        if leaf is not None and (isinstance(leaf, Time) or leaf.path == (time,)) and column.type == matches.events.schema.field(time).type:
+        if leaf is not None and (isinstance(leaf, Time) or leaf.path == (time,)) and column.type == matches.source.schema.field(time).type:
             places = even.places(matches.layout.visible(leaf.variable))
             at |= {places[0]: column} if len(places) == 1 else {}
     return at.get(0), at.get(len(even.alike) - 1)
@@ -80,42 +83,62 @@ def attributes_of(measures: Iterable[Measure], time: str | None) -> frozenset[st
 
 
 def compute(measures: Sequence[Measure], matches: Matches) -> pa.Table:
-    """The measures of all matches: one row per match, one column per measure, named and typed as bound.
-
-    matches.events has the columns of `attributes_of`. Never raises for what the rows hold. Linear in the marks (text and decimals under min
-    and max: sorting the distinct values of a block), plus putting the columns together where the events lie in several pieces.
-    """
-    fields = [pa.field(measure.name, measure.type) for measure in measures]
-    events, marks = _dense(matches, attributes_of(measures, matches.layout.time))
-    source, visible = _Source(events, matches.layout.time), matches.layout.visible
-    chunks: list[list[pa.Array]] = []
-    others: list[tuple[list[pa.Array], Measure]] = []
-    for measure in measures:
-        taken = _gathered(measure, source, marks, visible)
-        chunks.append([] if taken is None else [taken])
-        if taken is None:
-            others.append((chunks[-1], measure))
-    for block in _blocks(source, marks, visible) if others else ():
-        with np.errstate(all="ignore"):
-            for column, measure in others:
-                taken = block.taken(measure)
-                column.append(array_of(evaluate(measure.expression, block), measure.type, block.count) if taken is None else taken)
-    columns = [pa.chunked_array(column, field.type) for column, field in zip(chunks, fields, strict=True)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    """As `Computation`, once."""
+    return Computation(measures, matches.layout.time)(matches)
 
 
-def _gathered(measure: Measure, source: _Source, marks: Marks, visible: Callable[[str], Array]) -> pa.Array | None:
-    """A measure that is a number or time of the one event that every match has in a variable, in one go; None: it is another one.
+class Computation:
+    """Measures, ready to be computed for one result after the other. time: the time column."""
+
+    def __init__(self, measures: Sequence[Measure], time: str | None) -> None:
+        self._measures = tuple(measures)
+        self._time = time
+        self._schema = pa.schema([pa.field(measure.name, measure.type) for measure in measures])
+        self._attributes = attributes_of(measures, time)
+        self._leaves = [_value_of_one(measure) for measure in measures]
+
+    def __call__(self, matches: Matches) -> pa.Table:
+        """The measures of all matches: one row per match, one column per measure, named and typed as bound.
+
+        matches.events has the columns of `attributes_of`. Never raises for what the rows hold. Linear in the marks (text and decimals under min
+        and max: sorting the distinct values of a block), plus putting the columns together where the events lie in several pieces.
+        """
+        events, marks = _dense(matches, self._attributes)
+        source, visible = _Source(events, self._time), matches.layout.visible
+        chunks: list[list[pa.Array]] = []
+        others: list[tuple[list[pa.Array], Measure, Field | Time | None]] = []
+        for measure, leaf in zip(self._measures, self._leaves, strict=True):
+            taken = None if leaf is None else _gathered(measure, leaf, source, marks, visible)
+            chunks.append([] if taken is None else [taken])
+            if taken is None:
+                others.append((chunks[-1], measure, leaf))
+        for block in _blocks(source, marks, visible) if others else ():
+            with np.errstate(all="ignore"):
+                for column, measure, leaf in others:
+                    taken = None if leaf is None else block.taken(measure, leaf)
+                    column.append(array_of(evaluate(measure.expression, block), measure.type, block.count) if taken is None else taken)
+        columns = [
+            column[0] if len(column) == 1 else pa.chunked_array(column, field.type)
+            for column, field in zip(chunks, self._schema, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+
+def _gathered(measure: Measure, leaf: Field | Time, source: _Source, marks: Marks, visible: Callable[[str], Array]) -> pa.Array | None:
+    """A measure that is a value of the one event that every match has in a variable, in one go; None: it is another one.
 
     PERF: most measures are such, and need neither sets nor offsets.
     """
-    leaf = _value_of_one(measure)
-    if leaf is None or not isinstance(marks, Even) or len(marks) * FEW < source.rows:
+    if not isinstance(marks, Even) or len(marks) * FEW < source.rows:
         return None
-    places, array = marks.places(visible(leaf.variable)), source.array(leaf)
-    if len(places) != 1 or array.type != measure.type:
+    places = marks.places(visible(leaf.variable))
+    if len(places) != 1:
         return None
-    values = numbers_of(array)
+    some = source.picked(leaf, marks.row_blocks[0][places[0]])
+    if some is not None:
+        return some if some.type == measure.type and not (pa.types.is_floating(some.type) and numbers_of(some) is None) else None
+    array = source.array(leaf)
+    values = numbers_of(array) if array.type == measure.type else None
     return None if values is None else gather(values, (rows[places[0]] for _, _, rows, _ in marks.slices()), len(marks), measure.type)
 
 
@@ -146,9 +169,11 @@ def _ranges(offsets: Array) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _dense(matches: Matches, names: frozenset[str]) -> tuple[pa.Table, Marks]:
+def _dense(matches: Matches, names: frozenset[str]) -> tuple[pa.Table | Picked, Marks]:
     """The columns that are read, and the marks with their rows in them."""
     marks: Marks = matches.marks if matches.marks.even is None else matches.marks.even
+    if isinstance(matches.source, Picked):
+        return matches.source, marks
     events = matches.events.select([name for name in matches.events.column_names if name in names])
     pieces = max((column.num_chunks for column in events.columns), default=1)
     if pieces <= 1 or not len(marks):
@@ -156,7 +181,7 @@ def _dense(matches: Matches, names: frozenset[str]) -> tuple[pa.Table, Marks]:
     # PERF: matches of a stream show its newest events.
     first, last = marks.row_range
     events = events.slice(first, last - first + 1)
-    if marks.size * SPARSE >= events.num_rows:
+    if max(marks.size * SPARSE, SOON_JOINED) >= events.num_rows:
         return events, marks.with_rows(lambda rows: rows - first)
     used = np.unique(marks.rows)
     events = pa.table([_picked(column, used - first) for column in events.columns], events.column_names)
@@ -181,7 +206,7 @@ def _picked(column: pa.ChunkedArray, rows: Array) -> pa.ChunkedArray:
 class _Source:
     """The columns of the events, each as one array, put together when first asked for."""
 
-    def __init__(self, events: pa.Table, time: str | None) -> None:
+    def __init__(self, events: pa.Table | Picked, time: str | None) -> None:
         self._events = events
         self._time = time
         self._arrays: dict[tuple[str, ...], pa.Array] = {}
@@ -193,7 +218,15 @@ class _Source:
 
     def array(self, leaf: Field | Time) -> pa.Array:
         """The values of a leaf, for all events; a NULL struct has NULL fields."""
-        return self._at(leaf.path if isinstance(leaf, Field) else self._time_path)
+        return self._at(self._path(leaf))
+
+    def picked(self, leaf: Field | Time, rows: Array) -> pa.Array | None:
+        """The values of a leaf for some events, where they need not be made for all."""
+        path = self._path(leaf)
+        return self._events.values(path[0], rows.tolist()) if len(path) == 1 and isinstance(self._events, Picked) else None
+
+    def _path(self, leaf: Field | Time) -> tuple[str, ...]:
+        return leaf.path if isinstance(leaf, Field) else self._time_path
 
     def times(self, rows: Array) -> Array:
         """The times of some events, int64."""
@@ -213,7 +246,7 @@ class _Source:
     def _at(self, path: tuple[str, ...]) -> pa.Array:
         known = self._arrays.get(path)
         if known is None:
-            chunks = self._events[path[0]].chunks
+            chunks = self._events.column(path[0]).chunks
             for name in path[1:]:
                 chunks = [pc.struct_field(plain(chunk), name) for chunk in chunks]
             known = self._arrays[path] = chunks[0] if len(chunks) == 1 else _joined(chunks)
@@ -275,11 +308,8 @@ class _Block(ABC):
             known = self._marks[variable] = self._of(variable)
         return known
 
-    def taken(self, measure: Measure) -> pa.Array | None:
+    def taken(self, measure: Measure, leaf: Field | Time) -> pa.Array | None:
         """A measure that is the value of one event, where nothing is to be made of it; None: it is another one."""
-        leaf = _value_of_one(measure)
-        if leaf is None:
-            return None
         marks, array = self.marks(leaf.variable), self.source.array(leaf)
         same = marks.single and array.type == measure.type and not pa.types.is_floating(array.type)
         return array.take(pa.array(marks.rows)) if same else None

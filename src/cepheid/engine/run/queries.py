@@ -55,7 +55,7 @@ class Part(NamedTuple):
         own = self.matches[self.rows]
         keys = own.keys.select(list(layout.keys)) if layout.keys and own.keys is not None else None
         partitions = own.partitions if layout.keys else None
-        return dataclasses.replace(own, layout=layout, keys=keys, partitions=partitions, events=own.events.select(layout.events.names))
+        return dataclasses.replace(own, layout=layout, keys=keys, partitions=partitions, source=own.events.select(layout.events.names))
 
 
 class ByName(Mapping[str, Matches]):

@@ -20,9 +20,10 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import Payload, decoded
 from cepheid.engine.memory.container import reading
 from cepheid.engine.memory.pools import NUMBER_LIMIT
+from cepheid.engine.output.gather import array_from
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches
-from cepheid.engine.output.measures import compute
+from cepheid.engine.output.measures import Computation
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -40,17 +41,16 @@ Array = np.ndarray[Any, Any]
 
 
 class OneRow:
-    """The one event of a batch that a match may show, as a table once somebody asks. row: a dict, or a tuple in the order of the schema."""
+    """The one event of a batch that a match may show, as Python has it. row: a dict, or a tuple in the order of the schema."""
 
     def __init__(self, row: Any, schema: pa.Schema) -> None:
         self._row = row
         self._schema = schema
 
-    def select(self, names: Sequence[str]) -> pa.Table:
-        """Some of its columns."""
-        fields = [self._schema.field(name) for name in names]
+    def values(self, names: Sequence[str]) -> tuple[Any, ...]:
+        """Some of its values."""
         row = self._row if isinstance(self._row, dict) else dict(zip(self._schema.names, self._row, strict=True))
-        return pa.Table.from_arrays([pa.array([row[field.name]], field.type) for field in fields], schema=pa.schema(fields))
+        return tuple([row[name] for name in names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,7 @@ class QueryState:
         self.partitions = partitions
         self.layout = layout or compiled.layout
         self.measures = compiled.plan.measures if measures is None else measures
+        self._compute = Computation(self.measures, self.layout.time)
         self.interleaved = interleaved or compiled.interleaved
         self.options = options
         self.evaluation = compiled.evaluation(**options)
@@ -228,19 +229,26 @@ class QueryState:
         if first >= stop:
             return first
         arrived, marked = batch.arrived, self.evaluation.marked
-        found = first + np.flatnonzero(marked[first:stop])
+        found = first + marked[first:stop].nonzero()[0]
         # The last row is being read, and may become marked.
         on = stop if marked[stop - 1] else stop - 1
         if not len(found):
             return on
         rows = found if arrived.order is None else arrived.order[found]
-        segments = np.searchsorted(arrived.cuts, found, "right") - 1
-        places = rows if batch.places is None else batch.places[rows]
-        events = batch.events.select(self.layout.events.names)
-        kept = decoded(events if len(places) == len(events) == 1 else events.take(pa.array(places)))
+        segments = arrived.cuts.searchsorted(found, "right") - 1
+        kept = self._columns_of(batch, rows)
         shown = rows + batch.first if batch.shown is None else batch.shown[rows]
         self.payload.append(kept, arrived.slots[segments], found + arrived.before[segments], shown, batch.times[rows])
         return on
+
+    def _columns_of(self, batch: Batch, rows: Array) -> pa.Table | tuple[Any, ...]:
+        """What matches show of some rows of a batch."""
+        schema = self.payload.schema
+        if isinstance(batch.events, OneRow):
+            return batch.events.values(schema.names)
+        places = rows if batch.places is None else batch.places[rows]
+        kept = batch.events.select(schema.names).take(pa.array(places))
+        return kept if kept.schema.equals(schema, check_metadata=True) else decoded(kept)
 
     def shown(self, found: Chunk, arrived: Arrived) -> Matches:
         """A chunk as matches, without measures, in its order."""
@@ -257,19 +265,25 @@ class QueryState:
         shown = payload.places[rows] if self.placed else positions
         partitions = keys = None
         if layout.keys:
-            used, partitions = np.unique(slots[segments], return_inverse=True)
+            one = _all_alike(segments)
+            used, partitions = (slots[segments[:1]], np.zeros_like(segments)) if one else np.unique(slots[segments], return_inverse=True)
             keys = self.partitions.table(used).select(list(layout.keys))
-        return Matches(layout, Ragged(offsets, shown, labels, rows), payload.events, partitions, keys, counts=found.counts)
+        times: tuple[pa.Array | None, pa.Array | None] = (None, None)
+        if layout.has_steps:
+            kind = layout.time_fields[0].type
+            times = array_from(payload.times[rows[offsets[:-1]]], kind), array_from(payload.times[rows[offsets[1:] - 1]], kind)
+        events, rows = payload.shown(rows)
+        return Matches(layout, Ragged(offsets, shown, labels, rows), events, partitions, keys, counts=found.counts, times=times)
 
     def in_order(self, matches: Matches, found: Chunk, arrived: Arrived) -> Matches:
         """The matches of a chunk in the order of the events that end them."""
-        if not len(matches) or arrived.order is None or len(arrived.slots) == 1:
+        if not len(matches) or arrived.order is None or _all_alike(found.segments):
             return matches
         return matches.take(np.argsort(arrived.rows_of(found.segments, found.ends), kind="stable"))
 
     def measured(self, matches: Matches) -> Matches:
         """The matches with their measures."""
-        return dataclasses.replace(matches, measures=compute(self.measures, matches)) if self.measures else matches
+        return dataclasses.replace(matches, measures=self._compute(matches)) if self.measures else matches
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
 
@@ -345,3 +359,8 @@ class QueryState:
         self.evaluation.load(sections, stored)
         events = pa.Table.from_arrays(events.columns, schema=schema) if schema.names else events
         self.payload.append(events, stored.those(slots, positions).astype(np.int32), positions, places, times)
+
+
+def _all_alike(values: Array) -> bool:
+    """Whether some values, at least one, are all the same."""
+    return len(values) == 1 or bool((values == values[0]).all())
