@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cepheid.engine.evaluations.base import Around
+from cepheid.engine.evaluations.valued import Valued
+from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.letters.numbers import Numbers
 from cepheid.errors import SnapshotError
 
@@ -25,9 +27,10 @@ COLLECT_FROM = 1 << 16
 """Numbers up to which nothing is looked at: some 20 MB."""
 
 
-def started(program: Program, start: Callable[[Program], AnyEvaluation]) -> AnyEvaluation:
-    """An evaluation of a program, without any state; start: makes one that reads letters."""
-    return Numbered(program, start) if program.automaton.alphabet.number_bits else start(program)
+def started(program: Program, start: Callable[[Program], AnyEvaluation], texts: Texts | None = None) -> AnyEvaluation:
+    """An evaluation of a program, without any state; start: makes one that reads letters; texts: those of its values."""
+    run = Numbered(program, start) if program.automaton.alphabet.number_bits else start(program)
+    return Valued(program, Texts() if texts is None else texts, run) if program.values else run
 
 
 class Numbered(Around):
