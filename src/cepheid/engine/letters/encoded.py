@@ -18,6 +18,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.letters.predicates import Rows
-from cepheid.engine.letters.values import INT64_MAX, INT64_MIN, Column, evaluate, plain, read
+from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, Column, evaluate, plain, read
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
@@ -209,6 +210,9 @@ def _distinct(numbers: Iterable[Array]) -> list[int]:
 
 # --------------------------------------------------------------------------------------------------------------------------- values
 
+LOWER_HALF = 1 << 63
+"""What the second word of a decimal is below its lower half."""
+
 
 @dataclass(frozen=True)
 class ValueLayout:
@@ -303,6 +307,20 @@ class Values:
         whole = words.tolist() if words.ndim == 1 else [first * (1 << 64) + second for first, second in words.tolist()]
         return [None if null else number for number, null in zip(whole, self.null(value).tolist(), strict=True)]
 
+    def decoded(self, value: Expression) -> list[Any]:
+        """A value of each event as Python has it: bool, int (also times and dates), float, Decimal, str; None where it is NULL."""
+        kind = type_of(value)
+        if pa.types.is_floating(kind):
+            bits = self.encoded(value)
+            doubles = np.where(bits < 0, bits ^ np.int64(INT64_MAX), bits).view(np.float64).tolist()
+            return [None if null else each for each, null in zip(doubles, self.null(value).tolist(), strict=True)]
+        listed = self.listed(value)
+        if is_text(kind):
+            return [None if each is None else self.texts.text(each).decode(errors="surrogateescape") for each in listed]
+        if pa.types.is_decimal(kind):
+            return [None if each is None else Decimal(each + LOWER_HALF).scaleb(-kind.scale, DECIMALS) for each in listed]
+        return [None if each is None else bool(each) for each in listed] if pa.types.is_boolean(kind) else listed
+
 
 class _Positioned(Rows):
     """A batch whose positions are known."""
@@ -352,11 +370,12 @@ class ValueReader:
         """Write values, one per row or a constant each, as words into `out`."""
         for value, content in zip(self.layout.values, found, strict=True):
             words, valid = self._words(content, type_of(value), len(out))
+            place = self.layout.places[value]
             if valid is not None:
                 words = np.where(valid if words.ndim == 1 else valid[:, None], words, 0)
-                place, bit = self.layout.null_bits[value]
-                out[:, place] |= np.where(valid, np.uint64(0), bit)
-            out[:, self.layout.places[value]] = words.view(np.uint64).reshape(len(out), -1)
+                null, bit = self.layout.null_bits[value]
+                out[:, null] |= np.where(valid, np.uint64(0), bit)
+            out[:, place] = words.view(np.uint64).reshape(len(out), place.stop - place.start)
 
     def _words(self, content: Any, kind: pa.DataType, length: int) -> tuple[Array, Array | None]:
         """Values as int64, (n,) or (n, 2), and which are not NULL (None: all)."""
