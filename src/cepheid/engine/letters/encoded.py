@@ -360,8 +360,13 @@ class ValueReader:
             start += length
         return out
 
+    def as_columns(self, events: pa.RecordBatch) -> list[pa.Array]:
+        """A column for each value, as `of_columns` takes them; of values without positions. Linear."""
+        rows = Rows(self._schema, {name: events.column(name) for name in self._columns}, events.num_rows)
+        return [_column(evaluate(value, rows), events.num_rows) for value in self.layout.values]
+
     def of_columns(self, columns: Sequence[pa.Array]) -> Array:
-        """The words of values that somebody has computed: a column for each, of its canonical type, or of integers for times and durations."""
+        """The words of values that somebody has computed: a column for each, of its canonical type, or of integers for times and dates."""
         out: Array = np.zeros((len(columns[0]), self.layout.width), np.uint64)
         self._encode([read(column, type_of(value)) for column, value in zip(columns, self.layout.values, strict=True)], out)
         return out
@@ -385,13 +390,18 @@ class ValueReader:
                 return _ordered_bits(values.astype(np.float64)), ~np.isnan(values)
             valid = None if content.valid is None else np.broadcast_to(content.valid, (length,))
             return values.astype(np.int64), valid
-        if isinstance(content, pa.Scalar):
-            content = pa.array([content.as_py()] * length, content.type)
-        elif isinstance(content, pa.ChunkedArray):
-            content = pa.concat_arrays(content.chunks) if content.num_chunks else pa.array([], content.type)
-        if is_text(kind):
-            return self.texts.read(content)
-        return _decimal_words(content)
+        array = _column(content, length)
+        return self.texts.read(array) if is_text(kind) else _decimal_words(array)
+
+
+def _column(content: Any, length: int) -> pa.Array:
+    """What `evaluate` gives, as an array of so many rows."""
+    if isinstance(content, Column):
+        values, null = (np.broadcast_to(part, (length,)) for part in (content.values, content.null()))
+        return pa.array(np.ascontiguousarray(values), mask=np.ascontiguousarray(null))
+    if isinstance(content, pa.Scalar):
+        return pa.array([content.as_py()] * length, content.type)
+    return pa.concat_arrays(content.chunks) if isinstance(content, pa.ChunkedArray) else content
 
 
 def _ordered_bits(values: Array) -> Array:
@@ -490,3 +500,7 @@ class EventReader:
     def of_columns(self, letters: Array, columns: Sequence[pa.Array]) -> Array:
         """What events say whose letters are known, and whose values stand in columns."""
         return letters if self._values is None else self.form.joined(letters, self._values.of_columns(columns))
+
+    def as_columns(self, events: pa.RecordBatch) -> list[pa.Array]:
+        """The values of events as columns, which `of_columns` takes."""
+        return [] if self._values is None else self._values.as_columns(events)
