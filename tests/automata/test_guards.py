@@ -398,7 +398,7 @@ def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> N
         return construction.Constructor(schema, alphabet, masks)
 
     monkeypatch.setattr(construction.Constructor, "over", guarding)
-    given = events("A1 B2 A3 B4")
+    given = [{**event, "v": 1} for event in events("A1 B2 A3 B4")]
     for asked in ("*", "NXT *", "LAST *", "MAX *", "STRICT *", "ANY *", "COUNT(*)", "MAX COUNT(*)", "A"):
         for tail in ("", " WITHIN 2", " CONSUME BY ANY"):
             with pytest.raises(NotSupportedError, match=REFUSED):

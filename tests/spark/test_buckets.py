@@ -34,7 +34,7 @@ def unit():
         "index": False,
         "time_name": "ts",
     }
-    task = {field.name: getattr(Task, field.name, None) for field in dataclasses.fields(Task)} | known
+    task = {field.name: field.default for field in dataclasses.fields(Task)} | known
     travels = pa.schema(
         [("k0", pa.int64()), (TIME, SCHEMA.field("ts").type), ("$letter", pa.int32()), SCHEMA.field("ts"), SCHEMA.field("type")]
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from cepheid.automata.alphabet import Flag, Scope
 from cepheid.automata.construct import construct, fitted
 from cepheid.automata.registers import by_register
+from cepheid.automata.registers import values as values_read
 from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, project, successors
 from cepheid.language.syntax import Strategy
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.transition import Mark, Transition
+    from cepheid.logical.plan import Expression
     from cepheid.schema import EventSchema
 
 
@@ -140,6 +142,13 @@ class Program:
     def reading(self, numbering: Mapping[int, int]) -> Self:
         """The same program for letters that begin with numbers; numbering: the spelling of each."""
         return dataclasses.replace(self, automaton=_reading(self.automaton, numbering))
+
+    @cached_property
+    def values(self) -> tuple[Expression, ...]:
+        """What guards read of events, each once: first what they compare, then what transitions write for them; nothing without guards."""
+        automaton, guards = self.automaton, self.automaton.alphabet.guards
+        written = [store.term for move in automaton.transitions if guards for store in sorted(move.writes, key=by_register)]
+        return tuple(dict.fromkeys(value for part in [*(guard.test for guard in guards), *written] for value in values_read(part)))
 
     @cached_property
     def fingerprint(self) -> bytes:

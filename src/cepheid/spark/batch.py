@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import STREAM_COLUMN, time_number
+from cepheid.engine.letters.encoded import ValueLayout
 from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
@@ -29,7 +30,7 @@ from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.rows import INDEX, stored_type
-from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, run_task
+from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, run_task, value_column
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class Plan:
             raise NotSupportedError(
                 f"positions=True asks for positions in {counted}, and its events are spread over the keys of the query's equalities",
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
+            )
+        if any(ValueLayout(program.values).positional for program in self.compiled.programs):
+            raise NotSupportedError(
+                "the pattern compares positions of events, and Spark leaves out events before they have positions",
+                help="q.run(..) has them, for events that fit on one machine",
             )
         if self.compiled.consume is Consumption.ANY:
             raise NotSupportedError(
@@ -209,6 +215,7 @@ class Plan:
             tie_names=self.options.order,
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
+            values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs) if self.compiled.valued else (),
         )
 
     def needed(self) -> tuple[str, ...]:
@@ -515,6 +522,9 @@ def prepare(
     frame = plan.without_dropped(kept(plans), observed=observed)
     columns = {**(first or {}), **plan.key_columns(), TIME: plan.time}
     columns |= {name: plan.letter(printer, parts) for name, parts in letter_columns(plans).items()}
+    columns |= {
+        value_column(value): printer.value(value) for each in plans for program in each.compiled.programs for value in program.values
+    }
     columns |= plan.tie_columns()
     for name in [*(each.payload_column(name) for each in plans for name in each.needed()), *last]:
         columns.setdefault(name, column_named(name))

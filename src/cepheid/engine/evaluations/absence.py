@@ -27,17 +27,18 @@ from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Arrived
 from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.codes import having
+from cepheid.engine.letters.encoded import EventForm
 from cepheid.engine.letters.values import no_events
-from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cepheid.automata import Alphabet, Program
+    from cepheid.automata import Program
     from cepheid.engine.evaluations.base import AnyEvaluation, Bounds, Chunk
     from cepheid.engine.input.partitions import Partitions
+    from cepheid.engine.letters.encoded import Texts
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
 
@@ -58,10 +59,10 @@ class Absence:
     count_window: int | None
     duration: int
 
-    def evaluation(self, *, variant: str | None = None) -> AnyEvaluation:
-        """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start."""
+    def evaluation(self, *, variant: str | None = None, texts: Texts | None = None) -> AnyEvaluation:
+        """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start; texts: of its events."""
         bounds: Bounds = {"window": self.window, "count_window": self.count_window, "limit": 1, "variant": variant}
-        return started(self.program, lambda program: Evaluation(program, **bounds), variant=variant)
+        return started(self.program, lambda program: Evaluation(program, **bounds), texts, variant=variant)
 
     @property
     def bounds(self) -> tuple[int, int | None, int]:
@@ -150,7 +151,7 @@ def undecided(times: Array, until: int, duration: int) -> Array:
 class Held:
     """Events in stream order that wait until their deadline has passed.
 
-    letters: uint64, of p (or spellings, a row of words each). times, slots: of each. shown: bool, which of them a match may show. events: those.
+    letters: uint64, of p (or words, see `EventForm`). times, slots: of each. shown: bool, which of them a match may show. events: those.
     """
 
     letters: Array
@@ -171,11 +172,10 @@ class Held:
         return Held(self.letters[rows], self.times[rows], self.slots[rows], self.shown[rows], events)
 
     @classmethod
-    def none(cls, schema: pa.Schema, alphabet: Alphabet) -> Held:
-        """No events of a schema, with letters of an alphabet."""
+    def none(cls, schema: pa.Schema, form: EventForm) -> Held:
+        """No events of a schema, which say what a program reads."""
         nothing = np.zeros(0, np.int64)
-        letters: Array = np.zeros((0, len(alphabet.words)) if alphabet.number_bits else 0, np.uint64)
-        return cls(letters, nothing, nothing.astype(np.int32), nothing.astype(np.bool_), no_events(schema))
+        return cls(form.none(), nothing, nothing.astype(np.int32), nothing.astype(np.bool_), no_events(schema))
 
     @classmethod
     def joined(cls, parts: Sequence[Held]) -> Held:
@@ -194,7 +194,9 @@ class AbsenceState:
 
     The pattern reads its events as late as its matches can be decided, so that its own state is what it is without an absence. program: of the
     pattern. partitions: the slots and positions, of the events that arrive. schema: of the events that matches show. interleaved: whether the
-    pattern reads partitions in the order of the stream. Memory: the events of the last d, the window of n, and the ends of n's matches in the last d.
+    pattern reads partitions in the order of the stream. texts: of the events' values.
+
+    Memory: the events of the last d, the window of n, and the ends of n's matches in the last d.
     """
 
     def __init__(
@@ -205,6 +207,7 @@ class AbsenceState:
         schema: pa.Schema,
         *,
         interleaved: bool,
+        texts: Texts,
         variant: str | None = None,
     ) -> None:
         self.absences = tuple(absences)
@@ -212,10 +215,12 @@ class AbsenceState:
         self.interleaved = interleaved
         self.variant = variant
         self.delay = longest(self.absences)
+        self.texts = texts
         self._program = program
-        self._runs = [absence.evaluation(variant=variant) for absence in self.absences]
+        self._form = EventForm.of(program)
+        self._runs = [absence.evaluation(variant=variant, texts=texts) for absence in self.absences]
         self._completed = [Ends.none() for _ in self.absences]
-        self._empty = Held.none(schema, program.automaton.alphabet)
+        self._empty = Held.none(schema, self._form)
         self._held: deque[Held] = deque()
         self._released = 0
         self._before: Array = np.zeros(0, np.int64)  # per slot, the events released
@@ -232,7 +237,7 @@ class AbsenceState:
         rows = np.flatnonzero(slots >= 0)
         if len(rows):
             own = letters[rows].astype(np.uint64)
-            shown = having(own, self._program.automaton.alphabet, [(mask, 0) for mask in self._program.relevant_masks])
+            shown = having(self._form.letters(own), self._program.automaton.alphabet, [(mask, 0) for mask in self._program.relevant_masks])
             kept = events.select(self._empty.events.schema.names).take(pa.array(rows[shown]))
             self._held.append(Held(own, times[rows], slots[rows], shown, decoded(kept)))
 
@@ -306,7 +311,7 @@ class AbsenceState:
             open_[expired[expired < count]] = False
             busy |= open_
             if run.wasteful:
-                self._runs[number] = self.absences[number].evaluation(variant=self.variant)
+                self._runs[number] = self.absences[number].evaluation(variant=self.variant, texts=self.texts)
                 self._runs[number].load(run.dump())
         idle = idle[idle < count]
         return idle[~busy[idle]]
@@ -317,6 +322,10 @@ class AbsenceState:
         for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
             run.release(slots)
             self._completed[number] = completed.take(~np.isin(completed.owners, slots))
+
+    def text_numbers(self) -> list[Array]:
+        """The numbers of the texts that are somewhere in it."""
+        return [*(self._form.text_numbers(part.letters) for part in self._held), *(run.texts_in(run.dump()) for run in self._runs)]
 
     @property
     def nbytes(self) -> int:
@@ -344,16 +353,15 @@ class AbsenceState:
 
         latest: the greatest time so far. Raises SnapshotError or ValueError where that does not fit.
         """
-        alphabet = self._program.automaton.alphabet
-        words = len(alphabet.words) if alphabet.number_bits else 1
-        *columns, times, slots, shown = numbers(sections, "held").reshape(words + 3, -1)
-        letters = np.stack(columns, axis=1).view(np.uint64) if alphabet.number_bits else columns[0].view(np.uint64)
+        words = self._form.words
+        *columns, times, slots, shown = numbers(sections, "held").reshape((words or 1) + 3, -1)
+        letters = columns[0].view(np.uint64) if words is None else np.stack(columns, axis=1).view(np.uint64)
         events = container.table_of(sections["held_events"])
         slots = stored.slots[stored.rows(slots)]
         held = Held(letters, times, slots.astype(np.int32), shown.astype(np.bool_), events)
         wanted = self._empty.events.schema
         right = (events.schema.names, events.schema.types) == (wanted.names, wanted.types) and len(events) == int(held.shown.sum())
-        right = right and are_letters(held.letters, alphabet) and not (times[1:] < times[:-1]).any()
+        right = right and self._form.fits(held.letters, self.texts) and not (times[1:] < times[:-1]).any()
         if not right or (times > latest).any():
             raise ValueError("its events that wait do not fit together")
         # Else they would not go together with others.

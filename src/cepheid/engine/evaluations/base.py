@@ -145,6 +145,9 @@ class AnyEvaluation(Protocol):
     def letters_in(self, sections: Mapping[str, Any]) -> Array:
         """The letters of events that what `dump` gave speaks of, in any order (int64)."""
 
+    def texts_in(self, sections: Mapping[str, Any]) -> Array:
+        """The numbers of texts (`letters.encoded.Texts`) that what `dump` gave speaks of, in any order (int64)."""
+
     @property
     def wasteful(self) -> bool:
         """Whether a fresh instance with the same state would need much less memory."""
@@ -171,6 +174,10 @@ class Feeding(ABC):
     @abstractmethod
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, see `cepheid.engine.evaluations.match.Evaluation.chunks`."""
+
+    def texts_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - an evaluation with guards looks at them
+        """The numbers of texts that what `dump` gave speaks of: none without guards."""
+        return np.zeros(0, np.int64)
 
     def feed(self, letters: Array, times: Array, *, sink: Callable[[Chunk], None] | None = None, **segments: Any) -> None:
         """Read `Events(letters, times, **segments)` to their end; `sink` gets each of the `chunks`."""
@@ -222,6 +229,10 @@ class Around(Feeding):
     def letters_in(self, sections: Mapping[str, Any]) -> Array:
         """The letters of events that what `dump` gave speaks of, in any order (int64)."""
         return self.evaluation.letters_in(sections)
+
+    def texts_in(self, sections: Mapping[str, Any]) -> Array:
+        """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
+        return self.evaluation.texts_in(sections)
 
     @property
     def wasteful(self) -> bool:

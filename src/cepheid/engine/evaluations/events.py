@@ -14,8 +14,7 @@ import numpy as np
 from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from cepheid.engine.letters.encoded import Values
     from cepheid.engine.memory.pools import Array
 
 BATCH_LIMIT = 1 << 30
@@ -29,7 +28,8 @@ class Events:
     letters: unsigned integers, n, see `cepheid.automata.alphabet`. times: int64, n, non-decreasing within a segment. cuts: int64, rows where the
     segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition between segments and
     batches, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the partition of the last segment of
-    the batch before; both have slot -1. values: what guards read of the events (`automata.alphabet.Guard`), by name, int64, n each.
+    the batch before; both have slot -1. values: what guards read of the events (`automata.registers.values`); None without guards, and until
+    `Valued` has taken them out of the letters.
     """
 
     letters: Array
@@ -37,7 +37,7 @@ class Events:
     cuts: Array = field(default_factory=lambda: np.zeros(1, np.int64))
     slots: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     continued: bool = False
-    values: Mapping[str, Array] = field(default_factory=dict)
+    values: Values | None = None
 
     def __post_init__(self) -> None:
         slots = self.slots if len(self.slots) else np.full(len(self.cuts), -1, np.int32)
@@ -60,9 +60,9 @@ class Events:
 
     def of(self, rows: Array | slice, **segments: Any) -> Events:
         """The events of these rows, in this order; segments: their cuts, slots and whether they are continued."""
-        values = {name: array[rows] for name, array in self.values.items()}
+        values = None if self.values is None else self.values.of(rows)
         return Events(self.letters[rows], self.times[rows], values=values, **segments)
 
-    def with_letters(self, letters: Array) -> Events:
-        """The same events with other letters."""
-        return dataclasses.replace(self, letters=letters)
+    def with_letters(self, letters: Array, *, values: Values | None = None) -> Events:
+        """The same events with other letters; values: theirs, if they were among the letters."""
+        return dataclasses.replace(self, letters=letters, values=self.values if values is None else values)

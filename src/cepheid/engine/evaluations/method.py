@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata import Program
     from cepheid.engine.evaluations.base import AnyEvaluation, Bounds
+    from cepheid.engine.letters.encoded import Texts
     from cepheid.logical.plan import Pattern, QueryPlan
 
 CHOOSING = frozenset({Strategy.NXT, Strategy.LAST, Strategy.MAX})
@@ -74,7 +75,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Terms:
-    """What an evaluation is started with: a program, and what bounds it (see `Compiled`). partitioned: whether the stream is partitioned."""
+    """What an evaluation is started with: a program, and what bounds it (see `Compiled`).
+
+    partitioned: whether the stream is partitioned. texts: those that the numbers in the values of events stand for; None without guards.
+    """
 
     program: Program
     window: int | None = None
@@ -82,6 +86,7 @@ class Terms:
     consume: Consumption = Consumption.NONE
     limit: int | None = None
     partitioned: bool = False
+    texts: Texts | None = None
 
     @property
     def bounds(self) -> Bounds:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.engine.evaluations.base import Around
 from cepheid.engine.evaluations.trackers import Tracked
+from cepheid.engine.evaluations.valued import Valued
+from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.letters.numbers import Numbers
 from cepheid.errors import SnapshotError
 
@@ -26,13 +28,19 @@ COLLECT_FROM = 1 << 16
 """Numbers up to which nothing is looked at: some 20 MB."""
 
 
-def started(program: Program, start: Callable[[Program], AnyEvaluation], *, variant: str | None) -> AnyEvaluation:
-    """An evaluation of a program, without any state; start: makes one that reads letters, those of trackers too. variant: of the trackers' kernel."""
+def started(
+    program: Program, start: Callable[[Program], AnyEvaluation], texts: Texts | None = None, *, variant: str | None
+) -> AnyEvaluation:
+    """An evaluation of a program, without any state.
+
+    start: makes one that reads letters, those of trackers too. texts: those of the program's values. variant: of the trackers' kernel.
+    """
 
     def tracked(program: Program) -> AnyEvaluation:
         return Tracked(start(program), program, variant=variant) if program.trackers else start(program)
 
-    return Numbered(program, tracked) if program.automaton.alphabet.number_bits else tracked(program)
+    run = Numbered(program, tracked) if program.automaton.alphabet.number_bits else tracked(program)
+    return Valued(program, Texts() if texts is None else texts, run) if program.values else run
 
 
 class Numbered(Around):

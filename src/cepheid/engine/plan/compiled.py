@@ -18,6 +18,7 @@ from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.input.read import STREAM_COLUMN
+from cepheid.engine.letters.encoded import EventReader
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.exact_counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cepheid.automata import Program
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Guarantee, Method
+    from cepheid.engine.letters.encoded import Texts
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
     from cepheid.logical.plan import QueryPlan
@@ -71,6 +73,15 @@ class Compiled:
     def alphabets(self) -> tuple[Predicates | LongPredicates, ...]:
         """Events to letters, for each of `programs`."""
         return tuple(predicates_of(program.automaton.alphabet, self.schema) for program in self.programs)
+
+    def readers(self, texts: Texts) -> list[EventReader]:
+        """A reader of one stream for each of `programs`; texts: of the state that its events go to."""
+        return [EventReader(program, alphabet, texts) for program, alphabet in zip(self.programs, self.alphabets, strict=True)]
+
+    @property
+    def valued(self) -> bool:
+        """Whether events have values beside their letters, for there are guards."""
+        return any(program.values for program in self.programs)
 
     @property
     def predicates(self) -> Predicates | LongPredicates:
@@ -137,8 +148,11 @@ class Compiled:
         text = canonical_text((*bounds, self.keys, self.derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
-    def evaluation(self, *, variant: str | None = None, sample: int | None = None) -> AnyEvaluation:
-        """A new evaluation, without any state; variant: of the kernel; sample: see `Query.run`, NotSupportedError where it cannot be."""
+    def evaluation(self, *, variant: str | None = None, sample: int | None = None, texts: Texts | None = None) -> AnyEvaluation:
+        """A new evaluation, without any state.
+
+        variant: of the kernel. sample: see `Query.run`, NotSupportedError where it cannot be. texts: those of the `readers` of its events.
+        """
         options: dict[str, Any] = {"variant": variant}
         if sample is not None:
             if not self.method.samples:
@@ -149,9 +163,9 @@ class Compiled:
             options["sample"] = sample
 
         def start(program: Program) -> AnyEvaluation:
-            return self.method.start(dataclasses.replace(self.terms, program=program), **options)
+            return self.method.start(dataclasses.replace(self.terms, program=program, texts=texts), **options)
 
-        run = started(self.program, start, variant=variant)
+        run = started(self.program, start, texts, variant=variant)
         return ChosenCount(run) if self.plan.count and not self.method.counts else run
 
     @property

@@ -20,6 +20,7 @@ from cepheid.engine.input.keys import group, key_codes, key_table
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.read import check_order, check_order_columns, in_order, times_of
+from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
@@ -93,10 +94,13 @@ def run(
     """
     times, stream = ordered(compiled.schema, events, sort=sort, order=order)
     groups, where, null_count = _partitioned(compiled, events, stream, null_keys=null_keys)
-    letters, *negated = (alphabet.letters(events) for alphabet in compiled.alphabets)
+    texts = Texts()
+    letters, *negated = (
+        reader.read(events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in compiled.readers(texts)
+    )
     types = NamedTypes(compiled.plan, compiled.programs)
     types.see(events, (letters, *negated))
-    evaluation, read = compiled.evaluation(variant=variant, sample=sample), Events(letters, times)
+    evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), Events(letters, times)
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
@@ -105,7 +109,7 @@ def run(
     if not compiled.absences:
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
     found = chunk_of(found)
-    given, waiting = decided(compiled, negated, times, found, where, until=until, variant=variant)
+    given, waiting = decided(compiled, negated, times, found, where, until=until, variant=variant, texts=texts)
     open_matches = _matches(compiled, events, found.take(waiting), where)
     matches = _matches(compiled, events, found.take(given), where)
     return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
@@ -136,17 +140,18 @@ def decided(
     *,
     until: int | str | None,
     variant: str | None,
+    texts: Texts,
 ) -> tuple[Array, Array]:
     """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`.
 
-    negated: the letters of each absence.
+    negated: the letters of each absence; texts: of their values.
     """
     first = found.triggers
     triggers = where.ends(found, found.ends, times).take(first)
     veto = np.zeros(len(triggers), np.bool_)
     for absence, letters in zip(compiled.absences, negated, strict=True):
         # One interval per event that ends some.
-        run = absence.evaluation(variant=variant)
+        run = absence.evaluation(variant=variant, texts=texts)
         followers = collect(list(grouped_chunks(run, Events(letters, times), where.rows, where.cuts)))
         veto |= vetoed(triggers, where.ends(followers, followers.starts, times), absence.duration)
     if until is None:
@@ -247,6 +252,14 @@ def _positions(compiled: Compiled, where: _Rows) -> Array:
     if compiled.derived:
         return places if where.written is None else where.written[places]
     positions: Array = np.arange(len(places)) - np.repeat(where.cuts, np.diff(where.cuts, append=len(places)))
+    return positions
+
+
+def _positions_of_rows(compiled: Compiled, events: pa.Table, where: _Rows) -> Array:
+    """The position that matches show of each row of the table; -1 of those that are in no partition."""
+    positions: Array = np.full(events.num_rows, -1, np.int64)
+    shown = np.arange(events.num_rows) if where.places is None else _positions(compiled, where)
+    positions[slice(None) if where.rows is None else where.rows] = shown
     return positions
 
 

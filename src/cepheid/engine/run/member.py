@@ -107,7 +107,7 @@ class QueryMember(Member):
         # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
         grouped = compiled.written if group_nulls else ()
         self._written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self.partitions
-        self._readers = [alphabet.reader() for alphabet in compiled.alphabets]
+        self._readers = compiled.readers(self.state.texts)
 
     @property
     def null_keys(self) -> int:
@@ -121,7 +121,12 @@ class QueryMember(Member):
         """
         arrived = self.partitions.arrive(events, interleaved=self.state.interleaved)
         shown = self._written.arrive(events).positions if self.compiled.derived else None
-        own, *negated = [reader.read(events) for reader in self._readers] if letters is None else letters
+        known: Sequence[Array | None] = [None] * len(self._readers) if letters is None else letters
+
+        def positions() -> Array:
+            return arrived.positions if shown is None else shown
+
+        own, *negated = [reader.read(events, positions=positions, letters=each) for reader, each in zip(self._readers, known, strict=True)]
         if self._types is not None:
             self._types.see(events, (own, *negated))
         return self.state.feed(own, times, events, arrived, first=first, shown=shown, negated=negated, now=now)

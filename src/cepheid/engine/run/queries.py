@@ -108,18 +108,22 @@ class FilteredMember(Member):
         super().__init__(compiled, schema, forgets=True, **options)
         alphabet = compiled.program.automaton.alphabet
         self._relevant = functools.partial(having, alphabet=alphabet, tests=[(mask, 0) for mask in compiled.program.relevant_masks])
+        (self._reader,) = compiled.readers(self.state.texts)
 
     def read(self, events: pa.Table, times: Array, positions: Array, letters: Array, *, now: int) -> Found | None:
-        """The matches that events decide, None for none; positions: those that matches show, of each row."""
+        """The matches that events decide, None for none; positions: those that matches show, of each row; letters: without values."""
         rows = np.flatnonzero(self._relevant(letters))
         if not len(rows):
             return None
+        said = letters[rows]
+        if self.compiled.valued:
+            said = self._reader.read(events.take(pa.array(rows)), positions=positions[rows], letters=said)
         keys = self.compiled.keys
         own = events.select(list(keys)).take(pa.array(rows)) if keys else None
         arrived = (
             self.partitions.arrive_in(None, len(rows)) if own is None else self.partitions.arrive(own, interleaved=self.state.interleaved)
         )
-        return self.state.feed(letters[rows], times[rows], events, arrived, first=0, places=rows, shown=positions[rows], now=now)
+        return self.state.feed(said, times[rows], events, arrived, first=0, places=rows, shown=positions[rows], now=now)
 
 
 class FamilyMember(Member):
@@ -132,9 +136,9 @@ class FamilyMember(Member):
         wide = pa.schema([*schema, *family.constants.schema, number])
         super().__init__(family.compiled, wide, layout=layout, forgets=True, **options)
         self.family = family
-        read = {*family.compiled.predicates.columns, *family.compiled.keys, *own.events.names}
+        (self._reader,) = family.compiled.readers(self.state.texts)
+        read = {*self._reader.columns, *family.compiled.keys, *own.events.names}
         self._columns = [name for name in schema.names if name in read]
-        (self._reader,) = (alphabet.reader() for alphabet in family.compiled.alphabets)
 
     def read_pairs(self, events: pa.Table, times: Array, positions: Array, pairs: tuple[Array, Array], *, now: int) -> Iterator[Found]:
         """The matches that events decide, each to be made before the next; pairs: (row, query); positions: those that matches show, of each row."""
@@ -143,7 +147,9 @@ class FamilyMember(Member):
             rows, queries = (side[start : start + PAIRS_AT_ONCE] for side in pairs)
             joined = self.family.joined(events, rows, queries)
             arrived = self.partitions.arrive(joined)
-            yield self.state.feed(self._reader.read(joined), times[rows], joined, arrived, first=0, shown=positions[rows], now=now)
+            shown = positions[rows]
+            letters = self._reader.read(joined, positions=shown)
+            yield self.state.feed(letters, times[rows], joined, arrived, first=0, shown=shown, now=now)
 
     def named(self, error: LimitError) -> CepheidError:
         """An error about a match with the name of its query, and not with the number that the family has for it."""

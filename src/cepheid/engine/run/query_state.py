@@ -18,6 +18,7 @@ from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import Payload, decoded
+from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.memory.container import reading
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.engine.output.gather import array_from
@@ -120,7 +121,7 @@ class QueryState:
 
     layout, measures: what matches look like, where that is not what the query says (Spark's types). interleaved: whether partitions are fed in the
     order of the stream, so that pieces of the matches are in that order too. placed: matches show the positions that `feed` is given, as with derived
-    keys. options: of `Compiled.evaluation`.
+    keys. texts: of the values of its events. options: of `Compiled.evaluation`.
     """
 
     def __init__(
@@ -142,11 +143,20 @@ class QueryState:
         self._compute = Computation(self.measures, self.layout.time)
         self.interleaved = interleaved or compiled.interleaved
         self.options = options
-        self.evaluation = compiled.evaluation(**options)
+        self.texts = Texts()
+        self.evaluation = compiled.evaluation(texts=self.texts, **options)
         self.payload = Payload(self.layout.events)
         variant = options.get("variant")
         self.absences = (
-            AbsenceState(compiled.absences, compiled.program, partitions, self.layout.events, interleaved=self.interleaved, variant=variant)
+            AbsenceState(
+                compiled.absences,
+                compiled.program,
+                partitions,
+                self.layout.events,
+                interleaved=self.interleaved,
+                texts=self.texts,
+                variant=variant,
+            )
             if compiled.absences
             else None
         )
@@ -169,9 +179,10 @@ class QueryState:
     ) -> Found:
         """The matches that are decided in a batch: those that end in it, without absences.
 
-        letters, times: of the rows of `events`, which has the columns of `layout.events`. first: place of the first row in the stream. places: the
-        rows of `events` (None: all). shown: where the state is `placed`, the positions that matches show of the rows (default: their places). With
-        absences: negated: the letters of each; now: the least time that a later event may have.
+        letters, times: of the rows of `events`, which has the columns of `layout.events`; letters: as `compiled.readers(texts)` give them. first:
+        place of the first row in the stream. places: the rows of `events` (None: all). shown: where the state is `placed`, the positions that
+        matches show of the rows (default: their places). With absences: negated: the letters of each; now: the least time that a later event may
+        have.
         """
         if self.absences is None:
             return Found(self, Batch(letters, times, events, arrived, first, places, shown))
@@ -218,6 +229,8 @@ class QueryState:
             if len(given):
                 yield given
         self._keep(batch, kept, len(self.evaluation.marked))
+        if self.compiled.valued:
+            self.texts.collect(lambda: self._text_numbers(self.evaluation.dump()))
 
     def named(self, batch: Batch, last: Chunk) -> Match:
         """The first match of a chunk of `chunks(.., at_once=True)`, after which nothing more is read."""
@@ -293,7 +306,7 @@ class QueryState:
         idle = self.evaluation.expire(now - self.compiled.delay)
         if self.evaluation.wasteful:
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
-            fresh = self.compiled.evaluation(**self.options)
+            fresh = self.compiled.evaluation(texts=self.texts, **self.options)
             fresh.load(self.evaluation.dump())
             self.evaluation = fresh
         return idle if self.absences is None else self.absences.expire(now, idle)
@@ -331,7 +344,12 @@ class QueryState:
     @property
     def nbytes(self) -> int:
         """Bytes of the kernel's arrays, of the marked events, and of what waits for absences."""
-        return self.evaluation.memory_usage() + self.payload.nbytes + (0 if self.absences is None else self.absences.nbytes)
+        texts = self.texts.nbytes if self.compiled.valued else 0
+        return self.evaluation.memory_usage() + self.payload.nbytes + texts + (0 if self.absences is None else self.absences.nbytes)
+
+    def _text_numbers(self, sections: Mapping[str, Any]) -> list[Array]:
+        """The numbers of the texts that are somewhere in the state; sections: of the evaluation."""
+        return [self.evaluation.texts_in(sections), *([] if self.absences is None else self.absences.text_numbers())]
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 
@@ -340,7 +358,9 @@ class QueryState:
         payload = self.payload
         places = np.stack([payload.slots, payload.positions, payload.places, payload.times])
         absences = {} if self.absences is None else self.absences.dump()
-        return {**self.evaluation.dump(), **absences, "payload_places": places.astype("<i8")}, payload.events
+        sections = self.evaluation.dump()
+        texts = self.texts.dump(self._text_numbers(sections)) if self.compiled.valued else {}
+        return {**sections, **absences, **texts, "payload_places": places.astype("<i8")}, payload.events
 
     def load(self, sections: Mapping[str, Any], events: pa.Table, stored: Stored, *, latest: int) -> None:
         """Go on, fresh, from what `dump` gave, over partitions that are loaded; raises SnapshotError or ValueError where that does not fit.
@@ -354,6 +374,8 @@ class QueryState:
             raise ValueError("its events do not fit together")
         if ((places < 0) | (places >= NUMBER_LIMIT)).any():
             raise ValueError("its events have no valid positions")
+        if self.compiled.valued:
+            self.texts.load(sections)
         if self.absences is not None:
             stored = self.absences.load(sections, stored, latest=latest)
         self.evaluation.load(sections, stored)

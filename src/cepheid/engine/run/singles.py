@@ -4,8 +4,8 @@ Comes in: one event. Goes out: the matches that it ends; or None, which says tha
 An event that can change nothing waits here, as a letter, until one comes that can: both are read in one call. Their order is what it was, for what
 waits ends no match and nothing shows it.
 
-Only where an event is read when it comes: without lateness, without absences, where its letter is one word, and with keys of PARTITION BY that are
-numbers or texts and have come before.
+Only where an event is read when it comes: without lateness, without absences, where its letter is one word and all that is read of it, and with keys
+of PARTITION BY that are numbers or texts and have come before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from cepheid.schema import is_text
 if TYPE_CHECKING:
     from cepheid.engine.run.query_state import QueryState
 
-Array = np.ndarray[Any, Any]
 
 MOST_WAITING = 1 << 10
 """Events that wait here at most."""
@@ -56,7 +55,7 @@ class Singles:
         compiled = state.compiled
         if compiled.absences or compiled.derived or not all(_is_plain(schema.field(name).type) for name in compiled.keys):
             return None
-        if not isinstance(compiled.predicates, Predicates):
+        if compiled.valued or not isinstance(compiled.predicates, Predicates):
             return None
         read = RowLetters.of(compiled.predicates)
         return None if read is None else cls(state, schema, read)

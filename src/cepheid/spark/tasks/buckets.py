@@ -132,11 +132,13 @@ class Unit:
         nothing keeps: these may change between restarts.
         """
         kept = {*self.ties, *(column for task in self.unpacked for column in (*task.keys, *(own for _, own in task.payload)))}
+        kept |= {column for task in self.unpacked for own in task.values for column in own}
         types = [(field.name, field.type) for field in self.travelling if field.name in kept]
         digest = hashlib.sha256(canonical_text(tuple(sorted(types))).encode())
         for compiled, task in zip(self.compiled, self.unpacked, strict=True):
             digest.update(compiled.meaning)
-            digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index)).encode())
+            values = (task.values,) if task.values else ()
+            digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index, *values)).encode())
         digest.update(canonical_text((self.queries, self.letters, self.ties)).encode())
         return digest.digest()
 
@@ -176,6 +178,7 @@ class Bucket:
             QueryState(compiled, self.partitions, layout=view.layout, measures=view.measures)
             for compiled, view in zip(self.compiled, self.views, strict=True)
         ]
+        self.readers = [compiled.readers(state.texts) for compiled, state in zip(self.compiled, self.states, strict=True)]
         self.events = 0
         self.latest = NEVER
         self.timers: list[int] = []
@@ -260,7 +263,7 @@ class Bucket:
             if task.index:
                 shown.append(pa.chunked_array([pa.array(arrived.positions)]))
             table = pa.Table.from_arrays(shown, schema=query_state.layout.events)
-            letters, *negated = self._letters(events, number)
+            letters, *negated = self._said(events, number)
             found.append(query_state.feed(letters, times, table, arrived, first=self.events, negated=negated, now=now))
         self.events += events.num_rows
         self.latest = max(self.latest, int(times[-1]))
@@ -270,6 +273,14 @@ class Bucket:
         """The letters of a query's programs: its predicates' bits among those of all queries."""
         columns, places = self.unit.letters[number]
         return own_letters([one_chunk(events[column]) for column in columns], places, self.compiled[number].alphabets)
+
+    def _said(self, events: pa.Table, number: int) -> list[Array]:
+        """What events say to a query's programs: their letters, and the values that guards read."""
+        letters, values = self._letters(events, number), self.tasks[number].values
+        if not values:
+            return letters
+        columns = [[one_chunk(events[name]) for name in own] for own in values]
+        return [reader.of_columns(own, read) for reader, own, read in zip(self.readers[number], letters, columns, strict=True)]
 
     def _rows(self, found: Sequence[Found], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""

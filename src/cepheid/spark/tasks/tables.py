@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.input.keys import normalized
 from cepheid.engine.letters.codes import having
+from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
@@ -90,6 +91,7 @@ class Reader:
         self.lengths: list[int] = []
         self.waiting = 0
         self.readers = {f"{LETTER}{number or ''}": alphabet.reader() for number, alphabet in enumerate(self.compiled.alphabets)}
+        self.values = self.compiled.readers(Texts())
         self.whole: list[pa.RecordBatch] = []  # events of whole partitions, and of the one that was open last, until they are decided
         self.open_: list[pa.RecordBatch] = []
         self.opened = 0
@@ -185,6 +187,8 @@ class Reader:
             self.checked = events.schema
         columns: dict[str, pa.Array] = {PARTITION: pa.array(partitions), TIME: events.column(self.task.time_name)}
         columns |= {letter: letters_column(reader.read(events)) for letter, reader in self.readers.items()}
+        for names, values in zip(self.task.values, self.values, strict=False):
+            columns |= dict(zip(names, values.as_columns(events), strict=True))
         for column, attribute, normalize in self.reading.columns:
             values = events.column(attribute)
             columns[column] = plain(normalized(values)) if normalize else values

@@ -7,6 +7,7 @@ key only the marked events are kept, and those of a window only while the window
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.letters.pooled import gathered
 from cepheid.engine.letters.values import no_events, plain, raw
 from cepheid.engine.output.marks import Ragged
@@ -23,6 +25,7 @@ from cepheid.engine.output.matches import Matches, python_value
 from cepheid.engine.output.measures import measured
 from cepheid.errors import CepheidError, InputError, SetupError
 from cepheid.language.syntax import Consumption
+from cepheid.logical.canonical import canonical_text
 from cepheid.query import query
 from cepheid.schema import EventSchema
 from cepheid.spark.tasks.bounds import no_time, out_of_bounds, outside, time_text
@@ -38,9 +41,13 @@ if TYPE_CHECKING:
     from cepheid.engine.letters.words import LongPredicates
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
+    from cepheid.logical.plan import Expression
 
-TIME, LETTER = "$time", "$letter"
-"""Columns that `batch` adds to what a task reads, and the position that it shows in events when asked."""
+TIME, LETTER, VALUE = "$time", "$letter", "$value"
+"""Columns that `batch` adds to what a task reads, and the position that it shows in events when asked.
+
+The name of a value's column goes on behind VALUE (`value_column`).
+"""
 
 SLICE, OWN = "$slice", "$own"
 """Columns that `slices` adds: the number of the event's slice of time, and whether the event is in it, and not only in its overlap."""
@@ -61,7 +68,7 @@ class Task:
     input column), the events' attributes that the output needs. shown: what the events of the output have, in order. ties: input columns that
     order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
     sliced: whether the events come in slices of time, of which each gives the matches that end in it (`slices`), in place of keys. option:
-    how one is given, for messages.
+    how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read.
     """
 
     text: str
@@ -78,6 +85,7 @@ class Task:
     time_name: str
     sliced: bool = False
     option: str = OPTION
+    values: tuple[tuple[str, ...], ...] = ()
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -191,6 +199,11 @@ def _with_letters(batch: pa.RecordBatch, letters: Letters, alphabets: Sequence[P
     return batch.set_column(batch.schema.get_field_index(LETTER), LETTER, own)
 
 
+def value_column(value: Expression) -> str:
+    """The column of a value that guards read: the same for the same value, in every query and after every restart."""
+    return f"{VALUE} {hashlib.sha256(canonical_text((value,)).encode()).hexdigest()[:32]}"
+
+
 def own_letters(
     columns: Sequence[pa.Array], places: Sequence[Sequence[int]] | None, alphabets: Sequence[Predicates | LongPredicates]
 ) -> list[Array]:
@@ -222,7 +235,10 @@ class TaskRun:
         assert not compiled.absences, "matches with absences are decided later than they end: `buckets` reads them"
         self.task = task
         self.alphabets = compiled.alphabets
-        self.evaluation = compiled.evaluation()
+        self.valued = compiled.valued
+        self.texts = Texts()
+        (self.reader,) = compiled.readers(self.texts)
+        self.evaluation = compiled.evaluation(texts=self.texts)
         self.window = compiled.window
         self.count_window = compiled.count_window
         self.view = task.view(compiled, schema)
@@ -245,6 +261,9 @@ class TaskRun:
         origins[0] -= self.base if continued else 0
         own = own_rows(batch) if self.task.sliced else None
         letters = letters_of(batch.column(LETTER))
+        if self.valued:
+            self.texts.collect(lambda: [self.evaluation.texts_in(self.evaluation.dump())])
+            letters = self.reader.of_columns(letters, [batch.column(name) for name in self.task.values[0]])
         events = self._events(batch, origins, cuts)
         last: Chunk | None = None
         read = Events(letters, times, cuts, continued=continued)

@@ -1,0 +1,505 @@
+"""Values of events as words: what guards read of an event travels with what its letter says (`automata.registers`).
+
+Comes in: value expressions and Arrow batches. Goes out: what an event says to a program with guards: an array of words, uint64, with a row per
+event: the letter or the words of the spelling first, then the values (`EventForm`). Whatever carries spellings, carries these, and does not know of
+values: events that wait, snapshots, Spark's columns. A program without guards has no values, and its letters are as they would be without this file.
+
+A value is one word, a decimal two, of which the first decides: as int64, words have the order of the values, and are equal where these are. Behind
+all values of an event there is a bit for each that says whether it is NULL; the words of a NULL are 0. Both sides of a comparison have one type
+(binding casts), and so one encoding.
+
+Texts are numbers that a dictionary gives (`Texts`): each once, and it never changes while somebody has it; so what waits, what is stored and what is
+found by a hash stays as it is. The order of texts is not that of their numbers: `Texts.ranks` says it. A number that had the order in it would have
+to move when there is no room between its neighbours, in all places where it is stored; a rank moves in one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.letters.predicates import Rows
+from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, Column, evaluate, plain, read
+from cepheid.engine.letters.words import are_letters
+from cepheid.engine.memory.pools import Array, power_of_two
+from cepheid.errors import LimitError
+from cepheid.logical.plan import Expression, Field, Index, Time, walk
+from cepheid.logical.types import type_of
+from cepheid.schema import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.program import Program
+    from cepheid.engine.letters.predicates import Predicates
+    from cepheid.engine.letters.words import LongPredicates
+    from cepheid.schema import EventSchema
+
+Positions: TypeAlias = "Array | Callable[[], Array]"
+
+NULL_BITS = 64
+"""Values whose NULL bits are one word."""
+
+COLLECT_FROM = 1 << 16
+"""Texts up to which nobody looks which of them are still there."""
+
+AT_ONCE = 16
+"""Texts of a batch that are looked up one by one, for to encode them would cost more."""
+
+RANK_STEP, RANK_LIMIT = 1 << 32, 1 << 62
+"""The distance of neighbouring ranks where there is room for it, and the greatest rank."""
+
+MOST_TEXTS = 1 << 28
+"""Different texts that one state may have."""
+
+TEXT_BYTES = 200
+"""About what a text takes in memory beside its bytes, in all tables."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- texts
+
+
+class Texts:
+    """The numbers of the texts that guards compare, for the run state of one query: 0, 1, .. in the order of arrival.
+
+    A number stays that of its text as long as `keep` is told of it. Equal texts have equal numbers; `ranks` has the order, which is that of the
+    texts' bytes. A text costs its length and some 200 bytes.
+    """
+
+    def __init__(self) -> None:
+        self._number_of: dict[bytes, int] = {}
+        self._text_of: dict[int, bytes] = {}
+        self._next = 0  # no number before it is free
+        self._ranks: Array = np.zeros(16, np.int64)
+        self._ranked: list[bytes] = []  # ascending
+        self._unranked: list[bytes] = []
+        self._collect_at = COLLECT_FROM
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._number_of)
+
+    def read(self, texts: pa.Array) -> tuple[Array, Array | None]:
+        """The numbers of texts (int64), and which are not NULL (bool, None: all). Linear, and O(log n) for each that is new."""
+        texts = plain(texts)
+        valid = None if not texts.null_count else np.asarray(texts.is_valid())
+        # As bytes: some may be no UTF-8.
+        texts = texts.cast(pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary())
+        if len(texts) <= AT_ONCE:
+            return np.array([0 if text is None else self._number(text) for text in texts.to_pylist()], np.int64), valid
+        encoded = texts.dictionary_encode()
+        numbers = np.array([*map(self._number, encoded.dictionary.to_pylist()), 0], np.int64)
+        return numbers[encoded.indices.fill_null(len(numbers) - 1).to_numpy()], valid
+
+    def _number(self, text: bytes) -> int:
+        """The number of a text, a new one if need be."""
+        number = self._number_of.get(text)
+        if number is None:
+            while self._next in self._text_of:
+                self._next += 1
+            number = self._next
+            if number >= MOST_TEXTS:
+                raise LimitError(
+                    f"the open windows have {number} different texts that the query compares, and the limit is {MOST_TEXTS} (MOST_TEXTS)",
+                    help="give a smaller window, or split the stream",
+                )
+            self._add(number, text)
+        return number
+
+    def _add(self, number: int, text: bytes) -> None:
+        self._number_of[text], self._text_of[number] = number, text
+        self._unranked.append(text)
+        self._bytes += TEXT_BYTES + len(text)
+        if number >= len(self._ranks):
+            # PERF: what is never written to takes no memory, and after a burst of texts most is not.
+            ranks: Array = np.zeros(power_of_two(number + 1), np.int64)
+            ranks[: len(self._ranks)] = self._ranks
+            self._ranks = ranks
+
+    def text(self, number: int) -> bytes:
+        """The text of a number, as UTF-8."""
+        return self._text_of[number]
+
+    def knows(self, numbers: Array) -> bool:
+        """Whether all of these are numbers of texts."""
+        return self._text_of.keys() >= set(numbers.tolist())
+
+    @property
+    def ranks(self) -> Array:
+        """By number, integers (int64) in the order of the texts; those of before are not to be used once new texts have been read."""
+        few = len(self._unranked) < len(self._ranked) >> 4
+        if not (few and all(map(self._place, self._unranked))) and self._unranked:
+            self._spread()
+        self._unranked.clear()
+        return self._ranks
+
+    def _place(self, text: bytes) -> bool:
+        """Give a text a rank between those of its neighbours; whether there is room."""
+        place = bisect.bisect_left(self._ranked, text)
+        below, above = (self._rank(other) for other in (place - 1, place))
+        rank = above - RANK_STEP if below is None else below + RANK_STEP if above is None else (below + above) // 2
+        if rank in {below, above} or abs(rank) > RANK_LIMIT:
+            return False
+        self._ranked.insert(place, text)
+        self._ranks[self._number_of[text]] = rank
+        return True
+
+    def _rank(self, place: int) -> Any:
+        """The rank of a text that has one, given its place among them; None outside."""
+        return int(self._ranks[self._number_of[self._ranked[place]]]) if 0 <= place < len(self._ranked) else None
+
+    def _spread(self) -> None:
+        """Give all texts ranks, as far from each other as may be."""
+        self._ranked = sorted(self._number_of)
+        step = min(RANK_STEP, RANK_LIMIT // len(self._ranked))
+        numbers = [self._number_of[text] for text in self._ranked]
+        self._ranks[numbers] = np.arange(len(numbers)) * step
+
+    # ------------------------------------------------------------------------------------------------------------------ giving back
+
+    def collect(self, live: Callable[[], Iterable[Array]]) -> None:
+        """Forget the texts that are nowhere any more, where there are many; live: gives the numbers that are somewhere. Amortized O(1) per text."""
+        if len(self) > self._collect_at:
+            self.keep(live())
+            self._collect_at = max(COLLECT_FROM, 2 * len(self))
+
+    def keep(self, live: Iterable[Array]) -> None:
+        """Forget all texts but those with these numbers."""
+        kept = {number: self._text_of[number] for number in _distinct(live)}
+        self._text_of, self._number_of = kept, {text: number for number, text in kept.items()}
+        self._ranked, self._unranked, self._next = [], list(self._number_of), 0
+        self._bytes = sum(TEXT_BYTES + len(text) for text in self._number_of)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes they take."""
+        return int(self._ranks.nbytes) + self._bytes
+
+    def dump(self, live: Iterable[Array]) -> dict[str, Any]:
+        """These numbers and their texts as sections: `text_numbers` (int64, (2, n): numbers, lengths in bytes) and `texts`."""
+        numbers = _distinct(live)
+        texts = [self._text_of[number] for number in numbers]
+        return {"text_numbers": np.array([numbers, list(map(len, texts))], "<i8"), "texts": b"".join(texts)}
+
+    def load(self, sections: Mapping[str, Any]) -> None:
+        """Go on, fresh, from what `dump` gave; raises KeyError or ValueError where that does not fit."""
+        numbers, lengths = np.frombuffer(sections["text_numbers"], "<i8").reshape(2, -1).tolist()
+        data = bytes(sections["texts"])
+        stops = list(itertools.accumulate(lengths))
+        texts = [data[stop - length : stop] for stop, length in zip(stops, lengths, strict=True)]
+        right = min(lengths, default=0) >= 0 and (stops or [0])[-1] == len(data) and len(set(texts)) == len(texts)
+        if not right or len(set(numbers)) != len(numbers) or any(not 0 <= number < MOST_TEXTS for number in numbers):
+            raise ValueError("numbers of texts")
+        for number, text in zip(numbers, texts, strict=True):
+            self._add(number, text)
+
+
+def _distinct(numbers: Iterable[Array]) -> list[int]:
+    found: list[int] = np.unique(np.concatenate([np.zeros(0, np.int64), *numbers])).tolist()
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------------------- values
+
+LOWER_HALF = 1 << 63
+"""What the second word of a decimal is below its lower half."""
+
+
+@dataclass(frozen=True)
+class ValueLayout:
+    """Where the words of some values stand. values: expressions, each once."""
+
+    values: tuple[Expression, ...]
+
+    @cached_property
+    def places(self) -> Mapping[Expression, slice]:
+        """The words of each value."""
+        stops = list(itertools.accumulate(2 if pa.types.is_decimal(type_of(value)) else 1 for value in self.values))
+        return {value: slice(start, stop) for value, start, stop in zip(self.values, [0, *stops], stops, strict=False)}
+
+    @cached_property
+    def null_at(self) -> int:
+        """The first word with NULL bits."""
+        return max((place.stop for place in self.places.values()), default=0)
+
+    @cached_property
+    def width(self) -> int:
+        """How many words there are."""
+        return self.null_at + -(-len(self.values) // NULL_BITS)
+
+    @cached_property
+    def null_bits(self) -> Mapping[Expression, tuple[int, np.uint64]]:
+        """The word and the bit that say whether a value is NULL."""
+        return {value: (self.null_at + number // NULL_BITS, np.uint64(1 << number % NULL_BITS)) for number, value in enumerate(self.values)}
+
+    @cached_property
+    def texts(self) -> tuple[Expression, ...]:
+        """The values that are texts."""
+        return tuple(value for value in self.values if is_text(type_of(value)))
+
+    @property
+    def positional(self) -> bool:
+        """Whether some value is made of an event's position."""
+        return any(isinstance(node, Index) for value in self.values for node in walk(value))
+
+    def columns(self, schema: EventSchema) -> tuple[str, ...]:
+        """The input columns that they are read from."""
+        leaves = [leaf for value in self.values for leaf in walk(value)]
+        names = [leaf.path[0] if isinstance(leaf, Field) else schema.time_column or "" for leaf in leaves if isinstance(leaf, Field | Time)]
+        return tuple(dict.fromkeys(names))
+
+    def fits(self, words: Array, texts: Texts) -> bool:
+        """Whether events can have these words, as far as their bits go."""
+        last = len(self.values) % NULL_BITS
+        known = not last or not (words[:, -1] >> np.uint64(last)).any()
+        known = known and texts.knows(self.text_numbers(words))
+        return known and not any((words[self._null(words, value), place] != 0).any() for value, place in self.places.items())
+
+    def text_numbers(self, words: Array) -> Array:
+        """The numbers of the texts among them (int64)."""
+        found = [words[~self._null(words, value), self.places[value].start].view(np.int64) for value in self.texts]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+
+    def _null(self, words: Array, value: Expression) -> Array:
+        place, bit = self.null_bits[value]
+        null: Array = words[:, place] & bit != 0
+        return null
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The values of some events, as evaluations read them. words: uint64, (n, layout.width). texts: what the numbers of texts stand for."""
+
+    layout: ValueLayout
+    words: Array
+    texts: Texts
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def of(self, rows: Array | slice) -> Values:
+        """Those of these rows, in this order."""
+        return Values(self.layout, self.words[rows], self.texts)
+
+    def encoded(self, value: Expression) -> Array:
+        """A value of each event: int64, (n,), of a decimal (n, 2); 0 where it is NULL. Integers, times and dates as they are, texts their numbers."""
+        words: Array = self.words[:, self.layout.places[value]].view(np.int64)
+        return words if words.shape[1] == 2 else words[:, 0]
+
+    def null(self, value: Expression) -> Array:
+        """Where a value is NULL (bool, n)."""
+        place, bit = self.layout.null_bits[value]
+        null: Array = self.words[:, place] & bit != 0
+        return null
+
+    def listed(self, value: Expression) -> list[int | None]:
+        """A value of each event as one integer, None where it is NULL."""
+        words = self.encoded(value)
+        whole = words.tolist() if words.ndim == 1 else [first * (1 << 64) + second for first, second in words.tolist()]
+        return [None if null else number for number, null in zip(whole, self.null(value).tolist(), strict=True)]
+
+    def decoded(self, value: Expression) -> list[Any]:
+        """A value of each event as Python has it: bool, int (also times and dates), float, Decimal, str; None where it is NULL."""
+        kind = type_of(value)
+        if pa.types.is_floating(kind):
+            bits = self.encoded(value)
+            doubles = np.where(bits < 0, bits ^ np.int64(INT64_MAX), bits).view(np.float64).tolist()
+            return [None if null else each for each, null in zip(doubles, self.null(value).tolist(), strict=True)]
+        listed = self.listed(value)
+        if is_text(kind):
+            return [None if each is None else self.texts.text(each).decode(errors="surrogateescape") for each in listed]
+        if pa.types.is_decimal(kind):
+            return [None if each is None else Decimal(each + LOWER_HALF).scaleb(-kind.scale, DECIMALS) for each in listed]
+        return [None if each is None else bool(each) for each in listed] if pa.types.is_boolean(kind) else listed
+
+
+class _Positioned(Rows):
+    """A batch whose positions are known."""
+
+    positions: Array
+
+    def known(self, expression: Expression) -> Any | None:
+        """The positions, for an Index."""
+        return Column(self.positions) if isinstance(expression, Index) else None
+
+
+class ValueReader:
+    """Reads values of events of one stream. Its texts get numbers in `texts`."""
+
+    def __init__(self, layout: ValueLayout, schema: EventSchema, texts: Texts) -> None:
+        self.layout = layout
+        self.texts = texts
+        self._schema = schema
+        self._columns = list(layout.columns(schema))
+
+    def read(self, events: pa.RecordBatch | pa.Table, positions: Positions | None) -> Array:
+        """Their words, uint64 (n, width); positions: see `EventReader.read`. Never raises for what the rows hold. Linear."""
+        places: Array = np.zeros(events.num_rows, np.int64)
+        if self.layout.positional:
+            assert positions is not None, "who reads $index knows positions"
+            places = positions() if callable(positions) else positions
+        out: Array = np.zeros((events.num_rows, self.layout.width), np.uint64)
+        start = 0
+        table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+        batches = table.select(self._columns).to_batches() if self._columns else []
+        arrays: list[dict[str, pa.Array]] = [dict(zip(self._columns, batch.columns, strict=True)) for batch in batches]
+        for batch in arrays if self._columns else [{}]:
+            length = len(batch[self._columns[0]]) if batch else events.num_rows
+            rows = _Positioned(self._schema, batch, length)
+            rows.positions = places[start : start + length]
+            self._encode([evaluate(value, rows) for value in self.layout.values], out[start : start + length])
+            start += length
+        return out
+
+    def as_columns(self, events: pa.RecordBatch) -> list[pa.Array]:
+        """A column for each value, as `of_columns` takes them; of values without positions. Linear."""
+        rows = Rows(self._schema, {name: events.column(name) for name in self._columns}, events.num_rows)
+        return [_column(evaluate(value, rows), events.num_rows) for value in self.layout.values]
+
+    def of_columns(self, columns: Sequence[pa.Array]) -> Array:
+        """The words of values that somebody has computed: a column for each, of its canonical type, or of integers for times and dates."""
+        out: Array = np.zeros((len(columns[0]), self.layout.width), np.uint64)
+        self._encode([read(column, type_of(value)) for column, value in zip(columns, self.layout.values, strict=True)], out)
+        return out
+
+    def _encode(self, found: Iterable[Any], out: Array) -> None:
+        """Write values, one per row or a constant each, as words into `out`."""
+        for value, content in zip(self.layout.values, found, strict=True):
+            words, valid = self._words(content, type_of(value), len(out))
+            place = self.layout.places[value]
+            if valid is not None:
+                words = np.where(valid if words.ndim == 1 else valid[:, None], words, 0)
+                null, bit = self.layout.null_bits[value]
+                out[:, null] |= np.where(valid, np.uint64(0), bit)
+            out[:, place] = words.view(np.uint64).reshape(len(out), place.stop - place.start)
+
+    def _words(self, content: Any, kind: pa.DataType, length: int) -> tuple[Array, Array | None]:
+        """Values as int64, (n,) or (n, 2), and which are not NULL (None: all)."""
+        if isinstance(content, Column):
+            values = np.broadcast_to(content.values, (length,))
+            if pa.types.is_floating(kind):
+                return _ordered_bits(values.astype(np.float64)), ~np.isnan(values)
+            valid = None if content.valid is None else np.broadcast_to(content.valid, (length,))
+            return values.astype(np.int64), valid
+        array = _column(content, length)
+        return self.texts.read(array) if is_text(kind) else _decimal_words(array)
+
+
+def _column(content: Any, length: int) -> pa.Array:
+    """What `evaluate` gives, as an array of so many rows."""
+    if isinstance(content, Column):
+        values, null = (np.broadcast_to(part, (length,)) for part in (content.values, content.null()))
+        return pa.array(np.ascontiguousarray(values), mask=np.ascontiguousarray(null))
+    if isinstance(content, pa.Scalar):
+        return pa.array([content.as_py()] * length, content.type)
+    return pa.concat_arrays(content.chunks) if isinstance(content, pa.ChunkedArray) else content
+
+
+def _ordered_bits(values: Array) -> Array:
+    """Doubles as int64 in their order; -0.0 is 0.0."""
+    bits = (values + 0.0).view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(INT64_MAX), bits)
+
+
+def _decimal_words(values: pa.Array) -> tuple[Array, Array | None]:
+    """decimal128 as two int64 each: the upper half, and the lower half in the order of int64."""
+    valid = None if not values.null_count else np.asarray(values.is_valid())
+    halves = np.frombuffer(values.buffers()[1] or b"", np.int64)[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
+    return np.stack([halves[:, 1], halves[:, 0] ^ np.int64(INT64_MIN)], axis=1), valid
+
+
+# --------------------------------------------------------------------------------------------------------------------- whole events
+
+
+@dataclass(frozen=True)
+class EventForm:
+    """What an event says to a program, and how its words are put together and taken apart: a letter, or words of a spelling, or these and values."""
+
+    alphabet: Alphabet
+    layout: ValueLayout = field(default_factory=lambda: ValueLayout(()))
+
+    @classmethod
+    def of(cls, program: Program) -> EventForm:
+        """Of what a program reads."""
+        return cls(program.automaton.alphabet, ValueLayout(program.values))
+
+    @property
+    def words(self) -> int | None:
+        """How many words an event has; None where it is one letter, an array of one dimension."""
+        if self.layout.values:
+            return self._spelled + self.layout.width
+        return self._spelled if self.alphabet.number_bits else None
+
+    @property
+    def _spelled(self) -> int:
+        """The words before the values."""
+        return len(self.alphabet.words) if self.alphabet.number_bits else 1
+
+    def none(self) -> Array:
+        """No events."""
+        return np.zeros(0 if self.words is None else (0, self.words), np.uint64)
+
+    def joined(self, letters: Array, values: Array) -> Array:
+        """Letters or spellings, and the words of values."""
+        return np.column_stack([letters.astype(np.uint64, copy=False), values])
+
+    def letters(self, events: Array) -> Array:
+        """The letters or spellings."""
+        if not self.layout.values:
+            return events
+        if self.alphabet.number_bits:
+            return events[:, : self._spelled]
+        return events[:, 0].astype(np.uint32 if self.alphabet.event_bits <= 32 else np.uint64)
+
+    def value_words(self, events: Array) -> Array:
+        """The words of the values."""
+        return events[:, self._spelled :]
+
+    def values(self, events: Array, texts: Texts) -> Values:
+        """The values."""
+        return Values(self.layout, self.value_words(events), texts)
+
+    def fits(self, events: Array, texts: Texts) -> bool:
+        """Whether events (uint64) can say this, as far as bits go."""
+        if not self.layout.values:
+            return are_letters(events, self.alphabet)
+        letters = events[:, : self._spelled] if self.alphabet.number_bits else events[:, 0]
+        return are_letters(letters, self.alphabet) and self.layout.fits(self.value_words(events), texts)
+
+    def text_numbers(self, events: Array) -> Array:
+        """The numbers of the texts that they have (int64)."""
+        return self.layout.text_numbers(self.value_words(events)) if self.layout.texts else np.zeros(0, np.int64)
+
+
+class EventReader:
+    """Turns the batches of one stream into what one program reads of them. columns: the input columns that it looks at."""
+
+    def __init__(self, program: Program, predicates: Predicates | LongPredicates, texts: Texts) -> None:
+        self.form = EventForm.of(program)
+        self._letters = predicates.reader()
+        self.columns = tuple(dict.fromkeys([*predicates.columns, *self.form.layout.columns(predicates.schema)]))
+        self._values = ValueReader(self.form.layout, predicates.schema, texts) if program.values else None
+
+    def read(self, events: pa.RecordBatch | pa.Table, *, positions: Positions | None = None, letters: Array | None = None) -> Array:
+        """What events say, see `EventForm`. Linear.
+
+        letters: theirs, if they are known. positions: those that `$index` stands for (int64, n), or what gives them.
+        """
+        own = self._letters.read(events) if letters is None else letters
+        return own if self._values is None else self.form.joined(own, self._values.read(events, positions))
+
+    def of_columns(self, letters: Array, columns: Sequence[pa.Array]) -> Array:
+        """What events say whose letters are known, and whose values stand in columns."""
+        return letters if self._values is None else self.form.joined(letters, self._values.of_columns(columns))
+
+    def as_columns(self, events: pa.RecordBatch) -> list[pa.Array]:
+        """The values of events as columns, which `of_columns` takes."""
+        return [] if self._values is None else self._values.as_columns(events)
