@@ -19,6 +19,7 @@ from pattern_cases import CASES, CHOOSING, SEED, random_pattern
 import cepheid
 from cepheid.automata import Automaton, Program, Transition, construct, determinize, end_program, hide, trim
 from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Scope
+from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Now, Register, Store
 from cepheid.automata.strategies import select
 from cepheid.automata.supports import labelling
@@ -59,6 +60,11 @@ CONSUMERS = {
     "automata/construct.py strict": "test_constructions_carry_guards",
     "automata/program.py _written": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "automata/program.py Program": "test_programs_know_what_guards_may_change",
+    "automata/regions.py Regions": "test_macro_states_ask_guards",
+    "automata/regions.py live_registers": "test_macro_states_ask_guards",
+    "automata/regions.py _direct_tests": "test_macro_states_ask_guards",
+    "automata/regions.py _is_clock": "test_macro_states_ask_guards",
+    "automata/regions.py _is_nested": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
     "automata/strategies.py _Rivals": "test_strategies_refuse_guards",
     "automata/strategies.py _answers": "test_strategies_refuse_guards",
@@ -403,3 +409,10 @@ def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> N
         for tail in ("", " WITHIN 2", " CONSUME BY ANY"):
             with pytest.raises(NotSupportedError, match=REFUSED):
                 cepheid.query(f"SELECT {asked} WHERE B ; A{tail}").run(given)
+
+
+def test_macro_states_ask_guards() -> None:
+    found = Regions(sample())
+    begun, _ = found.step(found.initial, 1).marked[0].targets[0]
+    (region,) = found.step(begun, 0).marked
+    assert (region.literals, region.final) == (((SAME, True),), True)
