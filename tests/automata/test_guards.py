@@ -65,6 +65,9 @@ CONSUMERS = {
     "automata/regions.py _direct_tests": "test_macro_states_ask_guards",
     "automata/regions.py _is_clock": "test_macro_states_ask_guards",
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
+    "engine/evaluations/guarded_methods.py _regions": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guarded_state.py _macro": "test_macro_states_ask_guards",
+    "engine/evaluations/guarded_values.py values_read": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
     "automata/strategies.py _Rivals": "test_strategies_refuse_guards",
     "automata/strategies.py _answers": "test_strategies_refuse_guards",
@@ -387,8 +390,8 @@ def test_waiting_automata_refuse_guards() -> None:
     assert WaitingAutomaton.of(sample()) is None
 
 
-def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were an operator to make guards today, no evaluation would give an answer."""
+def making_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a guard decide what the type A does in all patterns."""
     plain = construction.Constructor.over
 
     def guarding(pattern: Pattern, schema: EventSchema) -> construction.Constructor:
@@ -404,11 +407,30 @@ def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> N
         return construction.Constructor(schema, alphabet, masks)
 
     monkeypatch.setattr(construction.Constructor, "over", guarding)
+
+
+ASKED = ("*", "NXT *", "LAST *", "MAX *", "STRICT *", "ANY *", "COUNT(*)", "MAX COUNT(*)", "A")
+
+
+def test_no_query_evaluates_a_guard_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were an operator to make guards today, no events would come with the values that these ask for."""
+    making_guards(monkeypatch)
     given = events("A1 B2 A3 B4")
-    for asked in ("*", "NXT *", "LAST *", "MAX *", "STRICT *", "ANY *", "COUNT(*)", "MAX COUNT(*)", "A"):
+    for asked in ASKED:
         for tail in ("", " WITHIN 2", " CONSUME BY ANY"):
             with pytest.raises(NotSupportedError, match=REFUSED):
                 cepheid.query(f"SELECT {asked} WHERE B ; A{tail}").run(given)
+
+
+def test_methods_for_guards_take_what_asks_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for guards in (False, True):
+        if guards:
+            making_guards(monkeypatch)
+        for asked in ASKED:
+            compiled = cepheid.query(f"SELECT {asked} WHERE B ; A WITHIN 2 EVENTS").compiled(SCHEMA)
+            assert compiled.method.name.startswith("guarded") == guards
+            assert not guards or compiled.refusals
+            assert all(guards == ("earlier ones" in reason or "has stored" in reason) for _, reason in compiled.refusals)
 
 
 def test_macro_states_ask_guards() -> None:

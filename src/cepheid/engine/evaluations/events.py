@@ -16,6 +16,8 @@ from cepheid.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cepheid.logical.plan import Expression
+
 Array = np.ndarray[Any, Any]
 
 BATCH_LIMIT = 1 << 30
@@ -29,7 +31,8 @@ class Events:
     letters: unsigned integers, n, see `cepheid.automata.alphabet`. times: int64, n, non-decreasing within a segment. cuts: int64, rows where the
     segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition between segments and
     batches, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the partition of the last segment of
-    the batch before; both have slot -1. values: what guards read of the events (`automata.alphabet.Guard`), by name, int64, n each.
+    the batch before; both have slot -1. values: what guards and stores read of the events (`automata.registers.values`), by expression, n each:
+    numbers, or Python values that compare; None is NULL.
     """
 
     letters: Array
@@ -37,7 +40,7 @@ class Events:
     cuts: Array = field(default_factory=lambda: np.zeros(1, np.int64))
     slots: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     continued: bool = False
-    values: Mapping[str, Array] = field(default_factory=dict)
+    values: Mapping[Expression, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         slots = self.slots if len(self.slots) else np.full(len(self.cuts), -1, np.int32)
