@@ -67,6 +67,7 @@ CONSUMERS = {
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_methods.py _regions": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guarded_state.py _macro": "test_macro_states_ask_guards",
+    "engine/evaluations/guarded_values.py Contents": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_values.py values_read": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
     "automata/strategies.py _Rivals": "test_strategies_refuse_guards",

@@ -142,13 +142,15 @@ def holds(test: Test, held: dict[int, Any], row: Row, position: int) -> bool:
     return all(value is not None and now is not None and COMPARE[test.operator](value, now) for value in values)
 
 
-def simulated(automaton: Automaton, rows: list[Row]) -> list[set[Match]]:
-    """The matches that end at each event, by the definition."""
+def simulated(automaton: Automaton, rows: list[Row], *, window: int | None = None) -> list[set[Match]]:
+    """The matches that end at each event, by the definition; window: without those that take longer."""
     runs: set[tuple[int, frozenset[tuple[int, Any]], Match]] = set()
     found = []
     for position, row in enumerate(rows):
         after, ended = set(), set()
         for state, file, (positions, marks) in [*runs, (automaton.initial, frozenset(), ((), ()))]:
+            if positions and window is not None and row.time - rows[positions[0]].time > window:
+                continue
             held = dict(file)
             mask = 1 << TYPES.index(row.type)
             mask |= sum(guard.mask for guard in automaton.alphabet.guards if holds(guard.test, held, row, position))

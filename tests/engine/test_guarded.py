@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from guard_cases import A, B, C, Match, Row, T, V, X, Y, Z, events, guard, random_automaton, random_rows, simulated, stores
+from guard_cases import A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, simulated, stores
 from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, ChoiceProgram, Program, Transition, regions, trim
 from cepheid.automata.registers import Before, Compares, Elapsed, Now
-from cepheid.engine.evaluations import guarded, guarded_choice, guarded_indexes
+from cepheid.engine.evaluations import guarded, guarded_choice, guarded_indexes, guarded_methods
 from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
+from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
+from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.output.counts import to_integer
-from cepheid.errors import LimitError
+from cepheid.errors import LimitError, SnapshotError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import Interval
 
@@ -341,6 +344,67 @@ def test_a_match_that_is_being_given_can_be_counted() -> None:
         assert evaluation.trigger_matches() is None
 
 
+# ---------------------------------------------------------------------------------------------------------------- long streams
+
+
+def test_long_streams_are_swept_and_restored() -> None:
+    """Windows pass many times: indexes change from rings to queues and runs, are swept, and are made again."""
+    for rng, automaton, _ in cases("long", CASES // 4, plain=True):
+        rows = random_rows(rng, 150)
+        window = rng.randint(2, 4)
+
+        def fresh(automaton: Automaton = automaton, window: int = window) -> Guarded:
+            return Guarded(Program(automaton), window=window)
+
+        wanted = [set(ended) for ended in simulated(automaton, rows, window=window)]
+        for again in (None, fresh):
+            found = run(fresh(), rows, cuts=tuple(range(20, 150, 20)), again=again)
+            assert len(found) == len(set(found))
+            assert set(found) == set().union(*wanted)
+
+
+# --------------------------------------------------------------------------------------------------------------------- forged
+
+
+def test_forged_states_are_refused_or_run() -> None:
+    """What is changed in a stored state is found when it is loaded, or it is a state: nothing else is raised, then or later."""
+    outcomes = {"refused": 0, "ran": 0}
+    for rng, automaton, rows in cases("forged", 3 * CASES, length=14):
+        bounds: dict[str, Any] = {"window": rng.choice((None, 5))}
+        evaluation = Guarded(Program(automaton), **bounds)
+        cut = rng.randint(2, len(rows) - 1)
+        run(evaluation, rows[:cut])
+        sections = {name: bytes(section) for name, section in evaluation.dump().items()}
+        for _ in range(rng.randint(1, 2)):
+            name = rng.choice([name for name, section in sections.items() if section])
+            sections[name] = forged(rng, name, sections[name])
+        fresh = Guarded(Program(automaton), **bounds)
+        fresh.ensure_slots(1)
+        try:
+            fresh.load(sections)
+        except SnapshotError:
+            outcomes["refused"] += 1
+            continue
+        outcomes["ran"] += 1
+        for chunk in fresh.chunks(events(rows[cut:], first=cut, slots=np.zeros(1, np.int32))):
+            assert all(list(match[0]) == sorted(set(match[0])) for _, match in matches_of(chunk, fresh.program))
+        fresh.dump()
+        fresh.memory_usage()
+    assert min(outcomes.values()) > CASES / 20, outcomes
+
+
+def forged(rng: random.Random, name: str, section: bytes) -> bytes:
+    if name == "guarded_values":
+        pieces = re.findall(rb'"[^"]*"|-?\d+|null|[^"\dn]+|.', section)
+        place = rng.randrange(len(pieces))
+        pieces[place] = rng.choice([b"null", b'"a"', b"0", b"-1", b"99", b"[]", b'{"double":"nan"}', b'{"several":[1,2]}', *pieces])
+        return b"".join(pieces)
+    found = np.frombuffer(section, "<i8").copy()
+    place = rng.randrange(len(found))
+    found[place] = rng.choice((0, 1, -1, int(found[place]) + 1, int(found[place]) - 1, 1 << 40, int(rng.choice(found.tolist()))))
+    return found.tobytes()
+
+
 # --------------------------------------------------------------------------------------------------------------------- growth
 
 
@@ -415,3 +479,74 @@ def test_steps_grow_by_logarithms_where_starts_come_out_of_order() -> None:
     automaton = chain(Compares(Before(0), "<", V), V)
     found = [steps_per_event(automaton, growing("ABC", 1000, 1)(window), window=window) for window in (40, 160, 640)]
     assert found[2] < 5 * found[0], "16 times as many events in the window"
+
+
+# --------------------------------------------------------------------------------------------------------------------- promises
+
+
+def carried() -> Automaton:
+    """`A ; B ; C`, where C is compared with A."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(V))),
+        Transition(1, 1),
+        Transition(1, 2, B, Y),
+        Transition(2, 2),
+        Transition(2, 3, C | guard(0), Z),
+    ]
+    return automaton_of(moves, Compares(Before(0), "=", V))
+
+
+def several() -> Automaton:
+    """`A ; B`, where B is compared with A twice."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(V), r1=Now(W))),
+        Transition(1, 1),
+        Transition(1, 2, B | guard(0) | guard(1), Y),
+    ]
+    return automaton_of(moves, Compares(Before(0), "<", V), Compares(Before(1), "<", W), registers=2)
+
+
+PROMISES = {
+    "gap": "by the time since an event: O(1) amortized",
+    "equality": "by equality: O(1)",
+    "greater": "by one comparison: O(log n)",
+    "carried": "for each group of values that is kept for a later comparison: O(g)",
+    "several": "by several comparisons: O(g)",
+}
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_what_is_promised_goes_by_the_indexes(name: str) -> None:
+    automaton = {"carried": carried, "several": several}.get(name, lambda: GROWTH[name][0])()
+    promised = GuardedMethod().guarantee(Terms(Program(automaton), window=5))
+    assert PROMISES[name] in promised.update
+    assert "as far as" not in promised.update
+    assert ("groups" in promised.state) == (name == "carried")
+    assert promised.state.endswith("within the window)")
+    assert promised.delay == "output-linear, times O(log n) per event of a match"
+
+
+def test_a_program_with_many_macro_states_is_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded_methods, "LOOKED_AT", 1)
+    assert "as far as 1 macro states show" in GuardedMethod().guarantee(Terms(Program(carried()))).update
+
+
+def test_matches_that_are_told_apart_are_promised_so() -> None:
+    """`((x+) WITHIN [1, 5])+`: the output does not say where a window began."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(T))),
+        Transition(1, 1),
+        Transition(1, 1, A, X),
+        Transition(1, 1, A, X, writes=stores(r0=Now(T))),
+        Transition(1, 2, B | guard(0), Y),
+    ]
+    promised = GuardedMethod().guarantee(Terms(Program(automaton_of(moves, Elapsed(Before(0), T, Interval(1, 5)))), window=5))
+    assert "told apart at its end, up to 1,048,576 per trigger" in promised.delay
+
+
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.MAX])
+def test_strategies_and_counts_promise_no_enumeration(strategy: Strategy) -> None:
+    promised = GuardedChoiceMethod().guarantee(Terms(ChoiceProgram(carried(), strategy, None), window=5))
+    assert promised.evaluation.startswith(strategy.value)
+    assert ("compared with each other" in promised.delay) == (strategy is Strategy.MAX)
+    assert "nothing is enumerated" in GuardedCountMethod().guarantee(Terms(Program(carried()), window=5)).delay

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, insort
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from cepheid.engine.evaluations.guarded_graph import PASSES, Cell, Node, Ring, Stretch, Tree
 from cepheid.engine.evaluations.guarded_indexes import Bank
-from cepheid.engine.evaluations.guarded_values import restored, stored
+from cepheid.engine.evaluations.guarded_values import Contents, restored, stored
 from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.engine.memory.store import Store
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T", Cell, Node, Ring)
 
 OBJECT_BYTES = 200
 """About what a cell, a heap node, an entry or a start takes, with its numbers."""
@@ -271,7 +272,7 @@ def load(
     starts = numbers(sections, "guarded_starts", width=2)
     entries = numbers(sections, "guarded_entries", width=len(ENTRY_COLUMNS))
     lines = numbers(sections, "guarded_graph", width=WIDTH)
-    texts = json.loads(bytes(sections["guarded_values"]))
+    texts = _texts(bytes(sections["guarded_values"]))
     _, position, low, start_counts, entry_counts = slots.T
     demand(inside(low, 0, position + 1), position > 0, len(texts["slots"]) == len(entries))
     rows = rows_of(slots[:, 0], position, stored_)
@@ -283,7 +284,8 @@ def load(
         inside(starts[:, 0], low[start_owner], position[start_owner]),
     )
     macros = [_macro(configurations, regions) for configurations in texts["macros"]]
-    made = _made(lines, [restored(value) for value in texts["graph"]], labels=len(regions.automaton.marks))
+    made, latest = _made(lines, [restored(value) for value in texts["graph"]], labels=len(regions.automaton.marks))
+    contents = Contents(regions.automaton)
     partitions.ensure(int(rows.max(initial=0)) + 1)
     partitions.positions[rows] = position
     opened: dict[int, Partition] = {}
@@ -298,8 +300,17 @@ def load(
         part, found = made[node], macros[macro]
         demand(macro >= 0, node >= 0, isinstance(part, Node), len(values) == found.slots)
         assert isinstance(part, Node)
-        demand(part.key[0] >= int(low[owner]), part.key[0] < int(position[owner]))
-        opened[owner].bank(found, steps).insert(tuple(restored(value) for value in values), part, int(low[owner]))
+        demand(part.key[0] >= int(low[owner]), latest[node] < int(position[owner]))
+        held = tuple(restored(value) for value in values)
+        demand(all(contents.may_hold(register, held[slot]) for _, slots in found.configurations for register, slot in slots))
+        opened[owner].bank(found, steps).insert(held, part, int(low[owner]))
+
+
+def _texts(section: bytes) -> Any:
+    try:
+        return json.loads(section)
+    except RecursionError as error:
+        raise ValueError("values of a snapshot") from error
 
 
 def _macro(configurations: list[Any], regions: Regions) -> Macro:
@@ -317,56 +328,89 @@ def _macro(configurations: list[Any], regions: Regions) -> Macro:
     return regions.macro(found)
 
 
-def _made(lines: Array, values: list[Value], *, labels: int) -> list[Cell | Node | Ring | None]:
-    """What the lines make, by number; raises ValueError or LookupError for a line that cannot be."""
-    made: list[Cell | Node | Ring | None] = []
+class _Making:
+    """What the lines of a graph make, by number. latest: of each the last position of an event in it."""
 
-    def node(number: int, key: tuple[int, int] | None = None) -> Node | None:
-        """A node of an earlier line, not above the key of the one that it is below."""
-        if number == -1:
-            return None
-        found = made[_place(number, len(made))]
-        demand(isinstance(found, Node), key is None or (isinstance(found, Node) and found.key <= key))
-        return found if isinstance(found, Node) else None
+    def __init__(self, values: list[Value], *, labels: int) -> None:
+        self.made: list[Cell | Node | Ring | None] = []
+        self.latest: list[int] = []
+        self._until: dict[int, list[int]] = {}  # of a ring, the last position up to each entry
+        self._values = values
+        self._labels = labels
 
-    def value(number: int) -> Value:
-        return None if number == -1 else values[_place(number, len(values))]
-
-    for kind, *line in lines.tolist():
+    def make(self, kind: int, line: list[int]) -> None:
+        """One more line; raises ValueError or LookupError where it cannot be."""
         if kind == CELL:
-            serial, position, label, child = line[:4]
-            demand(0 <= serial < NUMBER_LIMIT, 0 <= position < NUMBER_LIMIT, 0 <= label < labels)
-            cell = Cell(serial, position, label, node(child))
-            demand(cell.child is None or cell.key[0] < position)
-            made.append(cell)
+            self._cell(*line[:4])
         elif kind == NODE:
-            what = made[_place(line[0], len(made))]
-            demand(isinstance(what, Cell))
-            assert isinstance(what, Cell)
-            made.append(Node(what.key, what, node(line[1], what.key), node(line[2], what.key)))
+            cell = self._earlier(line[0], Cell)
+            self._node(cell.key, cell, line[1:3], self.latest[line[0]])
         elif kind == OVER:
-            ring = made[_place(line[0], len(made))]
-            demand(isinstance(ring, Ring))
-            assert isinstance(ring, Ring)
-            newest, oldest, operator = line[1], line[2], line[5]
-            demand(0 <= oldest <= newest < len(ring.entries), -1 <= operator < len(OPERATORS), operator < 0 or ring.tree is not None)
-            stretch = Stretch(ring, newest, oldest, operator=OPERATORS[operator] if operator >= 0 else "", value=value(line[6]))
-            key = ring.entries[newest].key
-            made.append(Node(key, stretch, node(line[3], key), node(line[4], key)))
+            self._over(line)
         elif kind == RING:
-            made.append(Ring(Tree() if line[0] else None))
+            self._until[len(self.made)] = []
+            self._put(Ring(Tree() if line[0] else None), -1)
         else:
             demand(kind == APPEND)
-            ring, entry = made[_place(line[0], len(made))], node(line[1])
-            demand(isinstance(ring, Ring), entry is not None)
-            assert isinstance(ring, Ring)
-            assert entry is not None
-            demand(not ring.entries or ring.entries[-1].key < entry.key)
-            ring.entries.append(entry)
-            if ring.tree is not None:
-                ring.tree.append(value(line[2]))
-            made.append(None)
-    return made
+            self._append(*line[:3])
+
+    def _cell(self, serial: int, position: int, label: int, child: int) -> None:
+        demand(
+            inside(np.array([serial, position]), 0, NUMBER_LIMIT), 0 <= label < self._labels, child == -1 or self.latest[child] < position
+        )
+        self._put(Cell(serial, position, label, None if child == -1 else self._earlier(child, Node)), position)
+
+    def _node(self, key: tuple[int, int], what: Cell | Stretch, below: list[int], latest: int) -> None:
+        left, right = (None if number == -1 else self._earlier(number, Node) for number in below)
+        demand(all(each is None or each.key <= key for each in (left, right)))
+        # What was dead below is gone: the shorter spine may be the left one now.
+        if right is not None and (left is None or left.rank < right.rank):
+            left, right = right, left
+        self._put(Node(key, what, left, right), max([latest, *(self.latest[number] for number in below if number >= 0)]))
+
+    def _over(self, line: list[int]) -> None:
+        number, newest, oldest, left, right, operator, value = line
+        ring = self._earlier(number, Ring)
+        demand(0 <= oldest <= newest < len(ring.entries), -1 <= operator < len(OPERATORS))
+        tested = operator >= 0
+        if tested:
+            demand(ring.tree is not None)
+            assert ring.tree is not None
+            demand(type(self._value(value)) is type(ring.tree.levels[0][0][0]))
+        stretch = Stretch(ring, newest, oldest, operator=OPERATORS[operator] if tested else "", value=self._value(value))
+        self._node(ring.entries[newest].key, stretch, [left, right], self._until[number][newest])
+
+    def _append(self, number: int, node: int, value: int) -> None:
+        ring, entry, until = self._earlier(number, Ring), self._earlier(node, Node), self._until[number]
+        demand(not ring.entries or ring.entries[-1].key < entry.key)
+        if ring.tree is not None:
+            new = self._value(value)
+            demand(new is not None, not ring.entries or type(new) is type(ring.tree.levels[0][0][0]))
+            ring.tree.append(new)
+        ring.entries.append(entry)
+        until.append(max(until[-1] if until else -1, self.latest[node]))
+        self._put(None, -1)
+
+    def _put(self, part: Cell | Node | Ring | None, latest: int) -> None:
+        self.made.append(part)
+        self.latest.append(latest)
+
+    def _earlier(self, number: int, kind: type[T]) -> T:
+        found = self.made[_place(number, len(self.made))]
+        if not isinstance(found, kind):
+            raise ValueError("the graph of a snapshot")  # noqa: TRY004 - what a snapshot says is a value
+        return found
+
+    def _value(self, number: int) -> Value:
+        return None if number == -1 else self._values[_place(number, len(self._values))]
+
+
+def _made(lines: Array, values: list[Value], *, labels: int) -> tuple[list[Cell | Node | Ring | None], list[int]]:
+    """What the lines make, and of each the last position of an event in it; raises ValueError or LookupError for a line that cannot be."""
+    making = _Making(values, labels=labels)
+    for kind, *line in lines.tolist():
+        making.make(kind, line)
+    return making.made, making.latest
 
 
 def _place(number: int, count: int) -> int:

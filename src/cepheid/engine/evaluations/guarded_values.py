@@ -1,23 +1,29 @@
 """What guards read: the values of an event, terms over slots, and tests. The one place that knows how values come with events.
 
-A value is a Python value that compares with others of its expression, None is NULL. What a `set` gathers is `Several` values. A correlation keeps
-whatever its `Correlations` make of the events.
+A value is a Python value that compares with others of its expression: bool, int (times and dates too), float, Decimal or str; None is NULL. What a
+`set` gathers is `Several` values. A correlation keeps whatever its `Correlations` make of the events.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
+
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now, Test, values
 from cepheid.errors import REFERENCE_HELP, NotSupportedError
+from cepheid.logical.plan import Index, Time
+from cepheid.logical.types import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.automaton import Automaton
     from cepheid.automata.program import Program
     from cepheid.automata.registers import Term
     from cepheid.engine.evaluations.events import Events
@@ -167,6 +173,9 @@ def stored(value: Value) -> object:
     raise TypeError(f"{type(value).__name__} is no value of an event")
 
 
+DECIMAL = re.compile(r"-?\d{1,80}(\.\d{1,80})?(E[+-]?\d{1,3})?", re.ASCII)
+"""A decimal as `stored` has it."""
+
 SEQUENCES: dict[str, Callable[[Iterable[Value]], Value]] = {"several": Several, "tuple": tuple, "set": frozenset}
 """What holds values, by its name in `stored`."""
 
@@ -179,8 +188,53 @@ def restored(part: object) -> Value:
         ((kind, inside),) = part.items()
         if kind == "double" and isinstance(inside, str):
             return float.fromhex(inside)
-        if kind == "decimal" and isinstance(inside, str):
+        if kind == "decimal" and isinstance(inside, str) and DECIMAL.fullmatch(inside):
             return Decimal(inside)
         if kind in SEQUENCES and isinstance(inside, list):
             return SEQUENCES[kind](restored(each) for each in inside)
     raise ValueError("a value of a snapshot")
+
+
+KINDS: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
+    (pa.types.is_boolean, bool),
+    (pa.types.is_floating, float),
+    (pa.types.is_decimal, Decimal),
+    (pa.types.is_string, str),
+)
+"""The Python types of the values of Arrow types; those of others are integers."""
+
+
+class Contents:
+    """What the registers of an automaton can hold, to check what a snapshot says they do."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self._terms: dict[int, set[Term]] = {register: set() for register in range(len(automaton.alphabet.registers))}
+        copied: list[tuple[int, int]] = []
+        for move in automaton.transitions:
+            for store in move.writes:
+                if isinstance(store.term, Before):
+                    copied.append((store.register, store.term.register))
+                elif store.term is not None:
+                    self._terms[store.register].add(store.term)
+        while any(not self._terms[source] <= self._terms[target] for target, source in copied):
+            for target, source in copied:
+                self._terms[target] |= self._terms[source]
+
+    def may_hold(self, register: int, value: Value) -> bool:
+        """Whether a value is of a type that the register can hold."""
+        return any(_is_of(term, value) for term in self._terms[register])
+
+
+def _is_of(term: Term, value: Value) -> bool:
+    match term:
+        case Gathered(how="set", value=expression):
+            return isinstance(value, Several) and all(_is_value(expression, each) for each in value)
+        case Now(value=expression) | Gathered(value=expression):
+            return _is_value(expression, value)
+    return isinstance(term, Kept) and isinstance(value, tuple) and not isinstance(value, Several)
+
+
+def _is_value(expression: Expression, value: Value) -> bool:
+    if value is None:
+        return not isinstance(expression, Time | Index)
+    return type(value) is next((kind for is_such, kind in KINDS if is_such(type_of(expression))), int)
