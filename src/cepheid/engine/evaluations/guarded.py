@@ -85,7 +85,7 @@ class Guarded(Keeping):
         reader = Reader(self._wanted, self.program.automaton.alphabet, events)
         self.evaluator.now = reader
         letters, times = events.letters.tolist(), events.times.tolist()
-        stops = [*events.cuts[1:].tolist(), len(events)]
+        stops = [*events.cuts.tolist(), len(events)][1:]
         output = _Output(counts=self._counting)
         for segment, (row, start, stop) in enumerate(zip(rows.tolist(), events.cuts.tolist(), stops, strict=True)):
             if row == 0 and not (segment == 0 and events.continued):
