@@ -233,3 +233,25 @@ def random_term(rng: random.Random, register: int, kind: str) -> Term | None:
     if kind == "set":
         return Gathered("set", Before(register) if rng.random() < 0.7 else None, V)
     return Gathered(kind, Before(register), V) if rng.random() < 0.7 else Now(V)
+
+
+def random_scoped_automaton(rng: random.Random) -> Automaton:
+    """A register gathers all that x marks since its scope began, for guards that ask for all of it; scopes begin anew anywhere."""
+    how, operators = rng.choice((("max", ("<", "<=")), ("min", (">", ">=")), ("same", ("=",)), ("set", ("=", "!=", "<", ">="))))
+    tests = [Compares(Before(0), rng.choice(operators), rng.choice((V, V, W))) for _ in range(2)]
+    inner = rng.randint(1, 2)
+    fresh = Gathered("set", None, V) if how == "set" else Now(V)
+    moves = [Transition(0, 1, rng.choice((0, A)), X, writes=stores(r0=fresh))]
+    if rng.random() < 0.5:
+        moves.append(Transition(0, 1, B, Y))
+    for state in range(1, inner + 1):
+        if rng.random() < 0.8:
+            moves.append(Transition(state, state))
+        for _ in range(rng.randint(1, 3)):
+            mark = rng.choice((X, X, X | Y, Y, None))
+            written = rng.choice((Gathered(how, Before(0), V), fresh)) if mark is not None and "x" in mark else None
+            writes = stores(r0=written) if written is not None or rng.random() < 0.3 else stores()
+            asked = guard(rng.randrange(2)) if rng.random() < 0.4 else 0
+            moves.append(Transition(state, rng.randint(1, inner), rng.choice((0, A, B)) | asked, mark, 0, writes))
+    moves += [Transition(state, inner + 1, rng.choice((0, B, C)) | guard(rng.randrange(2)), Y) for state in range(1, inner + 1)]
+    return automaton(moves, *tests, final=inner + 1)

@@ -9,7 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from guard_cases import A, B, C, Match, Row, T, V, W, X, Y, Z, events, guard, random_automaton, random_rows, simulated, stores
+from guard_cases import (
+    A,
+    B,
+    C,
+    Match,
+    Row,
+    T,
+    V,
+    W,
+    X,
+    Y,
+    Z,
+    events,
+    guard,
+    random_automaton,
+    random_rows,
+    random_scoped_automaton,
+    simulated,
+    stores,
+)
 from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
@@ -94,6 +113,25 @@ def test_random_automata_give_the_matches_of_their_runs() -> None:
         assert [match[0][-1] for match in found] == sorted(match[0][-1] for match in found), "in the order of their ends"
         given += len(found)
     assert given > CASES
+
+
+def test_of_two_scopes_the_smaller_set_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced = []
+    replaces = regions.Regions._replaces
+
+    def counted(self: regions.Regions, better: Any, worse: Any) -> bool:
+        found = replaces(self, better, worse)
+        replaced.extend([better] if found and better else [])
+        return found
+
+    monkeypatch.setattr(regions.Regions, "_replaces", counted)
+    rng = random.Random(f"{SEED} scopes")
+    for _ in range(CASES):
+        automaton, rows = trim(random_scoped_automaton(rng)), random_rows(rng, 8)
+        found = run(Guarded(Program(automaton)), rows)
+        assert len(found) == len(set(found))
+        assert set(found) == set(expected(automaton, rows))
+    assert len(replaced) > CASES / 10
 
 
 @pytest.mark.parametrize("shared", [1, 2])
