@@ -137,7 +137,7 @@ def holds(test: Test, held: dict[int, Any], row: Row, position: int) -> bool:
         return True
     now = value_of(test.now, row, position)
     if isinstance(test, Elapsed):
-        return now - old[1] in test.interval
+        return old[1] is not None and now - old[1] in test.interval
     values = old[1] if old[0] == "set" else [old[1]]
     return all(value is not None and now is not None and COMPARE[test.operator](value, now) for value in values)
 
@@ -177,7 +177,9 @@ def random_automaton(rng: random.Random, *, plain: bool = False) -> Automaton:
     """
     inner, registers = rng.randint(1, 3), rng.randint(1, 3)
     final = inner + 1
-    kinds = [rng.choice(("time", "position", "value", "value", "name", "max", "min", "same", "set", "set")) for _ in range(registers)]
+    kinds = [
+        rng.choice(("time", "position", "value", "value", "name", "max", "min", "same", "set", "set", "where")) for _ in range(registers)
+    ]
     tests = [random_test(rng, number, kind) for number, kind in enumerate(kinds) for _ in range(rng.randint(1, 2))]
     guards = [guard(number) for number in range(len(tests))]
 
@@ -216,10 +218,12 @@ def random_automaton(rng: random.Random, *, plain: bool = False) -> Automaton:
 
 
 def random_test(rng: random.Random, register: int, kind: str) -> Test:
-    if kind in {"time", "position"}:
+    if kind in {"time", "position"} or (kind == "where" and rng.random() < 0.5):
         lower = rng.choice((0, 0, 1, 2))
         upper = rng.choice((None, lower + rng.randint(0, 4), lower + rng.randint(0, 4)))
         return Elapsed(Before(register), T if kind == "time" else I, Interval(lower, upper))
+    if kind == "where":
+        return Compares(Before(register), rng.choice(("<", "=", "!=")), I)
     operators = {"max": ("<", "<=", ">"), "min": (">", ">=", "<"), "same": ("=",), "name": ("=", "!=", "<")}
     operator = rng.choice(operators.get(kind, ("=", "=", "<", "<=", ">", ">=", "!=")))
     return Compares(Before(register), operator, NAME if kind == "name" else rng.choice((V, V, W)))
@@ -230,6 +234,8 @@ def random_term(rng: random.Random, register: int, kind: str) -> Term | None:
         return None
     if kind in {"time", "position", "value", "name"}:
         return Now({"time": T, "position": I, "value": V, "name": NAME}[kind])
+    if kind == "where":
+        return Gathered(rng.choice(("min", "max", "same")), Before(register), I)
     if kind == "set":
         return Gathered("set", Before(register) if rng.random() < 0.7 else None, V)
     return Gathered(kind, Before(register), V) if rng.random() < 0.7 else Now(V)

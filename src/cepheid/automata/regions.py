@@ -153,20 +153,20 @@ class Regions:
 
     @cached_property
     def _plural(self) -> frozenset[int]:
-        """The registers that may hold several values, or what a correlation keeps."""
+        """The registers that may hold several values, or what a correlation keeps, or a time that is NULL for there were different ones."""
         stores = [store for move in self.automaton.transitions for store in move.writes]
         found = {
             store.register
             for store in stores
             for term in terms(store.term)
-            if isinstance(term, Kept) or (isinstance(term, Gathered) and term.how == "set")
+            if isinstance(term, Kept) or (isinstance(term, Gathered) and (term.how == "set" or isinstance(term.value, Time | Index)))
         }
         while more := {store.register for store in stores if reads(store.term) & found} - found:
             found |= more
         return frozenset(found)
 
     def plural(self, macro: Macro) -> frozenset[int]:
-        """The slots of a macro state that may hold several values, or what a correlation keeps."""
+        """The slots of a macro state that no index has an order for: those of `_plural` registers."""
         return frozenset(slot for _, held in macro.configurations for register, slot in held if register in self._plural)
 
     def step(self, macro: Macro, mask: int) -> Step:

@@ -67,7 +67,7 @@ class Guarded(Keeping):
         self.steps = Steps()
         self.store: Partitions = Partitions()
         self.evaluator = Evaluator(correlations or NoCorrelations())
-        self._wanted = values_read(program)
+        self._wanted = tuple(dict.fromkeys([*values_read(program), *self.evaluator.correlations.values]))
         self._questions: dict[Region, Question] = {}
         self._masks: dict[int, int | None] = {}
         self._epoch = 0

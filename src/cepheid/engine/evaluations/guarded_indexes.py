@@ -64,7 +64,7 @@ class Question:
     __slots__ = ("equal", "literals", "local", "now", "operator", "region", "rest", "shape", "truth")
 
     def __init__(self, region: Region, *, plural: frozenset[int]) -> None:
-        """plural: the slots that may hold several values, or what a correlation keeps."""
+        """plural: the slots that no index has an order for, see `Regions.plural`."""
         self.region = region
         self.literals = region.literals
         self.local = [literal for literal in region.literals if not reads(literal[0])]
@@ -86,7 +86,7 @@ class Question:
             case []:
                 self.shape = Shape(equals, carried, ALL)
             case [(Elapsed(before=Before(register=slot), now=now), _), *_] if len(ages) == len(rest) and all(
-                isinstance(test, Elapsed) and test.before == Before(slot) and test.now == now for test, _ in ages
+                isinstance(test, Elapsed) and test.before == Before(slot) and test.now == now and slot not in plural for test, _ in ages
             ):
                 tests = tuple((test.interval, truth) for test, truth in ages if isinstance(test, Elapsed))
                 self.now, self.shape = now, Shape(equals, carried, AGE, slot, tests)

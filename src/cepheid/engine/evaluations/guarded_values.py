@@ -46,7 +46,14 @@ class Several(tuple[Value, ...]):
 
 
 class Correlations(Protocol):
-    """What evaluates correlations, see `cepheid.automata.registers.Kept`."""
+    """What evaluates correlations, see `cepheid.automata.registers.Kept`.
+
+    What it keeps is a tuple of values, tuples and frozensets; a subclass of tuple comes back from a snapshot as a tuple.
+    """
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """All that it may read of an event."""
 
     def advance(self, kept: Kept, before: Value, now: Callable[[Expression], Value]) -> tuple[bool, Value]:
         """Whether the correlation holds for every choice of events that the event completes, and what is kept with the event.
@@ -57,6 +64,11 @@ class Correlations(Protocol):
 
 class NoCorrelations:
     """Refuses all of them."""
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """Nothing."""
+        return ()
 
     def advance(self, kept: Kept, before: Value, now: Callable[[Expression], Value]) -> tuple[bool, Value]:
         """Raises NotSupportedError."""
@@ -229,7 +241,9 @@ def _is_of(term: Term, value: Value) -> bool:
     match term:
         case Gathered(how="set", value=expression):
             return isinstance(value, Several) and all(_is_value(expression, each) for each in value)
-        case Now(value=expression) | Gathered(value=expression):
+        case Gathered(value=expression):
+            return value is None or _is_value(expression, value)
+        case Now(value=expression):
             return _is_value(expression, value)
     return isinstance(term, Kept) and isinstance(value, tuple) and not isinstance(value, Several)
 
