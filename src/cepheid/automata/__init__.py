@@ -7,13 +7,14 @@ automata (trim, hide, determinize), `program` is what the engine runs. Not done 
 from cepheid.automata.alphabet import Alphabet, Flag, Predicate, Scope, Tracker
 from cepheid.automata.automaton import Automaton
 from cepheid.automata.construct import construct
-from cepheid.automata.program import EndProgram, Program, end_program, program_of, span_program, strategy_program
+from cepheid.automata.program import ChoiceProgram, EndProgram, Program, end_program, program_of, span_program, strategy_program
 from cepheid.automata.transform import determinize, hide, trim
 from cepheid.automata.transition import Transition
 
 __all__ = [
     "Alphabet",
     "Automaton",
+    "ChoiceProgram",
     "EndProgram",
     "Flag",
     "Predicate",

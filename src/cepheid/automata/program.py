@@ -244,6 +244,36 @@ class EndProgram(Program):
         return hashlib.sha256(Program(self.automaton).fingerprint + self.chosen.fingerprint).digest()
 
 
+@dataclass(frozen=True)
+class ChoiceProgram(Program):
+    """A program, and how NXT, LAST or MAX choose among those of its matches that end at one event, for an evaluation that compares these itself.
+
+    automaton: not projected. variables: what the chosen matches show, None: all. label_sets are the marks of these.
+    """
+
+    strategy: Strategy
+    variables: frozenset[str] | None
+
+    @cached_property
+    def label_sets(self) -> tuple[Mark, ...]:
+        """The mark of each label number, as SELECT shows them."""
+        return tuple(sorted(set(map(self._shown, self.automaton.marks)), key=sorted))
+
+    @cached_property
+    def shown(self) -> tuple[int, ...]:
+        """For each mark of the automaton the label number that SELECT shows."""
+        return tuple(self.label_sets.index(self._shown(mark)) for mark in self.automaton.marks)
+
+    def _shown(self, mark: Mark) -> Mark:
+        return mark if self.variables is None else mark & self.variables
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """32 bytes that differ when the automaton, the strategy or what is shown differ."""
+        text = canonical_text((self.strategy, self.variables))
+        return hashlib.sha256(Program(self.automaton).fingerprint + text.encode()).digest()
+
+
 def end_program(program: Program, *, variables: Iterable[str] | None, strategy: Strategy) -> EndProgram:
     """The program by which NXT, LAST or MAX are chosen end by end; program: not projected; variables: what the matches show, None: all.
 

@@ -59,11 +59,17 @@ class Task:
         """Why a partial match of the pattern cannot wait for any event, None where it can."""
         return obstacle(self.whole.automaton)
 
-    @property
+    @cached_property
     def selected(self) -> Program:
         """The matches that the strategy chooses, where it is an automaton (`bounded_choice`). Raises as `construct`."""
         build = strategy_program if self.strategy in CHOOSING else program_of
         return build(self.pattern, self.plan.schema, variables=self.shown, strategy=self.strategy)
+
+    @property
+    def compares_events(self) -> str | None:
+        """Why methods that read letters alone do not fit; None where the automaton has no guards."""
+        program = self.whole if self.strategy in CHOOSING else self.selected
+        return "the pattern compares events with earlier ones" if program.automaton.alphabet.guards else None
 
     @property
     def bounded_choice(self) -> str | None:
@@ -164,8 +170,8 @@ class AutomatonMethod(Method):
         return task.plan.count is self.counts
 
     def fits(self, task: Task) -> str | None:
-        """A strategy must be an automaton."""
-        return task.bounded_choice
+        """A strategy must be an automaton, and letters must say all that it asks."""
+        return task.compares_events or task.bounded_choice
 
     def program(self, task: Task) -> Program:
         """The pattern's, with the strategy in it."""

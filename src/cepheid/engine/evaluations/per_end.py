@@ -501,9 +501,8 @@ class PerEndMethod(Method):
         return task.strategy in CHOOSING
 
     def fits(self, task: Task) -> str | None:
-        """Any."""
-        del task
-        return None
+        """Any automaton that asks letters alone."""
+        return task.compares_events
 
     def program(self, task: Task) -> EndProgram:
         """The pattern's, and the automaton by which each window is read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cepheid.engine.evaluations.counting import CountMethod
+from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 from cepheid.engine.evaluations.last import LastMethod
 from cepheid.engine.evaluations.match import MatchGraphMethod
 from cepheid.engine.evaluations.maximal import MaximalMethod
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
     from cepheid.automata import Program
     from cepheid.engine.evaluations.method import Method, Task
 
-METHODS: tuple[Method, ...] = (NextMethod(), LastMethod(), MaximalMethod(), CountMethod(), MatchGraphMethod(), PerEndMethod())
+METHODS: tuple[Method, ...] = (
+    NextMethod(),
+    LastMethod(),
+    MaximalMethod(),
+    CountMethod(),
+    MatchGraphMethod(),
+    PerEndMethod(),
+    GuardedMethod(),
+    GuardedCountMethod(),
+    GuardedChoiceMethod(),
+)
 """From the fastest to the most general: of those that serve a task, the first that fits takes it."""
 
 

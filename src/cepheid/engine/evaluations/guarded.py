@@ -1,0 +1,419 @@
+"""Automata with guards: gaps, windows on parts, and conditions between events, by groups of partial matches.
+
+Comes in: letters, and the values of events that guards read. Goes out: matches, what a strategy chooses of them, or their number. Per event, macro
+state and region (`automata.regions`) an index gives the union of the region's groups (`guarded_indexes`), which becomes one cell of the match graph
+(`guarded_graph`); the cell then is an entry of the region's macro state. What an event asks is asked before anything is entered. Groups that wait are
+not touched.
+
+This is the whole evaluation in plain Python: its state, its sections and its interface are to stay when a kernel does the work.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.automata.regions import Regions
+from cepheid.engine.evaluations import guarded_state
+from cepheid.engine.evaluations.base import ALL, Chunk, Keeping
+from cepheid.engine.evaluations.guarded_choice import Count, chosen
+from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
+from cepheid.engine.evaluations.guarded_indexes import Question
+from cepheid.engine.evaluations.guarded_state import Partitions
+from cepheid.engine.evaluations.guarded_values import Evaluator, NoCorrelations, Reader, stored
+from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS
+from cepheid.engine.memory.checks import demand, fitting, inside, numbers
+from cepheid.engine.memory.pools import NUMBER_LIMIT
+from cepheid.engine.output.exact_counts import from_integers
+from cepheid.errors import LimitError
+from cepheid.language.syntax import Consumption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Unpack
+
+    from cepheid.automata.program import ChoiceProgram, Program
+    from cepheid.automata.regions import Macro, Region, Step
+    from cepheid.engine.evaluations.base import Bounds, HasBytes
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.evaluations.guarded_indexes import Bank
+    from cepheid.engine.evaluations.guarded_state import Partition
+    from cepheid.engine.evaluations.guarded_values import Correlations, Value
+    from cepheid.engine.memory.stored import Stored
+
+Array = np.ndarray[Any, Any]
+
+DISTINCT_LIMIT = 1 << 20
+"""Matches of one trigger that are kept to tell them apart, where one may be found in several ways."""
+
+Found = tuple[tuple[int, ...], tuple[int, ...]]
+"""A match: its positions, ascending, and their labels. With COUNT(*), the event of a trigger."""
+
+
+class Guarded(Keeping):
+    """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
+
+    correlations: what evaluates `Kept` and `Holds`. Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
+    the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. Raises LimitError past the limits of
+    `automata.regions`, and past DISTINCT_LIMIT.
+    """
+
+    def __init__(self, program: Program, *, correlations: Correlations | None = None, **bounds: Unpack[Bounds]) -> None:
+        super().__init__(bounds)
+        self.program = program
+        self.regions = Regions(program.automaton)
+        self.steps = Steps()
+        self.store: Partitions = Partitions()
+        self.evaluator = Evaluator(correlations or NoCorrelations())
+        self._wanted = tuple(dict.fromkeys([*program.values, *self.evaluator.correlations.values]))
+        self._questions: dict[Region, Question] = {}
+        self._masks: dict[int, int | None] = {}
+        self._epoch = 0
+        self._row = 0
+        self._trigger: tuple[Node, int] | None = None
+        self._triggers = self._matches = self._skipped = 0
+
+    # ------------------------------------------------------------------------------------------------ what users of it see
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them."""
+        rows = events.records(workplace=0)
+        self.store.open(rows.astype(np.int64))
+        self.marked = np.zeros(len(events), np.uint8)
+        reader = Reader(self._wanted, self.program.automaton.alphabet, events)
+        self.evaluator.now = reader
+        letters, times = events.letters.tolist(), events.times.tolist()
+        stops = [*events.cuts.tolist(), len(events)][1:]
+        output = _Output(counts=self._counting)
+        for segment, (row, start, stop) in enumerate(zip(rows.tolist(), events.cuts.tolist(), stops, strict=True)):
+            if row == 0 and not (segment == 0 and events.continued):
+                self.store.release(np.zeros(1, np.int64))
+            partition = self.store.of(row, self._epoch)
+            for place in range(start, stop):
+                self._row = reader.row = place
+                root = self._event(partition, letters[place], times[place], place)
+                if root is not None:
+                    for match, count in self._given(root, partition.position - 1):
+                        if output.is_full:
+                            yield output.taken()
+                        output.add(match, segment, count)
+                        self._matches += 1
+                    self._trigger = None
+        if output.segments:
+            yield output.taken()
+        self._row = len(events)
+        self.events += len(events)
+
+    @property
+    def reached(self) -> int:
+        """How many rows of the last batch the matches given so far may show; the last of them may still become marked."""
+        return min(self._row + 1, len(self.marked))
+
+    @property
+    def triggers(self) -> int:
+        """Events that ended at least one match."""
+        return self._triggers
+
+    @property
+    def matches(self) -> int:
+        """Matches given."""
+        return self._matches
+
+    @property
+    def skipped(self) -> int:
+        """Events that could change nothing and were passed without a step."""
+        return self._skipped
+
+    @property
+    def wasteful(self) -> bool:
+        """Never: what is closed is given back at once."""
+        return False
+
+    def trigger_matches(self) -> float | None:
+        """How many matches the trigger has that is being enumerated; None where there is none. O(cells that it reaches)."""
+        if self._trigger is None or self.regions.ambiguous:
+            return None
+        count = Count(*self._trigger, self.steps).total
+        return float(min(count, ALL if self.limit is None else self.limit))
+
+    def _parts(self) -> Iterable[Array | HasBytes]:
+        return ()
+
+    # ------------------------------------------------------------------------------------------------ one event
+
+    def _mask(self, letter: int) -> int | None:
+        """The mask of a letter, None for one that can change nothing."""
+        if letter not in self._masks:
+            mask = self.program.automaton.alphabet.mask_of(letter)
+            self._masks[letter] = mask if not self.program.droppable or self.program.relevant(mask) else None
+        return self._masks[letter]
+
+    def _event(self, partition: Partition, letter: int, time: int, place: int) -> Node | None:
+        """Read one event; the matches that end there, if there are any."""
+        position = partition.position
+        partition.position += 1
+        mask = self._mask(letter)
+        if mask is None:
+            self._skipped += 1
+            return None
+        self._expire(partition, position, time)
+        low = partition.low
+        made: list[tuple[Region, tuple[Value, ...], Node]] = []
+        for region in self.regions.step(self.regions.initial, mask).marked:
+            question = self._question(region, self.regions.initial)
+            if all(self.evaluator.holds(test, ()) == truth for test, truth in question.literals):
+                made.append(self._made(partition, region, tuple(self.evaluator.value(term, ()) for term in region.made), None))
+        if made and self.window is not None:
+            partition.starts.append((position, time))
+        steps: list[tuple[Bank, Step]] = [(bank, self.regions.step(bank.macro, mask)) for bank in partition.live()]
+        for bank, step in steps:
+            for region in step.marked:
+                for values, child in self._asked(bank, region, low):
+                    made.append(self._made(partition, region, values, child))
+        entered: list[tuple[Macro, tuple[Value, ...], Node]] = []
+        for bank, step in steps:
+            if step.unmarked is not None:
+                entered += self._moved(bank, step.unmarked, low)
+                partition.drop(bank.macro)
+        self._enter(partition, entered, made)
+        if made:
+            self.marked[place] = 1
+        root = united((node for region, _, node in made if region.final), self.steps)
+        return self._triggered(partition, root)
+
+    def _expire(self, partition: Partition, position: int, time: int) -> None:
+        """Raise the least start that counts, to what the bounds of an event allow."""
+        if partition.epoch != self._epoch:
+            partition.epoch = self._epoch
+            partition.close()
+            partition.low = position
+        if self.window is not None:
+            starts = partition.starts
+            while starts and time - starts[0][1] > self.window:
+                partition.low = max(partition.low, starts.popleft()[0] + 1)
+        if self.count_window is not None:
+            partition.low = max(partition.low, position - self.count_window + 1)
+
+    def _question(self, region: Region, macro: Macro) -> Question:
+        found = self._questions.get(region)
+        if found is None:
+            found = self._questions[region] = Question(region, plural=self.regions.plural(macro))
+        return found
+
+    def _made(
+        self, partition: Partition, region: Region, values: tuple[Value, ...], child: Node | None
+    ) -> tuple[Region, tuple[Value, ...], Node]:
+        """A new cell, with the values of its region."""
+        assert region.label is not None
+        cell = Cell(partition.serial, partition.position - 1, region.label, child)
+        partition.serial += 1
+        return region, values, Node(cell.key, cell)
+
+    def _asked(self, bank: Bank, region: Region, low: int) -> list[tuple[tuple[Value, ...], Node]]:
+        """What a region's groups come to, in an order that depends on the stream alone."""
+        found = bank.ask(self._question(region, bank.macro), self.evaluator, low)
+        if len(found) == 1:
+            return list(found.items())
+        # The keys differ, but where one match is in several groups.
+        return sorted(found.items(), key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
+
+    def _moved(self, bank: Bank, regions: tuple[Region, ...], low: int) -> list[tuple[Macro, tuple[Value, ...], Node]]:
+        """Where the groups of a macro state go that an event changes without marking it."""
+        moved = []
+        for values, node in bank.groups(low):
+            for region in regions:
+                if all(self.evaluator.holds(test, values) == truth for test, truth in region.literals):
+                    new = tuple(self.evaluator.value(term, values) for term in region.made)
+                    moved += [(macro, tuple(new[place] for place in places), node) for macro, places in region.targets]
+                    break
+        return moved
+
+    def _enter(
+        self,
+        partition: Partition,
+        entered: list[tuple[Macro, tuple[Value, ...], Node]],
+        made: list[tuple[Region, tuple[Value, ...], Node]],
+    ) -> None:
+        """Enter what has moved, and the cells of one event: those of one group are one entry. The greatest key comes last."""
+        groups: dict[tuple[Macro, tuple[Value, ...]], Node] = {}
+        for macro, values, node in entered + [
+            (macro, tuple(values[place] for place in places), node) for region, values, node in made for macro, places in region.targets
+        ]:
+            union = meld(groups.get((macro, values)), node, self.steps)
+            assert union is not None
+            groups[macro, values] = union
+        for (macro, values), node in sorted(groups.items(), key=lambda item: item[1].key):
+            partition.bank(macro, self.steps).insert(values, node, partition.low)
+
+    # ------------------------------------------------------------------------------------------------ what a trigger gives
+
+    def _triggered(self, partition: Partition, root: Node | None) -> Node | None:
+        if root is None or root.key[0] < partition.low:
+            return None
+        self._triggers += 1
+        self._trigger = root, partition.low
+        if self.consume is not Consumption.NONE:
+            partition.close()
+            if self.consume is Consumption.ANY:
+                self._epoch += 1
+                partition.epoch = self._epoch
+        return None if self.limit == 0 else root
+
+    _counting = False
+
+    def _given(self, root: Node, position: int) -> Iterator[tuple[Found, int]]:
+        """What a trigger at a position gives: different matches, as many as the limit allows, each with the number 1."""
+        del position
+        assert self._trigger is not None
+        limit = ALL if self.limit is None else self.limit
+        for number, match in enumerate(self._different(self._found(root, self._trigger[1])), 1):
+            yield match, 1
+            if number == limit:
+                return
+
+    def _found(self, root: Node, low: int) -> Iterator[Found]:
+        for path in walk(root, low, self.steps):
+            yield tuple(cell.position for cell in reversed(path)), tuple(cell.label for cell in reversed(path))
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether `_found` may give a match twice."""
+        return self.regions.ambiguous
+
+    def _different(self, matches: Iterator[Found]) -> Iterator[Found]:
+        if not self._repeats:
+            yield from matches
+            return
+        seen: set[Found] = set()
+        for match in matches:
+            if match not in seen:
+                if len(seen) == DISTINCT_LIMIT:
+                    raise LimitError(
+                        f"an event completes more than {DISTINCT_LIMIT} matches, each of which may be found in several ways (DISTINCT_LIMIT)",
+                        help="choose by LIMIT, NXT or LAST, or bound matches by a smaller window",
+                    )
+                seen.add(match)
+                yield match
+
+    # ------------------------------------------------------------------------------------------------ partitions, state
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with at `time` or later; returns all slots that now hold no open match (int64). O(open partitions)."""
+        self.store.empty(np.array([row for row, each in self.store.opened.items() if row and not self._is_open(each, time)], np.int64))
+        rows = np.ones(len(self.store), np.bool_)
+        rows[[0, *self.store.opened]] = False
+        return np.flatnonzero(rows) - 1
+
+    def _is_open(self, partition: Partition, time: int | None = None) -> bool:
+        """Whether a match can go on: at `time` or later, if it is given."""
+        if partition.epoch != self._epoch:
+            return False
+        low = partition.low
+        if self.window is not None and time is not None:
+            low = next((start for start, begun in partition.starts if time - begun <= self.window), partition.position)
+        return any(bank.greatest >= max(low, partition.low) for bank in partition.banks.values())
+
+    def dump(self) -> dict[str, Any]:
+        """The live state of all partitions as named sections, see `guarded_state`."""
+        counters = [self.events, self._triggers, self._matches, self._skipped, self.regions.ambiguous]
+        return {"counters": np.array(counters, "<i8"), **guarded_state.dump(self.store, self._is_open)}
+
+    def load(self, sections: Mapping[str, Any], partitions: Stored | None = None) -> None:
+        """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
+        with fitting():
+            counters = numbers(sections, "counters")
+            demand(inside(counters, 0, NUMBER_LIMIT), len(counters) == 5)
+            self.events, self._triggers, self._matches, self._skipped, ambiguous = counters.tolist()
+            self.regions.ambiguous |= bool(ambiguous)
+            guarded_state.load(self.store, sections, partitions, self.regions, self.steps, epoch=self._epoch)
+
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - others have some
+        """The letters of events that what `dump` gave speaks of, in any order: none."""
+        return np.zeros(0, np.int64)
+
+
+class GuardedCounts(Guarded):
+    """The run state of COUNT(*) with guards: one number per trigger, nothing is enumerated unless a match may be found in several ways.
+
+    O(cells and heap nodes that the trigger reaches, times a logarithm) per trigger. limit is not looked at: a trigger has one count.
+    """
+
+    _counting = True
+
+    def _given(self, root: Node, position: int) -> Iterator[tuple[Found, int]]:
+        """The trigger's event, and the number of its matches."""
+        assert self._trigger is not None
+        low = self._trigger[1]
+        distinct = self.regions.ambiguous
+        count = sum(1 for _ in self._different(self._found(root, low))) if distinct else Count(root, low, self.steps).total
+        yield ((position,), (0,)), count
+
+
+class GuardedChoice(Guarded):
+    """The run state of NXT, LAST or MAX with guards; the interface is that of `Evaluation`.
+
+    Per trigger O(cells and heap nodes that it reaches, times a logarithm), MAX: all its matches, up to a limit; then as `Guarded` for those that are
+    chosen, which are told apart as SELECT shows them.
+    """
+
+    program: ChoiceProgram
+
+    def __init__(self, program: ChoiceProgram, **bounds: Unpack[Bounds]) -> None:
+        super().__init__(program, **bounds)
+        self._shown = [bool(mark) for mark in program.automaton.marks]
+
+    @property
+    def _repeats(self) -> bool:
+        return True
+
+    def _found(self, root: Node, low: int) -> Iterator[Found]:
+        program = self.program
+        hidden = {number for number, mark in enumerate(program.label_sets) if not mark}
+        for path in chosen(root, low, self.steps, strategy=program.strategy, shown=self._shown):
+            cells = [(cell.position, program.shown[cell.label]) for cell in reversed(path)]
+            kept = [cell for place, cell in enumerate(cells) if place in {0, len(cells) - 1} or cell[1] not in hidden]
+            yield tuple(position for position, _ in kept), tuple(label for _, label in kept)
+
+
+class _Output:
+    """Matches, or counts of them, that are put together as a chunk."""
+
+    def __init__(self, *, counts: bool) -> None:
+        self._counting = counts
+        self._start()
+
+    def _start(self) -> None:
+        self._counts: list[int] = []
+        self._offsets = [0]
+        self._positions: list[int] = []
+        self._labels: list[int] = []
+        self.segments: list[int] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is to be taken before another match is added."""
+        return len(self.segments) >= CHUNK_MATCHES or len(self._positions) >= CHUNK_POSITIONS
+
+    def add(self, match: Found, segment: int, count: int) -> None:
+        """Add a match of a segment; count: kept with COUNT(*) alone."""
+        positions, labels = match
+        self._positions += positions
+        self._labels += labels
+        self._offsets.append(len(self._positions))
+        self.segments.append(segment)
+        if self._counting:
+            self._counts.append(count)
+
+    def taken(self) -> Chunk:
+        """What has been added, as a chunk."""
+        found = Chunk(
+            np.array(self._offsets, np.int64),
+            np.array(self._positions, np.int64),
+            np.array(self._labels, np.uint16),
+            np.array(self.segments, np.int32),
+            from_integers(self._counts) if self._counting else None,
+        )
+        self._start()
+        return found

@@ -1,0 +1,296 @@
+"""COUNT(*), NXT, LAST and MAX over the cells that a trigger reaches, by dynamic programming instead of enumeration.
+
+`Fold` gives each cell a value that is made of those of the cells it goes on from: how many matches end in it, or the best support among these. Cells
+are taken in the order in which they were made, so that no recursion is as deep as a match is long. Over a ring a tree of sums answers what a stretch
+asks in O(log n). MAX compares sets of positions: it lists the matches, up to MAXIMAL_LIMIT.
+"""
+
+from __future__ import annotations
+
+import bisect
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from cepheid.engine.evaluations.guarded_graph import Cell, Node, Ring, Stretch, walk
+from cepheid.errors import LimitError
+from cepheid.language.syntax import Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cepheid.engine.evaluations.guarded_graph import Steps
+
+MAXIMAL_LIMIT = 1 << 14
+"""Matches of one trigger that MAX compares with each other."""
+
+T = TypeVar("T")
+
+
+class Fold(ABC, Generic[T]):
+    """Values of the cells that a trigger reaches. low: the least start that counts.
+
+    O(cells and heap nodes that are reached), and O(log n) for each stretch; a stretch with a test costs its length.
+    """
+
+    def __init__(self, root: Node, low: int, steps: Steps) -> None:
+        self._low = low
+        self._steps = steps
+        self._sums: dict[int, _Sums[T]] = {}
+        self._below: dict[int, T] = {}
+        self.of: dict[int, T] = {}
+        cells = self._reached(root)
+        for cell in sorted(cells, key=lambda cell: cell.key[1]):
+            self.of[id(cell)] = self.extended(cell, None if cell.child is None else self._total(cell.child))
+        self.total = self._total(root)
+
+    @property
+    @abstractmethod
+    def nothing(self) -> T:
+        """The value of no cells."""
+
+    @abstractmethod
+    def extended(self, cell: Cell, below: T | None) -> T:
+        """The value of a cell, given that of what it goes on from; below: None where it begins."""
+
+    @abstractmethod
+    def added(self, one: T, other: T) -> T:
+        """The value of two sets of cells together."""
+
+    def _reached(self, root: Node) -> list[Cell]:
+        found: dict[int, Cell] = {}
+        seen: set[int] = set()
+        todo: list[Node | None] = [root]
+        while todo:
+            node = todo.pop()
+            if node is None or node.key[0] < self._low or id(node) in seen:
+                continue
+            seen.add(id(node))
+            todo += (node.left, node.right)
+            if isinstance(node.what, Cell):
+                if id(node.what) not in found:
+                    found[id(node.what)] = node.what
+                    todo.append(node.what.child)
+            else:
+                ring = node.what.ring
+                sums = self._sums.get(id(ring))
+                if sums is None:
+                    sums = self._sums[id(ring)] = _Sums(ring, self._low)
+                todo += sums.reach(node.what.newest)
+        return list(found.values())
+
+    def _total(self, root: Node) -> T:
+        """The value of a heap, whose cells have theirs."""
+        todo = [root]
+        while todo:
+            node = todo[-1]
+            if id(node) in self._below:
+                todo.pop()
+                continue
+            if node.key[0] < self._low:
+                self._below[id(node)] = self.nothing
+                continue
+            missing = [each for each in (node.left, node.right) if each is not None and id(each) not in self._below]
+            if missing:
+                todo += missing
+                continue
+            self._steps.index += 1
+            value = self.of[id(node.what)] if isinstance(node.what, Cell) else self._stretched(node.what)
+            for each in (node.left, node.right):
+                if each is not None:
+                    value = self.added(value, self._below[id(each)])
+            self._below[id(node)] = value
+        return self._below[id(root)]
+
+    def _stretched(self, stretch: Stretch) -> T:
+        sums = self._sums[id(stretch.ring)]
+        while sums.filled <= stretch.newest:
+            sums.put(self._total(stretch.ring.entries[sums.filled]), self)
+        value = self.nothing
+        if not stretch.operator:
+            return sums.between(stretch.oldest, stretch.newest, self)
+        for place in stretch.entries(self._steps):
+            if place < sums.first:
+                break
+            value = self.added(value, sums.values[place - sums.first])
+        return value
+
+
+class _Sums(Generic[T]):
+    """The values of the live entries of a ring, and of blocks of 2^k of them, filled from the oldest on."""
+
+    def __init__(self, ring: Ring, low: int) -> None:
+        self._ring = ring
+        self.first = bisect.bisect_left(ring.entries, low, key=lambda entry: entry.key[0])
+        self.filled = self.first
+        self._reached = self.first
+        self._levels: list[list[T]] = [[]]
+
+    def reach(self, newest: int) -> list[Node]:
+        """The live entries up to this one that have not been reached before."""
+        found = self._ring.entries[self._reached : newest + 1]
+        self._reached = max(self._reached, newest + 1)
+        return found
+
+    @property
+    def values(self) -> list[T]:
+        """The value of each entry, from the first live one on."""
+        return self._levels[0]
+
+    def put(self, value: T, fold: Fold[T]) -> None:
+        """The value of the next entry. O(1) amortized."""
+        self.filled += 1
+        level = 0
+        while True:
+            if level == len(self._levels):
+                self._levels.append([])
+            blocks = self._levels[level]
+            blocks.append(value)
+            if len(blocks) % 2:
+                return
+            value, level = fold.added(blocks[-2], blocks[-1]), level + 1
+
+    def between(self, oldest: int, newest: int, fold: Fold[T]) -> T:
+        """The value of these entries together. O(log n)."""
+        place, stop = max(oldest - self.first, 0), newest + 1 - self.first
+        value = fold.nothing
+        while place < stop:
+            level = 0
+            while not place >> level & 1 and place + (2 << level) <= stop:
+                level += 1
+            value = fold.added(value, self._levels[level][place >> level])
+            place += 1 << level
+        return value
+
+
+class Count(Fold[int]):
+    """How many matches end in each cell."""
+
+    @property
+    def nothing(self) -> int:
+        """None."""
+        return 0
+
+    def extended(self, cell: Cell, below: int | None) -> int:
+        """As many as it goes on from."""
+        del cell
+        return 1 if below is None else below
+
+    def added(self, one: int, other: int) -> int:
+        """Their sum."""
+        return one + other
+
+
+# ------------------------------------------------------------------------------------------------------------------- supports
+
+
+class Supports:
+    """Supports as nodes of a tree: the one before, and the last position; equal supports are one node. 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, int], int] = {}
+        self.before = [0]
+        self._last = [-1]
+        self._length = [0]
+        self._jump = [0]  # an ancestor further up, so that any ancestor is O(log n) steps away
+
+    def extended(self, before: int, position: int) -> int:
+        """A support with one more position."""
+        found = self._numbers.get((before, position))
+        if found is None:
+            found = self._numbers[before, position] = len(self.before)
+            jump = self._jump[before]
+            length, above = self._length, self._jump[jump]
+            self._jump.append(above if length[before] - length[jump] == length[jump] - length[above] else before)
+            self.before.append(before)
+            self._last.append(position)
+            self._length.append(length[before] + 1)
+        return found
+
+    def earlier(self, one: int, other: int) -> bool:
+        """Whether the first position in which they differ is in the one (NXT). O(log of their length)."""
+        if self._length[one] > self._length[other]:
+            return not self.earlier(other, one)
+        short, long = one, other
+        while self._length[long] > self._length[short]:
+            jump = self._jump[long]
+            long = jump if self._length[jump] >= self._length[short] else self.before[long]
+        if short == long:
+            return False  # the other one goes on
+        while self.before[short] != self.before[long]:
+            if self._jump[short] != self._jump[long]:
+                short, long = self._jump[short], self._jump[long]
+            else:
+                short, long = self.before[short], self.before[long]
+        return self._last[short] < self._last[long]
+
+    def later(self, one: int, other: int) -> bool:
+        """Whether the last position in which they differ is in the one (LAST). O(their length), but O(1) where they end in different ones."""
+        while one != other:
+            if self._last[one] != self._last[other]:
+                return self._last[one] > self._last[other]
+            one, other = self.before[one], self.before[other]
+        return False
+
+
+class Best(Fold[int]):
+    """The best support of NXT or LAST among the matches that end in each cell, as a number of `supports`; -1 without any.
+
+    shown: for each label whether a support has its events.
+    """
+
+    def __init__(self, root: Node, low: int, steps: Steps, *, strategy: Strategy, shown: Sequence[bool]) -> None:
+        self.supports = Supports()
+        self._wins = self.supports.earlier if strategy is Strategy.NXT else self.supports.later
+        self._shown = shown
+        super().__init__(root, low, steps)
+
+    @property
+    def nothing(self) -> int:
+        """No support."""
+        return -1
+
+    def extended(self, cell: Cell, below: int | None) -> int:
+        """The best below, with the cell's event."""
+        before = below or 0
+        return self.supports.extended(before, cell.position) if self._shown[cell.label] else before
+
+    def added(self, one: int, other: int) -> int:
+        """The better one."""
+        if one < 0 or other < 0 or one == other:
+            return max(one, other)
+        return one if self._wins(one, other) else other
+
+    def admits(self, path: list[Cell], cell: Cell) -> bool:
+        """Whether a cell goes on with the best support of the path, the last event first."""
+        if not path:
+            return self.of[id(cell)] == self.total
+        last = path[-1]
+        best = self.of[id(last)]
+        return self.of[id(cell)] == (self.supports.before[best] if self._shown[last.label] else best)
+
+
+def chosen(root: Node, low: int, steps: Steps, *, strategy: Strategy, shown: Sequence[bool]) -> Iterator[list[Cell]]:
+    """The matches that a strategy chooses among those that end in the cells of a heap, as of `walk`; shown: see `Best`.
+
+    Raises LimitError where MAX has more than MAXIMAL_LIMIT matches to compare.
+    """
+    if strategy is Strategy.MAX:
+        return _maximal(root, low, steps, shown=shown)
+    return walk(root, low, steps, admits=Best(root, low, steps, strategy=strategy, shown=shown).admits)
+
+
+def _maximal(root: Node, low: int, steps: Steps, *, shown: Sequence[bool]) -> Iterator[list[Cell]]:
+    found: list[tuple[int, list[Cell]]] = []
+    for path in walk(root, low, steps):
+        if len(found) == MAXIMAL_LIMIT:
+            raise LimitError(
+                f"MAX compares more than {MAXIMAL_LIMIT} matches of one event with each other (MAXIMAL_LIMIT)",
+                help="bound matches by a smaller window, or choose by NXT or LAST",
+            )
+        found.append((sum(1 << cell.position - low for cell in path if shown[cell.label]), list(path)))
+    maximal: list[int] = []
+    for support in sorted({support for support, _ in found}, key=int.bit_count, reverse=True):
+        if not any(support & ~larger == 0 for larger in maximal):
+            maximal.append(support)
+    kept = set(maximal)
+    return (path for support, path in found if support in kept)

@@ -1,0 +1,173 @@
+"""The methods for automata with guards: all matches, their number, and what NXT, LAST or MAX choose; what they promise depends on the indexes.
+
+Which indexes a program needs is found by looking at the macro states that it can reach, up to LOOKED_AT of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from cepheid.automata.alphabet import Scope
+from cepheid.automata.program import ChoiceProgram
+from cepheid.automata.regions import Regions
+from cepheid.automata.transform import cubes
+from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, Guarded, GuardedChoice, GuardedCounts
+from cepheid.engine.evaluations.guarded_choice import MAXIMAL_LIMIT
+from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
+from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
+from cepheid.language.syntax import Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.automata.program import Program
+    from cepheid.automata.regions import Macro, Region
+    from cepheid.engine.evaluations.method import Task, Terms
+
+LOOKED_AT = 64
+"""Macro states that are looked at to say which indexes a program needs."""
+
+UPDATES = {
+    ALL: "O(1)",
+    AGE: "by the time since an event: O(1) amortized, O(log n) where times come out of order",
+    ORDER: "by one comparison: O(log n), O(log^2 n) where starts come out of order",
+    GROUPS: "by several comparisons: O(g), g = groups of partial matches alive",
+}
+"""What an index costs per event, by its kind; n: entries alive."""
+
+HASHED = "by equality: O(1)"
+CARRIED = "for each group of values that is kept for a later comparison: O(g), g = such groups alive"
+UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour must follow: O(g)"
+
+
+class _Guards(Method):
+    """What the methods share."""
+
+    def fits(self, task: Task) -> str | None:
+        """Whatever has guards; the others are faster without."""
+        return None if task.compares_events else "the pattern compares no events"
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """As in `guarded_indexes`."""
+        asked, ambiguous, complete = _asked(terms.program)
+        lines = ["; ".join(asked) or UPDATES[ALL], "per live macro state and region"]
+        if not complete:
+            lines.append(f"as far as {LOOKED_AT} macro states show")
+        delay = self._delay(terms)
+        if ambiguous:
+            delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
+        return Guarantee(
+            evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily; not compiled",
+            update=", ".join(lines),
+            state=terms.state("marked events x groups that each goes on from" if CARRIED in asked else "marked events"),
+            delay=delay,
+        )
+
+    def _what(self, terms: Terms) -> str:
+        del terms
+        return "match graph over the automaton with guards"
+
+    def _delay(self, terms: Terms) -> str:
+        del terms
+        return "output-linear, times O(log n) per event of a match"
+
+
+class GuardedMethod(_Guards):
+    """All matches of an automaton with guards."""
+
+    name = "guarded"
+    evaluation = Guarded
+
+    def serves(self, task: Task) -> bool:
+        """Whatever gives matches and does not choose by comparing them."""
+        return not task.plan.count and task.strategy not in CHOOSING
+
+    def program(self, task: Task) -> Program:
+        """The pattern's."""
+        return task.selected
+
+
+class GuardedCountMethod(_Guards):
+    """COUNT(*) of an automaton with guards."""
+
+    name = "guarded count"
+    evaluation = GuardedCounts
+    counts = True
+
+    def serves(self, task: Task) -> bool:
+        """COUNT(*) without a strategy that chooses."""
+        return task.plan.count and task.strategy not in CHOOSING
+
+    def program(self, task: Task) -> Program:
+        """The pattern's."""
+        return task.selected
+
+    def _delay(self, terms: Terms) -> str:
+        del terms
+        return "O(r log n) per trigger, r = marked events that it reaches; nothing is enumerated"
+
+
+class GuardedChoiceMethod(_Guards):
+    """NXT, LAST and MAX of an automaton with guards."""
+
+    name = "guarded choice"
+    evaluation = GuardedChoice
+
+    def serves(self, task: Task) -> bool:
+        """The strategies that choose; COUNT(*) counts what they choose."""
+        return task.strategy in CHOOSING
+
+    def program(self, task: Task) -> ChoiceProgram:
+        """The pattern's, and how to choose."""
+        shown = None if task.shown is None else frozenset(task.shown)
+        return ChoiceProgram(task.whole.automaton, task.strategy, shown)
+
+    def _what(self, terms: Terms) -> str:
+        assert isinstance(terms.program, ChoiceProgram)
+        return f"{terms.program.strategy.value} chosen per trigger in the match graph over the automaton with guards"
+
+    def _delay(self, terms: Terms) -> str:
+        assert isinstance(terms.program, ChoiceProgram)
+        if terms.program.strategy is Strategy.MAX:
+            return f"all matches of the trigger are compared with each other, up to {MAXIMAL_LIMIT:,}"
+        return "O(r log n) per trigger, r = marked events that it reaches; then output-linear for what is chosen"
+
+
+def _asked(program: Program) -> tuple[list[str], bool, bool]:
+    """What the regions of a program ask of indexes, whether a match may be found in several ways, and whether every macro state was looked at."""
+    regions = Regions(program.automaton)
+    found: dict[str, None] = {}
+    seen, todo = {regions.initial}, [regions.initial]
+    while todo and len(seen) <= LOOKED_AT:
+        macro = todo.pop()
+        for region in _regions(regions, macro):
+            if region.label is None:
+                found.setdefault(UNMARKED)
+            elif macro is not regions.initial:
+                shape = Question(region, plural=regions.plural(macro)).shape
+                if shape.equals:
+                    found.setdefault(HASHED)
+                if shape.carried and shape.kind != GROUPS:
+                    found.setdefault(CARRIED)
+                if shape.kind != ALL:
+                    found.setdefault(UPDATES[shape.kind])
+            for target, _ in region.targets:
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+    return list(found), regions.ambiguous, not todo
+
+
+def _regions(regions: Regions, macro: Macro) -> Iterator[Region]:
+    """The regions of a macro state at all letters, but for those of groups that stay as they are."""
+    run = regions.automaton.alphabet.mask(Scope.RUN)
+    moves = [
+        dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run)
+        for state, _ in macro.configurations
+        for move in regions.automaton.outgoing[state]
+    ]
+    for requires, _ in cubes(moves, regions.automaton.alphabet):
+        step = regions.step(macro, requires)
+        yield from step.marked
+        yield from step.unmarked or ()

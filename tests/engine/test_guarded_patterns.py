@@ -1,0 +1,37 @@
+"""Random queries by the methods for guards, against the definition: a pattern without guards is their case without registers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from cepheid.engine.evaluations import guarded_methods
+from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
+from cepheid.engine.plan import methods
+from cepheid.errors import LimitError
+from cepheid.testing.differential import WAYS, check, draw
+from cepheid.testing.generators import ABSENT, ENGINE, NESTED, WAITING, QueryFragment
+
+FRAGMENTS = {"engine": ENGINE, "waiting": WAITING, "nested": NESTED, "absent": ABSENT}
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pytest.MonkeyPatch, name: str, seed: int, cases: int) -> None:
+    fragment: QueryFragment = dataclasses.replace(FRAGMENTS[name], consume=0.2, count=0.15)
+    monkeypatch.setattr(methods, "METHODS", (GuardedMethod(), GuardedCountMethod(), GuardedChoiceMethod()))
+    monkeypatch.setattr(guarded_methods._Guards, "fits", lambda *_: None)
+    done = 0
+    for case in draw(fragment, count=cases // 2, seed=seed):
+        try:
+            assert case.query.compiled(case.query.schema(case.events.schema)).method.name.startswith("guarded")
+        except LimitError as error:
+            if "MAX_RELATIONS" not in error.fact:  # of a nested strategy, whatever the method
+                raise
+            continue
+        found = {way: of(case, None) for way, of in WAYS.items()}
+        check(case, found["whole"])
+        for way, rows in found.items():
+            assert rows == found["whole"], f"{way}\n{case}"
+        done += 1
+    assert done > cases / 3
