@@ -13,7 +13,7 @@ import pytest
 from cepheid.automata import Automaton, Transition, construct, determinize, hide, program_of, trim
 from cepheid.automata.transform import project
 from cepheid.automata.transition import order
-from cepheid.errors import LimitError, NotSupportedError, Span
+from cepheid.errors import BindError, LimitError, NotSupportedError, Span
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.plan import (
@@ -174,12 +174,9 @@ def test_a_single_stream_needs_no_type_test() -> None:
     [
         (plan.All((A, B)), "ALL between patterns"),
         (plan.Unless(A, B, span=Span(3, 9)), "UNLESS"),
-        (seq(A, Within(B, Interval(0, 5))), "a time window on a sub-pattern"),
-        (Sequence((A, B), (Link(";", Interval(0, 5)),)), "a time gap"),
         (Sequence((A, B), (Link(";", None, C),)), "NOT between two items"),
         (Sequence((A, B), (Link("THEN"),)), "THEN"),
         (Select(Strategy.RESTRICTED, A), "the nested strategy RESTRICTED"),
-        (Iterate(A, gap=Interval(0, 1)), "a time gap in an iteration"),
     ],
 )
 def test_outside_the_fragment_the_operator_is_named(pattern: plan.Pattern, words: str) -> None:
@@ -187,6 +184,15 @@ def test_outside_the_fragment_the_operator_is_named(pattern: plan.Pattern, words
         construct(pattern, SCHEMA)
     assert words in error.value.fact
     assert 'engine="reference"' in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "pattern", [seq(A, Within(B, Interval(0, 5))), Sequence((A, B), (Link(";", Interval(0, 5)),)), Iterate(A, gap=Interval(0, 1))]
+)
+def test_time_inside_a_pattern_needs_events_with_times(pattern: plan.Pattern) -> None:
+    with pytest.raises(BindError, match="a time window or gap needs events with times") as error:
+        construct(pattern, SCHEMA)
+    assert "time=" in str(error.value)
 
 
 def test_limits_are_named() -> None:

@@ -1,6 +1,7 @@
 """Run bits of the alphabet: whatever reads transitions respects what a guard asks and what a transition writes, or refuses them by name.
 
-No operator makes guards yet. Here they are put where the automaton of a pattern reads a condition or marks an event.
+Here they are put where the automaton of a pattern reads a condition or marks an event. What patterns make of time and of conditions between events
+is in `test_guarded_patterns`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import And, Event, Field, Filter, Iterate, Link, Literal, Named, Optional, Or, Pattern, Project, Select, Sequence
 from cepheid.schema import EventSchema
-from cepheid.testing import events
+from cepheid.testing import events, runs
+from cepheid.testing.harness import events_of
 from cepheid.viz import FORMATS, draw
 
 construction = importlib.import_module("cepheid.automata.construct")
@@ -58,6 +60,22 @@ CONSUMERS = {
     "automata/construct.py _select": "test_strategies_refuse_guards",
     "automata/construct.py hide_fragment": "test_hidden_events_are_written",
     "automata/construct.py strict": "test_constructions_carry_guards",
+    "automata/conditions.py _acting": "test_patterns_make_guards",
+    "automata/conditions.py _actions": "test_patterns_make_guards",
+    "automata/conditions.py _keeping": "test_patterns_make_guards",
+    "automata/conditions.py _marking": "test_patterns_make_guards",
+    "automata/conditions.py completed": "test_patterns_make_guards",
+    "automata/construct.py _windowed": "test_patterns_make_guards",
+    "automata/fragment.py Fragment": "test_patterns_make_guards",
+    "automata/guards.py Guards": "test_patterns_make_guards",
+    "automata/guards.py _parts": "test_patterns_make_guards",
+    "automata/guards.py _renumbered": "test_patterns_make_guards",
+    "automata/liveness.py _filled": "test_patterns_make_guards",
+    "automata/liveness.py without_empty": "test_patterns_make_guards",
+    "automata/liveness.py without_sets_of_one": "test_patterns_make_guards",
+    "automata/liveness.py without_unread": "test_patterns_make_guards",
+    "testing/runs.py _Step": "test_patterns_make_guards",
+    "testing/runs.py matches": "test_patterns_make_guards",
     "automata/program.py _written": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "automata/program.py Program": "test_programs_know_what_guards_may_change",
     "automata/regions.py Regions": "test_macro_states_ask_guards",
@@ -344,6 +362,30 @@ def test_guards_and_writes_are_printed_drawn_and_fingerprinted() -> None:
     assert list(alphabet.beyond_the_event(others[-1].transitions[-1])) == ["not (v = (v of x))"]
 
 
+def test_patterns_make_guards() -> None:
+    """What every part of a construction adds, and nothing beyond what is read: printed, and run."""
+    schema = EventSchema({"type": pa.string(), "v": pa.int64(), "ts": pa.int64()}, type_column="type", time_column="ts")
+    query = cepheid.query("SELECT * WHERE (((A AS x ;[<= 2] B AS y) WITHIN [3, 5]) : A+ AS z) FILTER x.v < z.v AND x.v + y.v = z.v")
+    automaton = construct(query.bound(schema).pattern, schema)
+    kept, gap, window = "events of (x.v + y.v) = z.v", "end of A AS x", "start of A AS x ;[<= 2] B AS y"
+    asked = "(v > (v of x)) and ((x.v + y.v) = z.v)"
+    begins = f"{gap} := $time, {window} := $time, v of x := v, {kept} := events of correlation 0"
+    follows = f"type is B and ($time - ({gap}) in [0, 2]) and ($time - ({window}) in [3, 5])"
+    assert automaton_text(automaton).splitlines() == [
+        "5 states, 8 transitions; starts in 0, accepts in 4",
+        f"0 -> 1  type is A: mark A, x, {begins}",
+        "1 -> 1  any event: no mark",
+        f"1 -> 2  {follows}: mark B, y, {kept} := ({kept}) and this event",
+        f"2 -> 3  type is A and {asked}: mark A, z",
+        f"2 -> 4  type is A and {asked}: mark A, z",
+        "3 -> 3  any event: no mark",
+        f"3 -> 3  type is A and {asked}: mark A, z",
+        f"3 -> 4  type is A and {asked}: mark A, z",
+    ]
+    found = runs.matches(automaton, events_of(events("A1(v=1) B2(v=1) A3(v=2) A4(v=2)"), schema))
+    assert found == set(), "3 is out of both bounds"
+
+
 def test_letters_have_no_run_bits() -> None:
     alphabet = Alphabet((Predicate(None, "A"), Predicate(None, "B")), guards=(Guard(2, SAME),), registers=(Register("v of x"),))
     assert (alphabet.width, alphabet.bits, alphabet.mask(Scope.RUN), alphabet.mask_of(0b01)) == (3, 2, 0b100, 0b01)
@@ -394,8 +436,8 @@ def making_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a guard decide what the type A does in all patterns."""
     plain = construction.Constructor.over
 
-    def guarding(pattern: Pattern, schema: EventSchema) -> construction.Constructor:
-        before = plain(pattern, schema)
+    def guarding(pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = ()) -> construction.Constructor:
+        before = plain(pattern, schema, more=more)
         alphabet = Alphabet(
             tuple(predicate for predicate in before.masks if predicate.type != "A"),
             guards=(Guard(len(before.masks) - 1, SAME),),
@@ -404,7 +446,7 @@ def making_guards(monkeypatch: pytest.MonkeyPatch) -> None:
         masks = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)} | {
             predicate: alphabet.guards[0].mask for predicate in before.masks if predicate.type == "A"
         }
-        return construction.Constructor(schema, alphabet, masks)
+        return construction.Constructor(schema, alphabet, masks, before.guards)
 
     monkeypatch.setattr(construction.Constructor, "over", guarding)
 

@@ -14,7 +14,7 @@ import pytest
 
 import cepheid
 from cepheid.automata.alphabet import Alphabet, Predicate
-from cepheid.automata.construct import of_type
+from cepheid.automata.predicates import of_type
 from cepheid.engine.letters import predicates as module
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.values import OPERATIONS, like_expression

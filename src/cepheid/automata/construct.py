@@ -4,61 +4,50 @@ Source: foundations-cel, Theorem 3 and appendix B.3 (type, FILTER, OR, `;`, `+`)
 construction is linear in its operands (for counts: in their copies), except AND, which is a product, and NXT, LAST and MAX, which are in
 `strategies`. There are no empty moves. To continue from `p` with `q`, the transitions into the final states of `p` are copied. To skip an optional
 item, the transitions that begin the items after it are copied: this adds no states, and k^2 / 2 transitions for k optional items in a row.
+
+Gaps, and windows inside a pattern, store the time of one event and ask another how long ago that was (timed-cel, section 4). Conditions between
+events are in `conditions`, `guards` has what all of these store and ask.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet, Predicate
+from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet
 from cepheid.automata.automaton import Automaton
+from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
+from cepheid.automata.fragment import Fragment, all_pending, check_supplied
+from cepheid.automata.guards import Guards, UnforeseenPredicatesError
+from cepheid.automata.predicates import conjunctions, is_own, of_condition, of_type, predicates_of
+from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.transform import trim
 from cepheid.automata.transition import Transition, order
-from cepheid.errors import REFERENCE_HELP, LimitError, NotSupportedError
+from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
-from cepheid.logical.plan import localize
-from cepheid.logical.predicates import tested_type, tests_type, type_test
-from cepheid.logical.tree import walk
-from cepheid.logical.variables import defined
+from cepheid.logical.describe import describe
+from cepheid.logical.predicates import tests_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cepheid.logical.plan import Expression, Pattern
+    from cepheid.automata.alphabet import Predicate
+    from cepheid.automata.registers import Test
+    from cepheid.errors import Span
+    from cepheid.logical.plan import Expression, Interval, Pattern
     from cepheid.schema import EventSchema
 
 MAX_STATES = 20_000
 """States that a construction may make before trimming."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """An automaton under construction, with the invariants of `automaton`: nothing enters `initial`, nothing leaves `finals`."""
-
-    initial: int
-    finals: frozenset[int]
-    moves: tuple[Transition, ...]
-
-    @property
-    def first(self) -> list[Transition]:
-        """The moves that begin a match."""
-        return [move for move in self.moves if move.source == self.initial]
-
-    def ending_in(self, state: int) -> list[Transition]:
-        """Copies of the moves that end a match, leading to `state`."""
-        return [dataclasses.replace(move, target=state) for move in self.moves if move.target in self.finals]
-
-
 @dataclass
 class Constructor:
-    """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers join it.
+    """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
     masks: of each predicate that they ask for.
     """
@@ -66,16 +55,17 @@ class Constructor:
     schema: EventSchema
     alphabet: Alphabet
     masks: Mapping[Predicate, int]
+    guards: Guards
     states: int = 0
 
     @classmethod
-    def over(cls, pattern: Pattern, schema: EventSchema) -> Constructor:
-        """With the predicates of a pattern, but without states; conditions that are asked of the same events are one."""
+    def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = ()) -> Constructor:
+        """With the predicates of a pattern, and more, but without states; conditions that are asked of the same events are one."""
         asked = dict.fromkeys(predicates_of(pattern, schema))
         wholes = {each: each for each in asked} | conjunctions(pattern, schema)
-        alphabet = Alphabet(tuple(dict.fromkeys(wholes[each] for each in asked)))
+        alphabet = Alphabet(tuple(dict.fromkeys([*(wholes[each] for each in asked), *more])))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
-        return cls(schema, alphabet, {each: bits[wholes[each]] for each in asked})
+        return cls(schema, alphabet, {each: bits[wholes[each]] for each in asked}, Guards(schema, len(alphabet.predicates) + LETTER_BITS))
 
     def state(self) -> int:
         """A new state."""
@@ -87,27 +77,42 @@ class Constructor:
         self.states += 1
         return self.states - 1
 
-    def automaton(self, fragment: Fragment) -> Automaton:
-        """A fragment as an automaton, with the alphabet so far."""
-        return Automaton(self.states, fragment.initial, fragment.finals, order(fragment.moves), self.alphabet)
+    def clock(self, span: Span) -> Expression:
+        """The time of an event; raises BindError where events have none."""
+        if self.schema.time_type is None:
+            raise BindError("a time window or gap needs events with times", span=span, help="name the time column with time=")
+        return plan.Time("", self.schema.time_type)
 
     def build(self, pattern: Pattern) -> Fragment:
         """The fragment of a pattern; raises NotSupportedError for an operator that has no construction."""
         construction = CONSTRUCTIONS.get(type(pattern))
         if construction is None:
             raise unsupported(pattern)
-        return construction(self, pattern)
+        return supplied(self.guards, pattern, construction(self, pattern))
+
+    def automaton(self, fragment: Fragment) -> Automaton:
+        """A fragment as an automaton, with the alphabet so far and the guards that its runs need. Raises BindError as `check_supplied`."""
+        check_supplied(fragment)
+        found = Automaton(self.states, fragment.initial, fragment.finals, order(fragment.moves), self.alphabet)
+        return self.guards.finished(trim(found)) if self.guards.registers else found
 
 
 def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     """The complex event automaton of a pattern, trimmed; its matches are those of the pattern.
 
-    pattern: in LP-normal form (`logical.rewrite`). States are linear in the pattern, with its counts, but for AND (a product). Raises
-    NotSupportedError with the operator's place outside the fragment, LimitError past `MAX_STATES` and `LETTER_BITS`.
+    pattern: in LP-normal form (`logical.rewrite`); any other has the same matches, with more registers. States are linear in the pattern, with its
+    counts, but for AND (a product). Raises NotSupportedError with the operator's place outside the fragment, BindError for a condition on a variable
+    that nothing supplies, LimitError past `MAX_STATES` and `LETTER_BITS`.
     """
-    constructor = Constructor.over(pattern, schema)
-    automaton = constructor.automaton(constructor.build(pattern))
-    return trim(dataclasses.replace(automaton, alphabet=fitted(automaton.alphabet)))
+    more: tuple[Predicate, ...] = ()
+    while True:
+        constructor = Constructor.over(pattern, schema, more=more)
+        try:
+            automaton = constructor.automaton(constructor.build(pattern))
+        except UnforeseenPredicatesError as unforeseen:
+            more += unforeseen.predicates
+        else:
+            return trim(dataclasses.replace(automaton, alphabet=fitted(automaton.alphabet)))
 
 
 def fitted(alphabet: Alphabet) -> Alphabet:
@@ -123,54 +128,7 @@ def fitted(alphabet: Alphabet) -> Alphabet:
     return found
 
 
-def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
-    """The predicates that the construction of a pattern asks for, in its order: of each event the type, then the conditions around it."""
-    if isinstance(pattern, plan.Event):
-        if pattern.type is not None and tests_type(pattern, schema):
-            yield of_type(pattern.type, schema)
-        return
-    for part in pattern.children():
-        yield from predicates_of(part, schema)
-    if isinstance(pattern, plan.Filter):
-        for condition in pattern.conditions:
-            if plan.is_local(condition) and not isinstance(condition, plan.Literal):
-                yield of_condition(condition, schema)
-
-
-def of_type(name: str, schema: EventSchema) -> Predicate:
-    """The predicate of a type test."""
-    return Predicate(type_test(name, schema), name)
-
-
-def of_condition(condition: Expression, schema: EventSchema) -> Predicate:
-    """The predicate of a local condition; one that says what a type test says is that."""
-    condition = localize(condition)
-    return Predicate(condition, tested_type(condition, schema))
-
-
-def conjunctions(pattern: Pattern, schema: EventSchema) -> dict[Predicate, Predicate]:
-    """For each local condition of a pattern one predicate that says it and all others that are asked of exactly the same events."""
-    asked: dict[Predicate, set[object]] = defaultdict(set)
-    for number, node in enumerate(walk(pattern)):
-        if not isinstance(node, plan.Filter):
-            continue
-        for condition in node.conditions:
-            if plan.is_local(condition) and not isinstance(condition, plan.Literal):
-                # Of one event all conditions speak; of longer patterns, those of one variable.
-                speaks = None if isinstance(node.pattern, plan.Event) else plan.variables_of(condition)
-                asked[of_condition(condition, schema)].add((number, speaks))
-    together: dict[frozenset[object], list[Predicate]] = defaultdict(list)
-    for predicate, places in asked.items():
-        if predicate.type is None:
-            together[frozenset(places)].append(predicate)
-    found: dict[Predicate, Predicate] = {}
-    for parts in together.values():
-        whole = parts[0] if len(parts) == 1 else Predicate(plan.Apply("and", tuple(part.condition for part in parts), pa.bool_()))
-        found |= dict.fromkeys(parts, whole)
-    return found
-
-
-def unsupported(part: Pattern | plan.Link | plan.Interval, *, what: str | None = None) -> NotSupportedError:
+def unsupported(part: Pattern | plan.Link | plan.Interval | Expression, *, what: str | None = None) -> NotSupportedError:
     """The error for a part of a pattern outside the automaton fragment, at its place; what: its name, where it is no operator by itself."""
     return NotSupportedError(
         f"{what or OPERATOR_NAMES.get(type(part), type(part).__name__)} is not supported by the automaton engine",
@@ -183,9 +141,6 @@ OPERATOR_NAMES: dict[type, str] = {
     plan.All: "ALL between patterns",
     plan.Unless: "UNLESS",
     plan.Absence: "NOT FOLLOWED BY",
-    plan.Within: "a time window on a sub-pattern",
-    plan.WithinEvents: "a window of events on a sub-pattern",
-    plan.Filter: "a condition that correlates events",
 }
 
 
@@ -198,10 +153,6 @@ def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[E
     if pattern.type is not None and tests_type(pattern, constructor.schema):
         requires |= constructor.masks[of_type(pattern.type, constructor.schema)]
     for condition in conditions:
-        if not plan.is_local(condition):
-            raise NotSupportedError(
-                "a condition that correlates events is not supported by the automaton engine", span=condition.span, help=REFERENCE_HELP
-            )
         if isinstance(condition, plan.Literal):
             if condition.value is not True:
                 return Fragment(initial, frozenset({final}), ())
@@ -211,16 +162,15 @@ def _event(constructor: Constructor, pattern: plan.Event, conditions: Iterable[E
 
 
 def _filter(constructor: Constructor, pattern: plan.Filter) -> Fragment:
-    """Local conditions; over NXT, LAST and MAX they stay where they are, and bind every event that is put in their variable."""
-    if isinstance(pattern.pattern, plan.Event):
-        return _event(constructor, pattern.pattern, pattern.conditions)
-    body = constructor.build(pattern.pattern)
-    for condition in pattern.conditions:
+    """Conditions on single events, then the others.
+
+    Over NXT, LAST and MAX the first stay where they are, and bind every event that is put in their variable.
+    """
+    own = [condition for condition in pattern.conditions if is_own(pattern, condition)]
+    event = isinstance(pattern.pattern, plan.Event)
+    body = _event(constructor, pattern.pattern, own) if isinstance(pattern.pattern, plan.Event) else constructor.build(pattern.pattern)
+    for condition in [] if event else own:
         variables = plan.variables_of(condition)
-        if not plan.is_local(condition) or not variables <= defined(pattern.pattern):
-            raise NotSupportedError(
-                "a condition that correlates events is not supported by the automaton engine", span=condition.span, help=REFERENCE_HELP
-            )
         if isinstance(condition, plan.Literal):
             body = body if condition.value is True else dataclasses.replace(body, moves=())
             continue
@@ -230,6 +180,9 @@ def _filter(constructor: Constructor, pattern: plan.Filter) -> Fragment:
             for move in body.moves
         )
         body = dataclasses.replace(body, moves=tuple(moves))
+    for condition in pattern.conditions:
+        if condition not in own:
+            body = correlated(constructor.guards, body, condition, pattern.pattern)
     return body
 
 
@@ -246,8 +199,7 @@ def _project(constructor: Constructor, pattern: plan.Project) -> Fragment:
 
 
 def _marked(body: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
-    moves = (move if move.mark is None else dataclasses.replace(move, mark=change(move.mark)) for move in body.moves)
-    return Fragment(body.initial, body.finals, tuple(moves))
+    return body.changed(lambda move: move if move.mark is None else dataclasses.replace(move, mark=change(move.mark)))
 
 
 def _or(constructor: Constructor, pattern: plan.Or) -> Fragment:
@@ -255,34 +207,62 @@ def _or(constructor: Constructor, pattern: plan.Or) -> Fragment:
     initial = constructor.state()
     moves = [move for operand in operands for move in operand.moves]
     moves += [dataclasses.replace(move, source=initial) for operand in operands for move in operand.first]
-    return Fragment(initial, frozenset().union(*(operand.finals for operand in operands)), tuple(moves))
+    return Fragment(initial, frozenset().union(*(operand.finals for operand in operands)), tuple(moves), all_pending(operands))
 
 
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
-    """`p ; q` and `p : q`, with optional items."""
-    parts = []
-    for link, item in zip((None, *pattern.links), pattern.items, strict=True):
-        if link is not None:
-            _check_link(link)
-        parts.append(constructor.build(item))
+    """`p ; q` and `p : q`, with optional items and gaps."""
+    parts = [constructor.build(pattern.items[0])]
+    gaps = []
+    for link, (before, item) in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
+        _check_link(link, (before, item))
+        stores, tests = _aged(constructor, link.gap, f"end of {describe(before)}")
+        gaps.append(stores)
+        parts.append(constructor.guards.asking_first(constructor.build(item), tests))
+    parts, begins = marked_by_prefixes(pattern, parts)
     optional = [isinstance(item, plan.Optional) for item in pattern.items]
     ends = [place for place in range(len(parts)) if all(optional[place + 1 :])]
-    return _chain(parts, [link.operator == ";" for link in pattern.links], optional, ends)
+    body = _chain(parts, [link.operator == ";" for link in pattern.links], optional, ends, gaps=gaps)
+    for pending, level, scope in begins:
+        body = started(body, pending, level)
+        if not pending.correlation.missing:
+            body = completed(constructor.guards, body, pending, scope)
+    return body
 
 
-def _check_link(link: plan.Link) -> None:
+def _check_link(link: plan.Link, beside: Iterable[Pattern]) -> None:
     if link.operator == "THEN":
         raise unsupported(link, what="THEN")
     if link.without is not None:
         raise unsupported(link.without, what="NOT between two items of a sequence")
-    if link.gap is not None:
-        raise unsupported(link.gap, what="a time gap")
+    if link.gap is not None and any(isinstance(item, plan.Optional) for item in beside):
+        raise unsupported(link.gap, what="a time gap beside an optional item")
 
 
-def _chain(parts: Sequence[Fragment], loose: Sequence[bool], optional: Sequence[bool], ends: Iterable[int]) -> Fragment:
+def _aged(constructor: Constructor, interval: Interval | None, name: str) -> tuple[frozenset[Store], tuple[Test, ...]]:
+    """What stores the time of an event, and what asks how long ago that was; nothing where any time will do."""
+    if interval is None or (interval.lower <= 0 and interval.upper is None):
+        return frozenset(), ()
+    return _age(constructor, constructor.clock(interval.span), interval, name)
+
+
+def _age(constructor: Constructor, clock: Expression, interval: Interval, name: str) -> tuple[frozenset[Store], tuple[Test, ...]]:
+    register = constructor.guards.register(name)
+    return frozenset({Store(register, Now(clock))}), (Elapsed(Before(register), clock, interval),)
+
+
+def _chain(
+    parts: Sequence[Fragment],
+    loose: Sequence[bool],
+    optional: Sequence[bool],
+    ends: Iterable[int],
+    *,
+    gaps: Sequence[frozenset[Store]],
+) -> Fragment:
     """Parts one after the other: the initial state of a part is where one waits before it; it has a waiting loop behind `;` and none behind `:`.
 
-    loose: per link whether it is `;`. optional: per part whether it may be passed by. ends: the parts with which a match may end.
+    loose: per link whether it is `;`. optional: per part whether it may be passed by. ends: the parts with which a match may end. gaps: per link what
+    stores the time of the left side's end.
     """
     sources: list[list[int]] = [[] for _ in parts]
     for place, part in enumerate(parts):
@@ -291,10 +271,13 @@ def _chain(parts: Sequence[Fragment], loose: Sequence[bool], optional: Sequence[
     moves = [Transition(part.initial, part.initial) for part, link in zip(parts[1:], loose, strict=True) if link]
     for place, part in enumerate(parts):
         own = [*part.moves, *(dataclasses.replace(move, source=source) for source in sources[place] for move in part.first)]
-        targets = [parts[behind].initial for behind in _entered(place, loose, optional)]
         moves += own
-        moves += [dataclasses.replace(move, target=target) for target in targets for move in own if move.target in part.finals]
-    return Fragment(parts[0].initial, frozenset().union(*(parts[place].finals for place in ends)), tuple(moves))
+        whole = dataclasses.replace(part, moves=tuple(own))
+        for behind in _entered(place, loose, optional):
+            # Beside an optional item there is no gap, so only the next part is behind one.
+            moves += whole.ending_in(parts[behind].initial, writes=gaps[place] if behind == place + 1 else frozenset())
+    finals = frozenset().union(*(parts[place].finals for place in ends))
+    return Fragment(parts[0].initial, finals, tuple(moves), all_pending(parts))
 
 
 def _begun(place: int, loose: Sequence[bool], optional: Sequence[bool]) -> range:
@@ -325,17 +308,35 @@ def _optional(constructor: Constructor, pattern: plan.Optional) -> Fragment:
 
 
 def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
-    """`p+` and `p:+`, and counted: a chain of so many copies, any of which from the least count on may end the match."""
-    if pattern.gap is not None:
-        raise unsupported(pattern.gap, what="a time gap in an iteration")
-    copies, before = [], constructor.states
+    """`p+` and `p:+`, and counted: a chain of so many copies, any of which from the least count on may end the match.
+
+    The copies share registers: what each of them begins with says what is left of the one before.
+    """
+    before = constructor.states
+    body = constructor.build(pattern.pattern)
     longest = pattern.minimum if pattern.maximum is None else pattern.maximum
-    for count in range(1, longest + 1):
-        last = pattern.maximum is None and count == longest
-        copies.append(_plus(constructor, pattern) if last else constructor.build(pattern.pattern))
-        if count == 1:
-            _check_copies(longest, constructor.states - before, before, pattern)
-    return _chain(copies, [not pattern.adjacent] * (longest - 1), [False] * longest, range(pattern.minimum - 1, longest))
+    _check_copies(longest, constructor.states - before, before, pattern)
+    stores, tests = _aged(constructor, pattern.gap, f"end of the {describe(pattern.pattern)} before")
+    body, again, complete = iterations(pattern, body)
+    again = constructor.guards.asking_first(again, tests)
+    copies = [body, *(_copied(constructor, again) for _ in range(longest - 1))]
+    if pattern.maximum is None:
+        copies[-1] = _plus(constructor, copies[-1], again, stores, adjacent=pattern.adjacent)
+    links = longest - 1
+    found = _chain(copies, [not pattern.adjacent] * links, [False] * longest, range(pattern.minimum - 1, longest), gaps=[stores] * links)
+    for pending in complete:
+        found = completed(constructor.guards, found, pending, pattern.pattern)
+    return found
+
+
+def _copied(constructor: Constructor, body: Fragment) -> Fragment:
+    """The same with states of its own."""
+    states = sorted({body.initial, *body.finals, *(state for move in body.moves for state in (move.source, move.target))})
+    numbers = {state: constructor.state() for state in states}
+    moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for move in body.moves)
+    return dataclasses.replace(
+        body, initial=numbers[body.initial], finals=frozenset(numbers[state] for state in body.finals), moves=tuple(moves)
+    )
 
 
 def _check_copies(count: int, states: int, before: int, pattern: plan.Iterate) -> None:
@@ -348,15 +349,20 @@ def _check_copies(count: int, states: int, before: int, pattern: plan.Iterate) -
         )
 
 
-def _plus(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
-    """`p+` and `p:+`: after an iteration one rests in a state that begins the next one."""
-    body = constructor.build(pattern.pattern)
+def _plus(constructor: Constructor, body: Fragment, again: Fragment, stores: frozenset[Store], *, adjacent: bool) -> Fragment:
+    """`p+` and `p:+`: after an iteration one rests in a state that begins the next one.
+
+    again: how the body begins there, over the same or other states.
+    """
     rest = constructor.state()
-    moves = [*body.moves, *body.ending_in(rest)]
-    moves += [dataclasses.replace(move, source=rest) for move in moves if move.source == body.initial]
-    if not pattern.adjacent:
+    # Later iterations differ from the first in what they begin with alone, so they go on in its states.
+    pairs = zip(again.moves, body.moves, strict=True)
+    back = [dataclasses.replace(move, source=rest, target=own.target) for move, own in pairs if own.source == body.initial]
+    moves = [*body.moves, *body.ending_in(rest, writes=stores), *back]
+    moves += [dataclasses.replace(move, target=rest, writes=move.writes | stores) for move in back if move.target in body.finals]
+    if not adjacent:
         moves.append(Transition(rest, rest))
-    return Fragment(body.initial, body.finals, tuple(moves))
+    return dataclasses.replace(body, moves=tuple(moves))
 
 
 def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
@@ -395,18 +401,45 @@ def _product(constructor: Constructor, left: Fragment, right: Fragment) -> Fragm
                 moves.append(Transition(numbers[pair], numbers[target], *both))
     finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
     # A pair that is final on one side alone is a dead end: finals have no way out.
-    return Fragment(numbers[start], finals, tuple(moves))
+    return Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
 
 
 def hide_fragment(body: Fragment) -> Fragment:
     """Hidden marks inside become no marks; the first and the last event keep theirs (see `transform.hide`)."""
-    moves = (
-        dataclasses.replace(move, mark=None)
-        if move.mark is not None and not move.mark and move.source != body.initial and move.target not in body.finals
-        else move
-        for move in body.moves
+    return body.changed(
+        lambda move: (
+            dataclasses.replace(move, mark=None)
+            if move.mark is not None and not move.mark and move.source != body.initial and move.target not in body.finals
+            else move
+        )
     )
-    return Fragment(body.initial, body.finals, tuple(moves))
+
+
+def _within(constructor: Constructor, pattern: plan.Within) -> Fragment:
+    """A time window: the first event's time is stored, and the last event asks how long ago that was."""
+    body, interval = constructor.build(pattern.pattern), pattern.interval
+    stores, tests = _aged(constructor, interval, f"start of {describe(pattern.pattern)}")
+    return _windowed(constructor, body, stores, tests, single=0 in interval)
+
+
+def _within_events(constructor: Constructor, pattern: plan.WithinEvents) -> Fragment:
+    """A window of events: the same with positions."""
+    body, interval = constructor.build(pattern.pattern), plan.Interval(0, pattern.count - 1)
+    stores, tests = _age(constructor, plan.Index(""), interval, f"position of {describe(pattern.pattern)}")
+    return _windowed(constructor, body, stores, tests, single=True)
+
+
+def _windowed(constructor: Constructor, body: Fragment, stores: frozenset[Store], tests: tuple[Test, ...], *, single: bool) -> Fragment:
+    """single: whether a match of one event, whose first event is its last, is in the window."""
+    moves = []
+    for move in body.moves:
+        if move.source == body.initial:
+            if move.target in body.finals and not single:
+                continue
+            moves.append(dataclasses.replace(move, writes=move.writes | stores))
+        else:
+            moves.append(constructor.guards.asking(move, tests) if move.target in body.finals else move)
+    return dataclasses.replace(body, moves=tuple(moves))
 
 
 def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
@@ -418,6 +451,7 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
     body = trim(constructor.automaton(constructor.build(pattern.pattern)))
     kept = select(body, pattern.strategy, span=pattern.span)
+    fitted(kept.alphabet)  # or the trackers would reach the bits of guards
     constructor.alphabet = kept.alphabet
     numbers = [constructor.state() for _ in range(kept.states)]
     moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for move in kept.transitions)
@@ -429,6 +463,7 @@ def strict(constructor: Constructor, body: Fragment) -> Fragment:
 
     The phases of a run: nothing visible yet, inside the interval, past it. Hidden and unmarked events may stand outside the interval only.
     """
+    check_supplied(body)
     before, inside, past = 0, 1, 2
     numbers: dict[tuple[int, int], int] = {}
 
@@ -459,4 +494,6 @@ CONSTRUCTIONS: dict[type[Pattern], Callable[[Constructor, Pattern], Fragment]] =
     plan.Optional: _optional,  # type: ignore[dict-item]
     plan.Iterate: _iterate,  # type: ignore[dict-item]
     plan.Select: _select,  # type: ignore[dict-item]
+    plan.Within: _within,  # type: ignore[dict-item]
+    plan.WithinEvents: _within_events,  # type: ignore[dict-item]
 }

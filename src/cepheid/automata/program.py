@@ -160,6 +160,7 @@ class Program:
             [(flag.bit, flag.name) for flag in alphabet.flags],
             [(guard.bit, guard.test) for guard in alphabet.guards],
             [register.name for register in alphabet.registers],
+            alphabet.correlations,
         )
         numbered = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
         text = canonical_text(

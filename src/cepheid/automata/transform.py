@@ -24,8 +24,8 @@ MAX_DETERMINISTIC_STATES = 5_000
 
 def trim(automaton: Automaton) -> Automaton:
     """Only the states that lie on a way from the initial to a final state, renumbered from 0 = initial; linear."""
-    forward = _closure({automaton.initial}, ((t.source, t.target) for t in automaton.transitions))
-    backward = _closure(automaton.finals, ((t.target, t.source) for t in automaton.transitions))
+    forward = reached({automaton.initial}, ((t.source, t.target) for t in automaton.transitions))
+    backward = reached(automaton.finals, ((t.target, t.source) for t in automaton.transitions))
     keep = (forward & backward) | {automaton.initial}
     ordered = sorted(keep, key=lambda state: (state != automaton.initial, state in automaton.finals, state))
     number = {state: index for index, state in enumerate(ordered)}
@@ -38,7 +38,8 @@ def trim(automaton: Automaton) -> Automaton:
     return dataclasses.replace(automaton, states=len(ordered), initial=0, finals=finals, transitions=order(moves))
 
 
-def _closure(start: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
+def reached(start: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
+    """The states that one gets to from some states by edges (from, to), themselves included; linear."""
     following: dict[int, list[int]] = {}
     for source, target in edges:
         following.setdefault(source, []).append(target)

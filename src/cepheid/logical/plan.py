@@ -158,8 +158,10 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
 
 
 def localize(expression: Expression) -> Expression:
-    """A local condition about one unnamed event: equal for equal predicates on different variables."""
-    return transform(expression, lambda node: dataclasses.replace(node, variable="") if isinstance(node, Field | Time) else node)
+    """An expression over one variable, about one unnamed event: equal for what is equal but for the variable (also for `prev` of it)."""
+    return transform(
+        expression, lambda node: dataclasses.replace(node, variable="", previous=False) if isinstance(node, Field | Time | Index) else node
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------- patterns

@@ -81,7 +81,7 @@ def apply(expression: Apply, arguments: list[Any]) -> Any:
     if expression.operator in CONDITIONS:
         return CONDITIONS[expression.operator](*arguments)
     if expression.operator in COMPARISONS:
-        return None not in arguments[:2] and COMPARISONS[expression.operator](*map(_comparable, arguments))
+        return compare(expression.operator, *arguments)
     if None in arguments:
         return None
     return VALUES[expression.operator](expression, *arguments)
@@ -137,6 +137,11 @@ def _canonical(value: Any, kind: pa.DataType) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------- conditions and comparisons
+
+
+def compare(operator: str, left: Any, right: Any) -> bool:
+    """A comparison of two values; false on NULL."""
+    return left is not None and right is not None and COMPARISONS[operator](_comparable(left), _comparable(right))
 
 
 def _comparable(value: Any) -> Any:

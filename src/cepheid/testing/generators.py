@@ -51,7 +51,8 @@ class QueryFragment:
 
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
     may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
-    whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. previous: prev.
+    whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
+    too, with arithmetic, OR and NOT. previous: prev.
     absence, partition, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s").
     """
@@ -65,6 +66,7 @@ class QueryFragment:
     adjacent: bool = True
     outer: bool = True
     correlated: bool = False
+    many: bool = False
     previous: bool = False
     absence: float = 0.0
     partition: float = 0.25
@@ -149,6 +151,36 @@ WIDE = QueryFragment(
     absence=0.1,
 )
 """What the reference covers."""
+
+ALONE: dict[str, Any] = {"strategies": ("",), "partition": 0.0, "limit": 0.0}
+"""One partition with all its matches: the pattern says it all."""
+
+TIMED = QueryFragment(
+    operators=(*ENGINE.operators, ("gap", 5), ("iterate_gap", 3), ("within", 5)),
+    windows=("", "", "interval", "events"),
+    **ALONE,
+)
+"""Time inside patterns: gaps, and windows with lower bounds at any level."""
+
+CORRELATED = QueryFragment(
+    operators=(*ENGINE.operators, ("filter", 6), ("iterate", 2)),
+    windows=("",),
+    correlated=True,
+    many=True,
+    previous=True,
+    **ALONE,
+)
+"""Conditions between events: over two variables and more, over sets, over variables of enclosing patterns and of the iteration before."""
+
+GUARDED = QueryFragment(
+    operators=(*ENGINE.operators, ("gap", 2), ("iterate_gap", 2), ("within", 2), ("filter", 3), ("strict", 1)),
+    windows=("", "", "interval", "events"),
+    correlated=True,
+    many=True,
+    previous=True,
+    **ALONE,
+)
+"""All that becomes registers and guards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +372,11 @@ class QueryGenerator:
         if self.fragment.previous and names and self.random.random() < 0.3:
             name = self.random.choice(names)
             operator = self.random.choice(["<", "<=", "!=", "="])
-            text = f"({inner.text} FILTER prev({name}).v {operator} {self.random.choice(names)}.v)"
+            condition = f"prev({name}).v {operator} {self.random.choice(names)}.v"
+            if self.fragment.many and self.random.random() < 0.6:
+                others = [name, f"prev({self.random.choice(names)})", *sorted(outer - {"ANY"})]
+                condition = self._between([f"prev({name})", self.random.choice(others)])
+            text = f"({inner.text} FILTER {condition})"
         return Piece(text + suffix, inner.shows, NONE, inner.hides, tight=self.random.random() < 0.7)
 
     def iterate_adjacent(self, depth: int, outer: frozenset[str]) -> Piece:
@@ -423,14 +459,44 @@ class QueryGenerator:
         name = random.choice(here)
         if outside and self.fragment.outer and random.random() < 0.4:
             name = random.choice(outside)
-        if self.fragment.correlated and random.random() < 0.4:
+        if self.fragment.correlated and random.random() < (0.8 if self.fragment.many else 0.4):
             other = random.choice(here + outside)
+            if self.fragment.many and random.random() < 0.6:
+                return self._between([name, other, random.choice(here + outside)])
             attribute = random.choice(["v", "v", "w", "s", "k", "$time", "$index"])
             operator = random.choice(["=", "=", "!=", "<", "<=", ">"])
             return f"{name}.{attribute} {operator} {other}.{attribute}"
         if random.random() < 0.6:
             return f"{name}[{self._local('', 2)}]"
         return self._local(f"{name}.", 0)
+
+    def _between(self, names: Sequence[str]) -> str:
+        """A condition over two or three variables."""
+        random = self.random
+        x, y = random.sample(names, 2)
+        z = random.choice(names)
+        operator, other = (random.choice(["=", "!=", "<", "<=", ">", ">="]) for _ in range(2))
+        attribute = random.choice(["v", "w", "s", "k", "$time", "$index"])
+        return random.choice(
+            [
+                f"{x}.{attribute} {operator} {y}.{attribute}",
+                f"{x}.v * 2 {operator} {y}.k + 1",
+                f"{x}.w + {x}.v {operator} {y}.w * 2",
+                f"{x}.$time + {random.randint(0, 4)} {operator} {y}.$time",
+                f"{x}.$index + {random.randint(0, 4)} {operator} {y}.$index",
+                f"lower({x}.s) {operator} {y}.s",
+                f"coalesce({x}.s, 'a') {operator} {y}.type",
+                f"abs({x}.v - {y}.v) <= {random.randint(0, 2)}",
+                f"{x}.v + {y}.v {operator} {z}.k",
+                f"({x}.v {operator} {y}.v OR {y}.s {other} {z}.s)",
+                f"({x}.v {operator} {y}.v OR {z}.b)",
+                f"NOT ({x}.v {operator} {y}.v)",
+                f"NOT ({x}.v {operator} {y}.v AND {x}.w {other} {z}.w)",
+                f"({x}.v - {y}.v) IS NULL",
+                f"{x}.b {random.choice(['=', '!='])} {y}.b",
+                f"{x}.$index % 2 = {random.randint(0, 1)}",
+            ]
+        )
 
     def _local(self, prefix: str, depth: int) -> str:
         random = self.random

@@ -1,0 +1,215 @@
+"""Conditions between events, from the FILTER to the outermost pattern that supplies a variable: actions on the moves, then registers and guards.
+
+While a condition waits for patterns around it, the moves carry what their events do to it (`correlation`), as stores of `Kept` terms to a register of
+its own. So every construction copies and unites it with the moves. Where the last of these patterns is built, `completed` makes of this what is kept
+and asked. So scopes are there once, for all conditions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from cepheid.automata.correlation import BEGIN, KEEP, MARK, MATCH, NEXT, Comparison, Correlation, sides
+from cepheid.automata.fragment import Pending, all_pending
+from cepheid.automata.liveness import kept_of
+from cepheid.automata.registers import Before, Holds, Kept, Store
+from cepheid.automata.transform import reached
+from cepheid.logical.describe import describe_expression
+from cepheid.logical.take_apart import occupied
+from cepheid.logical.variables import NOTHING, bound, defined, prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cepheid.automata.correlation import Action, Variable
+    from cepheid.automata.fragment import Fragment
+    from cepheid.automata.guards import Guards
+    from cepheid.automata.transition import Transition
+    from cepheid.logical import plan
+    from cepheid.logical.plan import Expression, Pattern
+
+
+def correlated(guards: Guards, body: Fragment, condition: Expression, filtered: Pattern) -> Fragment:
+    """A condition that is not about single events of the filtered pattern; it waits where it speaks of variables around it."""
+    empty = Correlation(condition, ())
+    local = empty.visible(defined(filtered))
+    pending = Pending(guards.register(f"events of {describe_expression(condition)}"), empty.supplied(local))
+    body = _marking(body, pending, local)
+    body = started(body, pending, 0)
+    if not local:
+        body = body.begun(lambda move: _acting(move, pending, {(MATCH, 0)}))
+    if pending.correlation.missing:
+        return dataclasses.replace(body, pending=(*body.pending, pending))
+    return completed(guards, body, pending, filtered)
+
+
+def supplied(guards: Guards, pattern: Pattern, body: Fragment) -> Fragment:
+    """A fragment of a pattern in which the variables that it binds are supplied to the conditions that wait for them."""
+    names = bound(pattern) if body.pending else NOTHING
+    for pending in body.pending:
+        now = pending.correlation.visible(names)
+        if now:
+            fuller = dataclasses.replace(pending, correlation=pending.correlation.supplied(now))
+            body = _replaced(_marking(body, fuller, now), pending, fuller)
+            body = started(body, fuller, fuller.correlation.top)
+            if not fuller.correlation.missing:
+                body = completed(guards, body, fuller, pattern)
+    return body
+
+
+def marked_by_prefixes(pattern: plan.Sequence, parts: Sequence[Fragment]) -> tuple[list[Fragment], list[tuple[Pending, int, Pattern]]]:
+    """The items of a sequence with what its prefixes supply; and (condition, level, prefix) for each level, which begins with the sequence."""
+    found, begins, names = list(parts), [], bound(pattern.items[0])
+    for last in range(1, len(parts)):
+        names |= bound(pattern.items[last])
+        for pending in all_pending(found[: last + 1]):
+            now = pending.correlation.visible(names)
+            if now:
+                fuller = dataclasses.replace(pending, correlation=pending.correlation.supplied(now))
+                found[: last + 1] = [_replaced(_marking(part, fuller, now), pending, fuller) for part in found[: last + 1]]
+                begins.append((fuller, fuller.correlation.top, prefix(pattern, last + 1)))
+    return found, begins
+
+
+def iterations(pattern: plan.Iterate, body: Fragment) -> tuple[Fragment, Fragment, list[Pending]]:
+    """The body as it begins first, as it begins again, and the conditions that have all their variables now: those that speak of the one before."""
+    again, complete, names = body, [], defined(pattern.pattern)
+    for pending in body.pending:
+        now = pending.correlation.visible(names, previous=True)
+        if not now:
+            continue
+        fuller = dataclasses.replace(pending, correlation=pending.correlation.supplied(now))
+        level = fuller.correlation.top
+        body, again = (_replaced(_marking(part, fuller, now, verb=KEEP), pending, fuller) for part in (body, again))
+        body = started(body, fuller, level)
+        again = started(again, fuller, level, verb=NEXT)
+        if not fuller.correlation.missing:
+            complete.append(fuller)
+    return body, again, complete
+
+
+def _replaced(body: Fragment, before: Pending, after: Pending) -> Fragment:
+    return dataclasses.replace(body, pending=tuple(after if each == before else each for each in body.pending))
+
+
+def _marking(body: Fragment, pending: Pending, variables: Iterable[Variable], *, verb: str = MARK) -> Fragment:
+    """A fragment whose events say in which of some variables they are put."""
+    names = {name for name, _ in variables}
+    return body.changed(lambda move: _acting(move, pending, {(verb, name) for name in names & (move.mark or NOTHING)}))
+
+
+def started(body: Fragment, pending: Pending, level: int, *, verb: str = BEGIN) -> Fragment:
+    """A fragment whose first events say that the pattern of a level begins."""
+    return body.begun(lambda move: _acting(move, pending, {(verb, level)}))
+
+
+def _acting(move: Transition, pending: Pending, actions: set[Action]) -> Transition:
+    """A move whose event does more to a condition."""
+    if not actions:
+        return move
+    before = _actions(move, pending)
+    others = frozenset(store for store in move.writes if store.register != pending.register)
+    kept = Kept(pending.register, Before(pending.register), before | actions)
+    return dataclasses.replace(move, writes=others | {Store(pending.register, kept)})
+
+
+def _actions(move: Transition, pending: Pending) -> frozenset[Action]:
+    return next(
+        (store.term.actions for store in move.writes if store.register == pending.register and isinstance(store.term, Kept)), frozenset()
+    )
+
+
+def completed(guards: Guards, body: Fragment, pending: Pending, scope: Pattern) -> Fragment:
+    """A fragment in which a condition that has all its variables is asked; scope: the pattern of its outermost level."""
+    correlation = pending.correlation
+    body = dataclasses.replace(body, pending=tuple(each for each in body.pending if each.register != pending.register))
+    both = sides(correlation)
+    if both is None:
+        guards.correlations[pending.register] = correlation
+        asks, kept = _may_complete(body, pending), _may_be_completed(body, pending)
+        return body.changed(lambda move: _keeping(guards, move, pending, kept(move), asks=asks(move)))
+    comparison = Comparison(
+        both,
+        {variable: guards.register(f"{describe_expression(side.value)} of {_called(variable)}") for variable, side in both.items()},
+        {
+            variable: guards.register(f"{describe_expression(side.value)} of {variable[0]}")
+            for variable, side in both.items()
+            if variable[1]
+        },
+        correlation.top,
+    )
+    together = {
+        variable: _unmarked(body, pending, side.other)
+        for variable, side in both.items()
+        if side.operator == "=" and not side.other[1] and side.other in correlation.levels[-1] and side.other[0] in occupied(scope)
+    }
+
+    def compared(move: Transition) -> Transition:
+        actions = _actions(move, pending)
+        if not actions:
+            return move
+        tests, stores = comparison.program(actions, frozenset(each for each, states in together.items() if move.source in states))
+        others = (store for store in move.writes if store.register != pending.register)
+        return guards.asking(dataclasses.replace(move, writes=frozenset([*others, *stores])), tests)
+
+    return body.changed(compared)
+
+
+def _called(variable: Variable) -> str:
+    name, previous = variable
+    return f"prev({name})" if previous else name
+
+
+def _unmarked(body: Fragment, pending: Pending, variable: Variable) -> set[int]:
+    """The states that are reached without an event of a variable: there, one may still come first."""
+    return reached({body.initial}, ((m.source, m.target) for m in body.moves if (MARK, variable[0]) not in _actions(m, pending)))
+
+
+def _may_complete(body: Fragment, pending: Pending) -> Callable[[Transition], bool]:
+    """Whether the event of a move may be the last one of a choice: it is in some variable, and all others may have one."""
+    edges = [(move.source, move.target) for move in body.moves]
+    there = {
+        part: reached({move.target for move in body.moves if part in _actions(move, pending)}, edges)
+        for part in _parts(pending.correlation)
+    }
+
+    def asks(move: Transition) -> bool:
+        own = _actions(move, pending)
+        return not own.isdisjoint(there) and all(part in own or move.source in states for part, states in there.items())
+
+    return asks
+
+
+def _may_be_completed(body: Fragment, pending: Pending) -> Callable[[Transition], frozenset[Action]]:
+    """What a move's event does to a condition, without the parts of choices to which nothing else can come after it."""
+    edges = [(move.target, move.source) for move in body.moves]
+    ahead = {
+        part: reached({move.source for move in body.moves if part in _actions(move, pending)}, edges)
+        for part in _parts(pending.correlation)
+    }
+
+    def kept(move: Transition) -> frozenset[Action]:
+        own, comes = _actions(move, pending), {part for part, states in ahead.items() if move.target in states}
+        return frozenset(action for action in own if action not in ahead or comes - {action})
+
+    return kept
+
+
+def _parts(correlation: Correlation) -> list[Action]:
+    """The actions that add to a choice: those of events, or of the filtered pattern where it has no variable of the condition."""
+    marks: list[Action] = [(MARK, name) for name, previous in sorted(correlation.variables) if not previous]
+    return marks if correlation.levels[0] else [*marks, (MATCH, 0)]
+
+
+def _keeping(guards: Guards, move: Transition, pending: Pending, kept: frozenset[Action], *, asks: bool) -> Transition:
+    """A move that keeps of its event what is needed for a condition; asks: and the condition of it."""
+    actions = _actions(move, pending)
+    if not actions:
+        return move
+    before = None if (BEGIN, pending.correlation.top) in actions else Before(pending.register)
+    writes = {store for store in move.writes if store.register != pending.register}
+    if kept:
+        writes.add(Store(pending.register, kept_of(Kept(pending.register, before, kept))))
+    asked = kept_of(Kept(pending.register, before, actions))
+    return guards.asking(dataclasses.replace(move, writes=frozenset(writes)), [Holds(asked)] if asks and isinstance(asked, Kept) else [])

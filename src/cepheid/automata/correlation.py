@@ -1,0 +1,271 @@
+"""What a condition between events keeps of them, and what it asks: its levels, and what a transition does to it.
+
+A condition holds for every choice of one event for each of its variables, so each choice is checked at the LAST of its events: a transition that
+marks one of the variables asks about what the others have so far, and then keeps its own event. Levels say which events are chosen together: level 0
+has the variables of the filtered pattern, level j those that the j-th pattern around it supplies (semantics, section 2). Where a pattern begins anew,
+what its level has is gone; the outermost one begins with nothing.
+
+What the event of a transition does is a set of ACTIONS:
+
+* (BEGIN, level): the pattern of the level begins. (NEXT, level): so does another iteration of it; what was kept for `prev` is now what `prev` means.
+* (MATCH, 0): the filtered pattern is there, for a condition that speaks of no variable of it.
+* (MARK, name): the event is one of the variable. (KEEP, name): the next iteration will call it `prev` of the variable.
+
+There are two ways to keep events. A comparison with one variable on each side keeps one value per side (`Comparison`). Everything else keeps the
+values of all events, by variable (`Correlation.after`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from cepheid.automata.registers import FLIPPED, Before, Compares, Gathered, Kept, Now, Store
+from cepheid.logical.plan import Apply, Field, Index, Time, localize, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from cepheid.automata.registers import Term, Test
+    from cepheid.logical.plan import Expression
+
+Variable = tuple[str, bool]
+"""A variable of a condition: its name, and whether it stands under prev."""
+
+Action = tuple[str, str | int]
+"""What an event does to a condition: a verb, and a variable's name or a level."""
+
+BEGIN, NEXT, MATCH, MARK, KEEP = "begin", "next", "match", "mark", "keep"
+
+RESETS = frozenset({BEGIN, NEXT})
+"""The verbs that leave nothing where nothing was kept."""
+
+Values = tuple[object, ...]
+"""What a condition reads of one event, in the order of `Correlation.leaves`."""
+
+Choice = frozenset[tuple[Variable, Values]]
+"""One event for each of some variables."""
+
+NO_CHOICE: frozenset[Choice] = frozenset({frozenset()})
+"""What is below level 0."""
+
+
+class KeptEvents(NamedTuple):
+    """What a register of a correlation holds.
+
+    events: of each variable its events since its pattern began. choices: for each level but the last, the choices for it and the levels below since
+    the level above it began. upcoming: the events that the next iteration calls `prev`.
+    """
+
+    events: frozenset[tuple[Variable, frozenset[Values]]]
+    choices: frozenset[tuple[int, frozenset[Choice]]]
+    upcoming: frozenset[tuple[Variable, frozenset[Values]]]
+
+
+NO_EVENTS = KeptEvents(frozenset(), frozenset(), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """A condition of a FILTER with its levels: per level the variables that it supplies.
+
+    Level 0 has none for a condition on outer variables alone.
+    """
+
+    condition: Expression
+    levels: tuple[tuple[Variable, ...], ...]
+
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """The variables of the condition."""
+        return frozenset((leaf.variable, leaf.previous) for leaf in _leaves(self.condition))
+
+    @property
+    def missing(self) -> frozenset[Variable]:
+        """The variables that no level has yet."""
+        return self.variables.difference(*self.levels)
+
+    def visible(self, names: frozenset[str], *, previous: bool = False) -> frozenset[Variable]:
+        """The missing variables among some names; previous: those under prev."""
+        return frozenset(variable for variable in self.missing if variable[0] in names and variable[1] is previous)
+
+    @property
+    def top(self) -> int:
+        """The outermost level."""
+        return len(self.levels) - 1
+
+    def supplied(self, variables: Iterable[Variable]) -> Correlation:
+        """With another level around the others."""
+        return dataclasses.replace(self, levels=(*self.levels, tuple(sorted(variables))))
+
+    def leaves(self, variable: Variable) -> tuple[Expression, ...]:
+        """What the condition reads of the events of a variable: attributes, time, position, as the condition has them; see `localize`."""
+        return tuple(dict.fromkeys(leaf for leaf in _leaves(self.condition) if (leaf.variable, leaf.previous) == variable))
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """All that it may read of an event."""
+        return tuple(dict.fromkeys(map(localize, _leaves(self.condition))))
+
+    def after(
+        self,
+        kept: KeptEvents | None,
+        actions: Iterable[Action],
+        value: Callable[[Expression], object],
+        holds: Callable[[Mapping[Expression, object]], bool],
+    ) -> tuple[bool, KeptEvents]:
+        """Whether the condition holds for every choice that an event completes, and what is kept after the event.
+
+        kept: before the event, None for nothing. value: of the event, for each of `values`; hashable, None for NULL. holds: the condition, from the
+        values of its leaves. O(choices) calls of `holds`: as many as the product of the variables' numbers of events, if need be.
+        """
+        held = kept or NO_EVENTS
+        events, choices, upcoming = dict(held[0]), dict(held[1]), dict(held[2])
+        for verb, level in actions:
+            if verb in RESETS and isinstance(level, int):
+                for variable in self.levels[level]:
+                    events.pop(variable, None)
+                    carried = upcoming.pop(variable, None)
+                    if verb == NEXT and carried:
+                        events[variable] = carried
+                choices.pop(level - 1, None)
+        complete: set[Choice] = set()
+        for level, own in self._events(actions, value):
+            others = [variable for variable in self.levels[level] if variable not in own]
+            below = choices.get(level - 1, frozenset()) if level else NO_CHOICE
+            found = frozenset(choice | set(own.items()) | more for choice in below for more in _choices(others, events))
+            for variable, values in own.items():
+                events[variable] = events.get(variable, frozenset()) | {values}
+            for above in range(level, self.top):
+                choices[above] = choices.get(above, frozenset()) | found
+                found = frozenset(choice | more for choice in found for more in _choices(self.levels[above + 1], events))
+            complete |= found
+        for verb, name in actions:
+            if verb == KEEP and isinstance(name, str):
+                upcoming[name, True] = upcoming.get((name, True), frozenset()) | {self._read((name, True), value)}
+        parts = (frozenset((key, found) for key, found in part.items() if found) for part in (events, choices, upcoming))
+        return all(holds(self._values_of(choice)) for choice in complete), KeptEvents(*parts)  # type: ignore[arg-type]  # mypy joins the three types
+
+    def _events(self, actions: Iterable[Action], value: Callable[[Expression], object]) -> Iterator[tuple[int, dict[Variable, Values]]]:
+        """(level, the variable with the values that an event has in it) for each variable; first (0, nothing) where the filtered pattern is there."""
+        if (MATCH, 0) in actions:
+            yield 0, {}
+        for variable in marked(actions):
+            yield next(level for level, names in enumerate(self.levels) if variable in names), {variable: self._read(variable, value)}
+
+    def _read(self, variable: Variable, value: Callable[[Expression], object]) -> Values:
+        return tuple(value(localize(leaf)) for leaf in self.leaves(variable))
+
+    def _values_of(self, choice: Choice) -> dict[Expression, object]:
+        return {leaf: value for variable, values in choice for leaf, value in zip(self.leaves(variable), values, strict=True)}
+
+
+@functools.cache
+def _leaves(condition: Expression) -> tuple[Field | Time | Index, ...]:
+    return tuple(node for node in walk(condition) if isinstance(node, Field | Time | Index))
+
+
+def marked(actions: Iterable[Action]) -> list[Variable]:
+    """The variables that an event is put in, in an order that no set decides."""
+    return sorted((name, False) for verb, name in actions if verb == MARK and isinstance(name, str))
+
+
+def _choices(variables: Iterable[Variable], events: Mapping[Variable, frozenset[Values]]) -> Iterator[Choice]:
+    """One event for each of some variables, in all ways."""
+    for values in itertools.product(*([(variable, each) for each in events.get(variable, ())] for variable in variables)):
+        yield frozenset(values)
+
+
+# ---------------------------------------------------------------------------------------------------- one variable on each side
+
+
+GATHERED = {"<": "max", "<=": "max", ">": "min", ">=": "min", "=": "same", "!=": "set"}
+"""What the values of a side come to (`registers.Gathered`), by the operator behind it: `x < y` needs the greatest x."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`value operator ..`: one side of a comparison, and the variable on the other one."""
+
+    value: Expression
+    operator: str
+    other: Variable
+
+
+def sides(correlation: Correlation) -> dict[Variable, Side] | None:
+    """The sides of a comparison with one variable on each, of which one at least belongs to the filtered pattern; None for other conditions."""
+    condition = correlation.condition
+    if not isinstance(condition, Apply) or condition.operator not in FLIPPED or not correlation.levels[0]:
+        return None
+    left, right = ({(leaf.variable, leaf.previous) for leaf in _leaves(part)} for part in condition.arguments)
+    if len(left) != 1 or len(right) != 1 or left == right:
+        return None
+    (first,), (second,) = left, right
+    return {
+        first: Side(localize(condition.arguments[0]), condition.operator, second),
+        second: Side(localize(condition.arguments[1]), FLIPPED[condition.operator], first),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison with one variable on each side, by what registers hold: one per side, and one for what the next iteration calls `prev`.
+
+    sides: by variable. registers, upcoming: by variable. top: the outermost level.
+    """
+
+    sides: Mapping[Variable, Side]
+    registers: Mapping[Variable, int]
+    upcoming: Mapping[Variable, int]
+    top: int
+
+    def program(self, actions: frozenset[Action], together: frozenset[Variable]) -> tuple[list[Test], list[Store]]:
+        """What a transition with such actions asks, and what it stores.
+
+        together: sides of an equality whose other side comes for certain, and may come later: all their values must be equal.
+        """
+        held: dict[int, Term | None] = {register: Before(register) for register in (*self.registers.values(), *self.upcoming.values())}
+        if (BEGIN, self.top) in actions:
+            held = dict.fromkeys(held)
+        if (NEXT, self.top) in actions:
+            for variable, register in self.upcoming.items():
+                held[self.registers[variable]], held[register] = held[register], None
+        tests: list[Test] = []
+        for variable in marked(actions):
+            side, own = self.sides[variable], self.registers[variable]
+            tests += _asked(held[self.registers[side.other]], FLIPPED[side.operator], side.value)
+            if variable in together:
+                tests += _asked(held[own], "=", side.value)
+                held[own] = Now(side.value)
+            elif not side.other[1]:
+                held[own] = _gathered(side, held[own])
+        for variable, register in self.upcoming.items():
+            if (KEEP, variable[0]) in actions:
+                held[register] = _gathered(self.sides[variable], held[register])
+        return tests, [Store(register, term) for register, term in held.items() if term != Before(register)]
+
+
+def _gathered(side: Side, before: Term | None) -> Term:
+    how = GATHERED[side.operator]
+    return Now(side.value) if before is None and how != "set" else Gathered(how, before, side.value)
+
+
+def _asked(held: Term | None, operator: str, now: Expression) -> Iterator[Test]:
+    """`held operator now`, for each value that is held: what was there before the event and the event itself are asked apart."""
+    match held:
+        case Gathered(before=before, value=value):
+            yield from _asked(before, operator, now)
+            yield Compares(Now(value), operator, now)
+        case Before() | Now():
+            yield Compares(held, operator, now)
+
+
+# -------------------------------------------------------------------------------------------------------------------- of one event
+
+
+def speaks_of_one_event(kept: Kept, correlation: Correlation) -> bool:
+    """Whether the first events that are kept make a choice: one event, put in all of the variables."""
+    return kept.before is None and correlation.variables == {(name, False) for verb, name in kept.actions if verb == MARK}

@@ -1,0 +1,63 @@
+"""An automaton under construction, with the conditions in it that wait for patterns around it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cepheid.errors import BindError, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cepheid.automata.correlation import Correlation
+    from cepheid.automata.registers import Store
+    from cepheid.automata.transition import Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A condition that waits for patterns around it to supply its variables. register: to which the moves store what their events do to it."""
+
+    register: int
+    correlation: Correlation
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """An automaton under construction, with the invariants of `automaton`: nothing enters `initial`, nothing leaves `finals`."""
+
+    initial: int
+    finals: frozenset[int]
+    moves: tuple[Transition, ...]
+    pending: tuple[Pending, ...] = ()
+
+    @property
+    def first(self) -> list[Transition]:
+        """The moves that begin a match."""
+        return [move for move in self.moves if move.source == self.initial]
+
+    def ending_in(self, state: int, *, writes: frozenset[Store] = frozenset()) -> list[Transition]:
+        """Copies of the moves that end a match, leading to `state`; writes: what they store besides."""
+        return [dataclasses.replace(move, target=state, writes=move.writes | writes) for move in self.moves if move.target in self.finals]
+
+    def changed(self, change: Callable[[Transition], Transition]) -> Fragment:
+        """With each move changed."""
+        return dataclasses.replace(self, moves=tuple(map(change, self.moves)))
+
+    def begun(self, change: Callable[[Transition], Transition]) -> Fragment:
+        """With each move changed that begins a match."""
+        return self.changed(lambda move: change(move) if move.source == self.initial else move)
+
+
+def all_pending(fragments: Iterable[Fragment]) -> tuple[Pending, ...]:
+    """The conditions that wait in some fragments, each once."""
+    return tuple(dict.fromkeys(pending for fragment in fragments for pending in fragment.pending))
+
+
+def check_supplied(fragment: Fragment) -> None:
+    """Raise BindError for a condition that waits for a variable, where it sees nothing around it."""
+    for pending in fragment.pending:
+        names = quoted(sorted({name for name, _ in pending.correlation.missing}))
+        raise BindError(f"no enclosing pattern binds {names}", span=pending.correlation.condition.span)

@@ -1,0 +1,178 @@
+"""The guards of a construction: registers and tests while it goes on, and the alphabet with them at its end."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cepheid.automata.alphabet import Guard
+from cepheid.automata.correlation import Correlation, speaks_of_one_event
+from cepheid.automata.liveness import Step, without_empty, without_sets_of_one, without_unread
+from cepheid.automata.predicates import of_condition
+from cepheid.automata.registers import Before, Compares, Holds, Kept, Now, Register, Store, reads, substituted, terms, test_after
+from cepheid.automata.transform import members
+from cepheid.automata.transition import order
+from cepheid.logical import plan
+from cepheid.logical.plan import localize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cepheid.automata.alphabet import Alphabet, Predicate
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.fragment import Fragment
+    from cepheid.automata.registers import Term, Test
+    from cepheid.automata.transition import Transition
+    from cepheid.logical.plan import Expression
+    from cepheid.schema import EventSchema
+
+
+class UnforeseenPredicatesError(Exception):
+    """A guard came to ask about the event alone: the construction begins anew with its predicate among the others, which all bits follow."""
+
+    def __init__(self, predicates: tuple[Predicate, ...]) -> None:
+        super().__init__()
+        self.predicates = predicates
+
+
+@dataclass
+class Guards:
+    """What the constructions of a pattern store and ask.
+
+    first: the bit of the first test; so far behind all others that trackers may still join: `finished` gives the tests their places. registers: the
+    names. tests: numbered. correlations: what `Kept` terms speak of, by number, where complete.
+    """
+
+    schema: EventSchema
+    first: int
+    registers: list[str] = field(default_factory=list)
+    tests: dict[Test, int] = field(default_factory=dict)
+    correlations: dict[int, Correlation] = field(default_factory=dict)
+
+    def register(self, name: str) -> int:
+        """A new register."""
+        self.registers.append(name)
+        return len(self.registers) - 1
+
+    def asking(self, move: Transition, tests: Iterable[Test]) -> Transition:
+        """A move with more guards."""
+        bits = move.requires
+        for test in tests:
+            bits |= 1 << self.first + self.tests.setdefault(test, len(self.tests))
+        return dataclasses.replace(move, requires=bits)
+
+    def asking_first(self, fragment: Fragment, tests: Iterable[Test]) -> Fragment:
+        """A fragment with more guards where it begins."""
+        tests = tuple(tests)
+        return fragment.begun(lambda move: self.asking(move, tests))
+
+    def finished(self, automaton: Automaton) -> Automaton:
+        """A trimmed automaton with the guards and registers that its runs need, behind all other bits of its alphabet.
+
+        Raises UnforeseenPredicatesError. O(transitions x registers) per round of what is known of registers (`liveness`), few rounds.
+        """
+        steps = without_empty([self._step(move) for move in automaton.transitions], automaton.initial)
+        steps = without_sets_of_one(without_unread(self._decided(steps, automaton.alphabet)))
+        return self._numbered(automaton, steps)
+
+    def _step(self, move: Transition) -> Step:
+        tests = list(self.tests)
+        asked = frozenset(tests[number] for number in members(move.requires >> self.first))
+        return Step(dataclasses.replace(move, requires=move.requires & (1 << self.first) - 1), asked)
+
+    def _decided(self, steps: Iterable[Step], alphabet: Alphabet) -> list[Step]:
+        """The steps with predicates in the place of tests that ask about the event alone; without those that no event takes."""
+        bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
+        found, unforeseen = [], []
+        for step in steps:
+            said = {test: self.said_by_the_event(test) for test in step.tests}
+            asked = {of_condition(each, self.schema) for each in said.values() if isinstance(each, plan.Expression)}
+            unforeseen += [predicate for predicate in asked if predicate not in bits]
+            if False not in said.values():
+                requires = step.move.requires
+                for predicate in asked:
+                    requires |= bits.get(predicate, 0)
+                tests = frozenset(test for test, answer in said.items() if answer is None)
+                found.append(Step(dataclasses.replace(step.move, requires=requires), tests))
+        if unforeseen:
+            raise UnforeseenPredicatesError(tuple(sorted(set(unforeseen), key=repr)))
+        return found
+
+    def said_by_the_event(self, test: Test) -> Expression | bool | None:
+        """What a test says of the event alone: a condition, or whether it holds.
+
+        None where it reads a register, or the position, which no letter has.
+        """
+        match test:
+            case Compares(before=Now(value=value), operator=operator, now=now):
+                if value == now and operator in {"<", ">", "!="}:
+                    return False
+                if value == now and isinstance(now, plan.Time | plan.Index):
+                    return True
+                condition: Expression = plan.Apply(operator, (value, now), pa.bool_())
+            case Holds(kept=Kept(before=None) as kept):
+                correlation = self.correlations[kept.correlation]
+                if not speaks_of_one_event(kept, correlation):
+                    return True
+                condition = localize(correlation.condition)
+            case _:
+                return None
+        return condition if plan.is_local(condition) else None
+
+    def _numbered(self, automaton: Automaton, steps: Sequence[Step]) -> Automaton:
+        """An automaton with these steps, and in its alphabet the registers, correlations and guards that they have, numbered without gaps."""
+        used = {register for step in steps for part in _parts(step) for register in reads(part)}
+        used |= {store.register for step in steps for store in step.move.writes}
+        registers = {register: number for number, register in enumerate(sorted(used))}
+        kept = sorted({term.correlation for step in steps for part in _parts(step) for term in terms(part) if isinstance(term, Kept)})
+        correlations = tuple(dict.fromkeys(self.correlations[number] for number in kept))
+        places = {number: correlations.index(self.correlations[number]) for number in kept}
+        numbered = [_renumbered(step, registers, places) for step in steps]
+        tests = sorted({test for step in numbered for test in step.tests}, key=repr)
+        bits = {test: automaton.alphabet.width + number for number, test in enumerate(tests)}
+        alphabet = dataclasses.replace(
+            automaton.alphabet,
+            guards=tuple(Guard(bit, test) for test, bit in bits.items()),
+            registers=tuple(map(Register, _different([self.registers[register] for register in registers]))),
+            correlations=correlations,
+        )
+        moves = (
+            dataclasses.replace(step.move, requires=step.move.requires | sum(1 << bits[test] for test in step.tests)) for step in numbered
+        )
+        return dataclasses.replace(automaton, transitions=order(moves), alphabet=alphabet)
+
+
+def _parts(step: Step) -> Iterator[Test | Term | None]:
+    """What a step asks and stores."""
+    yield from step.tests
+    yield from (store.term for store in step.move.writes)
+
+
+def _renumbered(step: Step, registers: Mapping[int, int], correlations: Mapping[int, int]) -> Step:
+    def now(register: int) -> Term:
+        return Before(registers[register])
+
+    def renumbered(term: Term | None) -> Term | None:
+        found = substituted(term, now)
+        return dataclasses.replace(found, correlation=correlations[found.correlation]) if isinstance(found, Kept) else found
+
+    tests = set()
+    for test in step.tests:
+        found = test_after(test, now)
+        kept = renumbered(test.kept) if isinstance(test, Holds) else None
+        tests.add(Holds(kept) if isinstance(kept, Kept) else found)
+    stores = frozenset(Store(registers[store.register], renumbered(store.term)) for store in step.move.writes)
+    return Step(dataclasses.replace(step.move, writes=stores), frozenset(test for test in tests if test is not None))
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Names, with numbers where two are the same."""
+    often, seen, found = Counter(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name}, {seen[name]}" if often[name] > 1 else name)
+    return found

@@ -1,0 +1,139 @@
+"""Which registers hold something, and which are read again: what no run needs goes.
+
+Comes in: the moves of a construction, each with the tests of its guards. Goes out: the same runs with fewer tests and stores: what asks an empty
+register is not asked, what nothing reads is not stored, what is one event for certain is no set. Each function is a fixed point over states and
+registers: O(transitions x registers) per round, few rounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cepheid.automata.correlation import RESETS
+from cepheid.automata.registers import Before, Gathered, Holds, Kept, Now, Store, reads, substituted, test_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cepheid.automata.registers import Term, Test
+    from cepheid.automata.transition import Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A transition with the tests of its guards, which its masks do not have."""
+
+    move: Transition
+    tests: frozenset[Test]
+
+    def storing(self, stores: Iterable[Store]) -> Step:
+        """With other stores."""
+        return dataclasses.replace(self, move=dataclasses.replace(self.move, writes=frozenset(stores)))
+
+
+def without_empty(steps: Sequence[Step], initial: int) -> list[Step]:
+    """The steps without what registers are asked for, or make of what they hold, where they hold nothing in any run."""
+    filled = _filled(steps, initial)
+    found = []
+    for step in steps:
+        known = _empty_but(filled[step.move.source])
+        tests = (_asked(test, known) for test in step.tests)
+        stores = [Store(store.register, kept_of(substituted(store.term, known))) for store in step.move.writes]
+        needed = [store for store in stores if store.term is not None or store.register in filled[step.move.source]]
+        found.append(dataclasses.replace(step.storing(needed), tests=frozenset(test for test in tests if test is not None)))
+    return found
+
+
+def _asked(test: Test, known: Callable[[int], Term | None]) -> Test | None:
+    found = test_after(test, known)
+    if isinstance(found, Holds):
+        kept = kept_of(found.kept)
+        return Holds(kept) if isinstance(kept, Kept) else None
+    return found
+
+
+def _filled(steps: Sequence[Step], initial: int) -> dict[int, set[int]]:
+    """For each state the registers that hold something in some run."""
+    outgoing: dict[int, list[Step]] = defaultdict(list)
+    for step in steps:
+        outgoing[step.move.source].append(step)
+    filled: dict[int, set[int]] = defaultdict(set)
+    todo, seen = [initial], {initial}
+    while todo:
+        source = todo.pop()
+        for step in outgoing[source]:
+            target = step.move.target
+            known = _empty_but(filled[source])
+            after = set(filled[source])
+            for store in step.move.writes:
+                if kept_of(substituted(store.term, known)) is None:
+                    after.discard(store.register)
+                else:
+                    after.add(store.register)
+            if not after <= filled[target] or target not in seen:
+                filled[target] |= after
+                seen.add(target)
+                todo.append(target)
+    return filled
+
+
+def _empty_but(filled: set[int]) -> Callable[[int], Term | None]:
+    return lambda register: Before(register) if register in filled else None
+
+
+def kept_of(term: Term | None) -> Term | None:
+    """A term without what an event empties where nothing is kept."""
+    if not isinstance(term, Kept) or term.before is not None:
+        return term
+    actions = frozenset(action for action in term.actions if action[0] not in RESETS)
+    return dataclasses.replace(term, actions=actions) if actions else None
+
+
+def without_unread(steps: Sequence[Step]) -> list[Step]:
+    """The steps without stores to registers that no run reads before it writes them again."""
+    incoming: dict[int, list[Step]] = defaultdict(list)
+    for step in steps:
+        incoming[step.move.target].append(step)
+    live: dict[int, set[int]] = defaultdict(set)
+    todo = list({step.move.target for step in steps})
+    while todo:
+        target = todo.pop()
+        for step in incoming[target]:
+            source = step.move.source
+            read = set().union(*map(reads, step.tests), live[target] - {store.register for store in step.move.writes})
+            read = read.union(*(reads(store.term) for store in step.move.writes if store.register in live[target]))
+            if not read <= live[source]:
+                live[source] |= read
+                todo.append(source)
+    return [step.storing(store for store in step.move.writes if store.register in live[step.move.target]) for step in steps]
+
+
+def without_sets_of_one(steps: Sequence[Step]) -> list[Step]:
+    """The steps with values in the place of sets that have one value in every run."""
+    stores = {store for step in steps for store in step.move.writes}
+    several: set[int] = set()
+    while True:
+        more = {store.register for store in stores if _has_several(store.term, several)} - several
+        if not more:
+            break
+        several |= more
+    return [
+        step.storing(Store(store.register, store.term if store.register in several else _value(store.term)) for store in step.move.writes)
+        for step in steps
+    ]
+
+
+def _has_several(term: Term | None, several: set[int]) -> bool:
+    match term:
+        case Gathered(how="set", before=before):
+            return before is not None
+        case Before(register=register):
+            return register in several
+    return False
+
+
+def _value(term: Term | None) -> Term | None:
+    return Now(term.value) if isinstance(term, Gathered) and term.how == "set" else term

@@ -1,0 +1,141 @@
+"""What "right" means, for automata with registers: the matches of all runs over a short stream, by the definition.
+
+A run is a state, what its registers hold, and its marks. Nothing is shared, indexed or determinized, so the cost is exponential: for tests. Values of
+events are those of `cepheid.testing.evaluate`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now
+from cepheid.logical.plan import Literal, transform
+from cepheid.testing.denotation import Match
+from cepheid.testing.evaluate import EPOCH_DAY, compare, evaluate, holds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cepheid.automata import Automaton, Transition
+    from cepheid.automata.registers import Term, Test
+    from cepheid.automata.transition import Mark
+    from cepheid.logical.plan import Expression
+    from cepheid.testing.evaluate import Event
+
+Content = Any
+"""What a register holds: a frozenset of values (more than one only where a `set` gathers), a `KeptEvents` of a correlation, or None for nothing."""
+
+Marked = tuple[tuple[int, "Mark"], ...]
+"""The marked events of a run, with their marks."""
+
+Run = tuple[int, tuple[Content, ...], Marked]
+"""A state, what each register holds, and what was marked."""
+
+
+def matches(automaton: Automaton, events: Sequence[Event]) -> set[Match]:
+    """The matches of an automaton over one stream: those of its accepting runs. Exponential in the events."""
+    found: set[Match] = set()
+    runs: set[Run] = set()
+    begins: Run = (automaton.initial, (None,) * len(automaton.alphabet.registers), ())
+    trackers = [0] * len(automaton.trackers)
+    for position in range(len(events)):
+        step = _Step(automaton, events, position, trackers)
+        runs = {after for run in [*runs, begins] for move in automaton.outgoing[run[0]] if (after := step.taken(run, move)) is not None}
+        found |= {_match(marked, position) for state, _, marked in runs if state in automaton.finals}
+        trackers = [tracker.successor(state, step.mask) for tracker, state in zip(automaton.trackers, trackers, strict=True)]
+    return found
+
+
+def _match(marked: Marked, end: int) -> Match:
+    names = sorted({name for _, mark in marked for name in mark})
+    return Match(marked[0][0], end, tuple((name, tuple(place for place, mark in marked if name in mark)) for name in names))
+
+
+@dataclass
+class _Step:
+    """One event of a stream, as the runs of an automaton see it. trackers: their states before it."""
+
+    automaton: Automaton
+    events: Sequence[Event]
+    position: int
+    trackers: Sequence[int]
+
+    def __post_init__(self) -> None:
+        self.mask = sum(
+            1 << bit for bit, predicate in enumerate(self.automaton.predicates) if holds(predicate.condition, self.events, self._here)
+        )
+        for tracker, state in zip(self.automaton.trackers, self.trackers, strict=True):
+            self.mask |= state << tracker.bit
+
+    @property
+    def _here(self) -> Mapping[tuple[str, bool], int]:
+        return {("", False): self.position}
+
+    def taken(self, run: Run, move: Transition) -> Run | None:
+        """A run after the event, if it takes a transition; None where it cannot."""
+        _, held, marked = run
+        mask = self.mask | sum(guard.mask for guard in self.automaton.alphabet.guards if self.asked(guard.test, held))
+        if not move.enabled(mask):
+            return None
+        after = list(held)
+        for store in move.writes:
+            after[store.register] = self.content(store.term, held)
+        return move.target, tuple(after), marked if move.mark is None else (*marked, (self.position, move.mark))
+
+    def value(self, expression: Expression) -> Any:
+        """A value of the event."""
+        return evaluate(expression, self.events, self._here)
+
+    def asked(self, test: Test, held: Sequence[Content]) -> bool:
+        """Whether a test holds, by what the registers hold."""
+        match test:
+            case Holds(kept=kept):
+                return self._kept(kept, held)[0]
+            case Compares(before=before, operator=operator, now=now):
+                return all(compare(operator, value, self.value(now)) for value in self.content(before, held) or ())
+            case Elapsed(before=before, now=now, interval=interval):
+                return all(_steps(self.value(now)) - _steps(value) in interval for value in self.content(before, held) or ())
+        raise TypeError(test)
+
+    def content(self, term: Term | None, held: Sequence[Content]) -> Content:
+        """What a term comes to."""
+        match term:
+            case None:
+                return None
+            case Before(register=register):
+                return held[register]
+            case Now(value=expression):
+                return frozenset({self.value(expression)})
+            case Gathered(how=how, before=before, value=expression):
+                values = (self.content(before, held) or frozenset()) | {self.value(expression)}
+                return values if how == "set" else frozenset({_gathered(how, values)})
+            case Kept():
+                return self._kept(term, held)[1]
+        raise TypeError(term)
+
+    def _kept(self, term: Kept, held: Sequence[Content]) -> tuple[bool, Content]:
+        correlation = self.automaton.alphabet.correlations[term.correlation]
+
+        def met(values: Mapping[Expression, object]) -> bool:
+            condition = transform(
+                correlation.condition,
+                lambda node: Literal(values[node], node.type) if node in values else node,  # type: ignore[attr-defined]  # leaves have types
+            )
+            return holds(condition, self.events, {})
+
+        return correlation.after(self.content(term.before, held), term.actions, self.value, met)
+
+
+def _gathered(how: str, values: frozenset[Any]) -> Any:
+    """What several values come to; None, which is NULL, with NULL among them, and where they should be the same and are not."""
+    if None in values or (how == "same" and len(values) > 1):
+        return None
+    (found,) = (each for each in values if all(compare("<=" if how == "min" else ">=", each, other) for other in values))
+    return found
+
+
+def _steps(time: Any) -> int:
+    """A time in steps of the time column; a position as it is."""
+    return (time - EPOCH_DAY).days if isinstance(time, dt.date) else time
