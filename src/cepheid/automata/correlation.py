@@ -27,7 +27,7 @@ from cepheid.automata.registers import FLIPPED, Before, Compares, Gathered, Kept
 from cepheid.logical.plan import Apply, Field, Index, Time, localize, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.automata.registers import Term, Test
     from cepheid.logical.plan import Expression
@@ -115,12 +115,13 @@ class Correlation:
         kept: KeptEvents | None,
         actions: Iterable[Action],
         value: Callable[[Expression], object],
-        holds: Callable[[Mapping[Expression, object]], bool],
+        hold: Callable[[Sequence[Mapping[Expression, object]]], bool],
     ) -> tuple[bool, KeptEvents]:
         """Whether the condition holds for every choice that an event completes, and what is kept after the event.
 
-        kept: before the event, None for nothing. value: of the event, for each of `values`; hashable, None for NULL. holds: the condition, from the
-        values of its leaves. O(choices) calls of `holds`: as many as the product of the variables' numbers of events, if need be.
+        kept: before the event, None for nothing. value: of the event, for each of `values`; hashable, None for NULL. hold: whether the condition
+        holds for all of some choices, from the values of its leaves; one that a choice lacks is NULL. O(choices): as many as the product of the
+        variables' numbers of events, if need be.
         """
         held = kept or NO_EVENTS
         events, choices, upcoming = dict(held[0]), dict(held[1]), dict(held[2])
@@ -147,7 +148,7 @@ class Correlation:
             if verb == KEEP and isinstance(name, str):
                 upcoming[name, True] = upcoming.get((name, True), frozenset()) | {self._read((name, True), value)}
         parts = (frozenset((key, found) for key, found in part.items() if found) for part in (events, choices, upcoming))
-        return all(holds(self._values_of(choice)) for choice in complete), KeptEvents(*parts)  # type: ignore[arg-type]  # mypy joins the three types
+        return not complete or hold([self._values_of(choice) for choice in complete]), KeptEvents(*parts)  # type: ignore[arg-type]  # mypy joins the three types
 
     def _events(self, actions: Iterable[Action], value: Callable[[Expression], object]) -> Iterator[tuple[int, dict[Variable, Values]]]:
         """(level, the variable with the values that an event has in it) for each variable; first (0, nothing) where the filtered pattern is there."""

@@ -145,10 +145,12 @@ class Program:
 
     @cached_property
     def values(self) -> tuple[Expression, ...]:
-        """What guards read of events, each once: first what they compare, then what transitions write for them; nothing without guards."""
+        """What guards read of events, each once: what they compare, what stores write for them, what correlations keep; nothing without guards."""
         automaton, guards = self.automaton, self.automaton.alphabet.guards
         written = [store.term for move in automaton.transitions if guards for store in sorted(move.writes, key=by_register)]
-        return tuple(dict.fromkeys(value for part in [*(guard.test for guard in guards), *written] for value in values_read(part)))
+        asked = [value for part in [*(guard.test for guard in guards), *written] for value in values_read(part)]
+        kept = [value for correlation in automaton.alphabet.correlations for value in correlation.values]
+        return tuple(dict.fromkeys([*asked, *kept]))
 
     @cached_property
     def fingerprint(self) -> bytes:

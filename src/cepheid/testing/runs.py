@@ -7,6 +7,7 @@ events are those of `cepheid.testing.evaluate`.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,14 +119,14 @@ class _Step:
     def _kept(self, term: Kept, held: Sequence[Content]) -> tuple[bool, Content]:
         correlation = self.automaton.alphabet.correlations[term.correlation]
 
-        def met(values: Mapping[Expression, object]) -> bool:
-            condition = transform(
-                correlation.condition,
-                lambda node: Literal(values[node], node.type) if node in values else node,  # type: ignore[attr-defined]  # leaves have types
-            )
-            return holds(condition, self.events, {})
+        def met(choices: Sequence[Mapping[Expression, object]]) -> bool:
+            return all(holds(transform(correlation.condition, functools.partial(_known, values)), self.events, {}) for values in choices)
 
         return correlation.after(self.content(term.before, held), term.actions, self.value, met)
+
+
+def _known(values: Mapping[Expression, object], node: Expression) -> Expression:
+    return Literal(values[node], node.type) if node in values else node  # type: ignore[attr-defined]  # leaves have types
 
 
 def _gathered(how: str, values: frozenset[Any]) -> Any:

@@ -19,10 +19,11 @@ from cepheid.automata.regions import Regions
 from cepheid.engine.evaluations import guarded_state
 from cepheid.engine.evaluations.base import ALL, Chunk, Keeping
 from cepheid.engine.evaluations.guarded_choice import Count, chosen
+from cepheid.engine.evaluations.guarded_correlations import PatternCorrelations
 from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
 from cepheid.engine.evaluations.guarded_state import Partitions
-from cepheid.engine.evaluations.guarded_values import Evaluator, NoCorrelations, Reader, stored
+from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, stored
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT
@@ -66,8 +67,7 @@ class Guarded(Keeping):
         self.regions = Regions(program.automaton)
         self.steps = Steps()
         self.store: Partitions = Partitions()
-        self.evaluator = Evaluator(correlations or NoCorrelations())
-        self._wanted = tuple(dict.fromkeys([*program.values, *self.evaluator.correlations.values]))
+        self.evaluator = Evaluator(correlations or PatternCorrelations(program.automaton.alphabet.correlations))
         self._questions: dict[Region, Question] = {}
         self._masks: dict[int, int | None] = {}
         self._epoch = 0
@@ -82,7 +82,7 @@ class Guarded(Keeping):
         rows = events.records(workplace=0)
         self.store.open(rows.astype(np.int64))
         self.marked = np.zeros(len(events), np.uint8)
-        reader = Reader(self._wanted, self.program.automaton.alphabet, events)
+        reader = Reader(self.program.values, self.program.automaton.alphabet, events)
         self.evaluator.now = reader
         letters, times = events.letters.tolist(), events.times.tolist()
         stops = [*events.cuts.tolist(), len(events)][1:]

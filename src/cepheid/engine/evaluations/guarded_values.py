@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now, Test
-from cepheid.errors import REFERENCE_HELP, NotSupportedError
 from cepheid.logical.plan import Index, Time
 from cepheid.logical.types import type_of
 
@@ -50,29 +49,11 @@ class Correlations(Protocol):
     What it keeps is a tuple of values, tuples and frozensets; a subclass of tuple comes back from a snapshot as a tuple.
     """
 
-    @property
-    def values(self) -> tuple[Expression, ...]:
-        """All that it may read of an event."""
-
     def advance(self, kept: Kept, before: Value, now: Callable[[Expression], Value]) -> tuple[bool, Value]:
         """Whether the correlation holds for every choice of events that the event completes, and what is kept with the event.
 
         before: what was kept, None for nothing.
         """
-
-
-class NoCorrelations:
-    """Refuses all of them."""
-
-    @property
-    def values(self) -> tuple[Expression, ...]:
-        """Nothing."""
-        return ()
-
-    def advance(self, kept: Kept, before: Value, now: Callable[[Expression], Value]) -> tuple[bool, Value]:
-        """Raises NotSupportedError."""
-        del before, now
-        raise NotSupportedError(f"correlation {kept.correlation} is not evaluated by the automaton engine", help=REFERENCE_HELP)
 
 
 class Reader:

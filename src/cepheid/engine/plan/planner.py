@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.automata import construct, span_program
-from cepheid.automata.construct import unsupported
-from cepheid.automata.predicates import is_own
 from cepheid.engine.evaluations.absence import Absence
 from cepheid.engine.evaluations.method import Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose
-from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
+from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
@@ -26,7 +24,7 @@ from cepheid.logical.tree import walk
 
 if TYPE_CHECKING:
     from cepheid.errors import Span
-    from cepheid.logical.plan import Interval, Pattern, QueryPlan
+    from cepheid.logical.plan import Pattern, QueryPlan
     from cepheid.schema import EventSchema
 
 NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
@@ -52,7 +50,6 @@ def compile_plan(plan: QueryPlan) -> Compiled:
             strategy = pattern.strategy
             pattern, bounds = hoist(pattern.pattern)
             unbounded = bounds == Windows()
-        check_no_guards(pattern)
         method, program, refusals = choose(Task(plan, strategy, pattern, unbounded=unbounded))
         if program.single and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
@@ -65,7 +62,6 @@ def compile_plan(plan: QueryPlan) -> Compiled:
 def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
     """What must not follow, as it runs; absence: of a rewritten pattern. Raises as `construct` and `hoist`."""
     negated, bounds = hoist(absence.negated)
-    check_no_guards(negated)
     bounds &= Windows(window=absence.duration)
     assert bounds.window is not None
     return Absence(span_program(construct(negated, schema)), bounds.window, bounds.count, absence.duration)
@@ -93,12 +89,14 @@ def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
     """The pattern without the windows over all of it, and these.
 
     A window commutes with AS, PROJECT, FILTER and STRICT (they keep intervals); a window on one side of AND bounds both (equal intervals); OR
-    has one where its sides have the same. Raises NotSupportedError for a window with a lower bound.
+    has one where its sides have the same.
     """
     match pattern:
         case logical.Within():
             inner, bounds = hoist(pattern.pattern)
-            return inner, bounds & Windows(window=_upper(pattern.interval))
+            # A guard asks the lower bound.
+            least = dataclasses.replace(pattern, pattern=inner) if pattern.interval.lower > 0 else inner
+            return least, bounds & Windows(window=pattern.interval.upper)
         case logical.WithinEvents():
             inner, bounds = hoist(pattern.pattern)
             return inner, bounds & Windows(count=pattern.count)
@@ -121,14 +119,6 @@ def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
     return pattern, Windows()
 
 
-def _upper(interval: Interval) -> int | None:
-    if interval.lower > 0:
-        raise NotSupportedError(
-            "a window with a lower bound is not supported by the automaton engine", span=interval.span, help=REFERENCE_HELP
-        )
-    return interval.upper
-
-
 # ------------------------------------------------------------------------------------------------------------------ what is supported
 
 
@@ -139,26 +129,6 @@ def check_supported(plan: QueryPlan) -> None:
     links = [link for node in walk(plan.pattern) if isinstance(node, logical.Sequence) for link in node.links]
     if (then := next((link for link in links if link.operator == "THEN"), None)) is not None:
         raise _unsupported(plan, "THEN", then.span)
-
-
-def check_no_guards(pattern: Pattern) -> None:
-    """Raise NotSupportedError for what `construct` makes guards of, with its place: no method evaluates these yet."""
-    for node in walk(pattern):
-        match node:
-            case logical.Sequence(links=links):
-                for link in links:
-                    if link.gap is not None:
-                        raise unsupported(link.gap, what="a time gap")
-            case logical.Iterate(gap=gap) if gap is not None:
-                raise unsupported(gap, what="a time gap in an iteration")
-            case logical.Within():
-                raise unsupported(node, what="a time window on a sub-pattern")
-            case logical.WithinEvents():
-                raise unsupported(node, what="a window of events on a sub-pattern")
-            case logical.Filter(conditions=conditions):
-                for condition in conditions:
-                    if not is_own(node, condition):
-                        raise unsupported(condition, what="a condition that correlates events")
 
 
 def _unsupported(plan: QueryPlan, what: str, span: Span) -> NotSupportedError:
