@@ -9,7 +9,8 @@ import pytest
 
 from cepheid.automata import Automaton, Transition, regions
 from cepheid.automata.alphabet import Alphabet, Guard, Predicate
-from cepheid.automata.regions import Regions, live_registers
+from cepheid.automata.liveness import GuardedMove, live_registers
+from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Register, Store
 from cepheid.automata.transition import order
 from cepheid.errors import LimitError
@@ -95,7 +96,9 @@ def test_what_is_empty_is_not_asked() -> None:
 
 def test_registers_are_live_until_they_are_read() -> None:
     moves = [*SEQUENCE, Transition(0, 3, A, X, writes=writes((0, Now(V)))), Transition(3, 1, B, Y, writes=writes((0, Now(V)), (1, Now(V))))]
-    assert live_registers(automaton(moves, Compares(Before(0), "<", V))) == (frozenset(), {0}, frozenset(), frozenset())
+    alphabet = automaton(moves, Compares(Before(0), "<", V)).alphabet
+    found = live_registers(GuardedMove.of(move, alphabet) for move in moves)
+    assert found == {0: frozenset(), 1: {0}, 2: frozenset(), 3: frozenset()}
 
 
 def inner_window(interval: Interval) -> Automaton:

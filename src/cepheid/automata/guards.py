@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cepheid.automata.alphabet import Guard
 from cepheid.automata.correlation import Correlation, speaks_of_one_event
-from cepheid.automata.liveness import Step, without_empty, without_sets_of_one, without_unread
+from cepheid.automata.liveness import GuardedMove, without_empty, without_sets_of_one, without_unread
 from cepheid.automata.predicates import of_condition
 from cepheid.automata.registers import Before, Compares, Holds, Kept, Now, Register, Store, reads, substituted, terms, test_after
 from cepheid.automata.transform import members
@@ -79,12 +79,12 @@ class Guards:
         steps = without_sets_of_one(without_unread(self._decided(steps, automaton.alphabet)))
         return self._numbered(automaton, steps)
 
-    def _step(self, move: Transition) -> Step:
+    def _step(self, move: Transition) -> GuardedMove:
         tests = list(self.tests)
         asked = frozenset(tests[number] for number in members(move.requires >> self.first))
-        return Step(dataclasses.replace(move, requires=move.requires & (1 << self.first) - 1), asked)
+        return GuardedMove(dataclasses.replace(move, requires=move.requires & (1 << self.first) - 1), asked)
 
-    def _decided(self, steps: Iterable[Step], alphabet: Alphabet) -> list[Step]:
+    def _decided(self, steps: Iterable[GuardedMove], alphabet: Alphabet) -> list[GuardedMove]:
         """The steps with predicates in the place of tests that ask about the event alone; without those that no event takes."""
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
         found, unforeseen = [], []
@@ -97,7 +97,7 @@ class Guards:
                 for predicate in asked:
                     requires |= bits.get(predicate, 0)
                 tests = frozenset(test for test, answer in said.items() if answer is None)
-                found.append(Step(dataclasses.replace(step.move, requires=requires), tests))
+                found.append(GuardedMove(dataclasses.replace(step.move, requires=requires), tests))
         if unforeseen:
             raise UnforeseenPredicatesError(tuple(sorted(set(unforeseen), key=repr)))
         return found
@@ -123,7 +123,7 @@ class Guards:
                 return None
         return condition if plan.is_local(condition) else None
 
-    def _numbered(self, automaton: Automaton, steps: Sequence[Step]) -> Automaton:
+    def _numbered(self, automaton: Automaton, steps: Sequence[GuardedMove]) -> Automaton:
         """An automaton with these steps, and in its alphabet the registers, correlations and guards that they have, numbered without gaps."""
         used = {register for step in steps for part in _parts(step) for register in reads(part)}
         used |= {store.register for step in steps for store in step.move.writes}
@@ -146,13 +146,13 @@ class Guards:
         return dataclasses.replace(automaton, transitions=order(moves), alphabet=alphabet)
 
 
-def _parts(step: Step) -> Iterator[Test | Term | None]:
+def _parts(step: GuardedMove) -> Iterator[Test | Term | None]:
     """What a step asks and stores."""
     yield from step.tests
     yield from (store.term for store in step.move.writes)
 
 
-def _renumbered(step: Step, registers: Mapping[int, int], correlations: Mapping[int, int]) -> Step:
+def _renumbered(step: GuardedMove, registers: Mapping[int, int], correlations: Mapping[int, int]) -> GuardedMove:
     def now(register: int) -> Term:
         return Before(registers[register])
 
@@ -166,7 +166,7 @@ def _renumbered(step: Step, registers: Mapping[int, int], correlations: Mapping[
         kept = renumbered(test.kept) if isinstance(test, Holds) else None
         tests.add(Holds(kept) if isinstance(kept, Kept) else found)
     stores = frozenset(Store(registers[store.register], renumbered(store.term)) for store in step.move.writes)
-    return Step(dataclasses.replace(step.move, writes=stores), frozenset(test for test in tests if test is not None))
+    return GuardedMove(dataclasses.replace(step.move, writes=stores), frozenset(test for test in tests if test is not None))
 
 
 def _different(names: Sequence[str]) -> list[str]:

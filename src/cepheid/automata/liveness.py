@@ -18,23 +18,29 @@ from cepheid.automata.registers import Before, Gathered, Holds, Kept, Now, Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Transition
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GuardedMove:
     """A transition with the tests of its guards, which its masks do not have."""
 
     move: Transition
     tests: frozenset[Test]
 
-    def storing(self, stores: Iterable[Store]) -> Step:
+    @classmethod
+    def of(cls, move: Transition, alphabet: Alphabet) -> GuardedMove:
+        """A transition of a finished automaton."""
+        return cls(move, frozenset(guard.test for guard in alphabet.guards if (move.requires | move.forbids) & guard.mask))
+
+    def storing(self, stores: Iterable[Store]) -> GuardedMove:
         """With other stores."""
         return dataclasses.replace(self, move=dataclasses.replace(self.move, writes=frozenset(stores)))
 
 
-def without_empty(steps: Sequence[Step], initial: int) -> list[Step]:
+def without_empty(steps: Sequence[GuardedMove], initial: int) -> list[GuardedMove]:
     """The steps without what registers are asked for, or make of what they hold, where they hold nothing in any run."""
     filled = _filled(steps, initial)
     found = []
@@ -55,9 +61,9 @@ def _asked(test: Test, known: Callable[[int], Term | None]) -> Test | None:
     return found
 
 
-def _filled(steps: Sequence[Step], initial: int) -> dict[int, set[int]]:
+def _filled(steps: Sequence[GuardedMove], initial: int) -> dict[int, set[int]]:
     """For each state the registers that hold something in some run."""
-    outgoing: dict[int, list[Step]] = defaultdict(list)
+    outgoing: dict[int, list[GuardedMove]] = defaultdict(list)
     for step in steps:
         outgoing[step.move.source].append(step)
     filled: dict[int, set[int]] = defaultdict(set)
@@ -92,26 +98,33 @@ def kept_of(term: Term | None) -> Term | None:
     return dataclasses.replace(term, actions=actions) if actions else None
 
 
-def without_unread(steps: Sequence[Step]) -> list[Step]:
+def without_unread(steps: Sequence[GuardedMove]) -> list[GuardedMove]:
     """The steps without stores to registers that no run reads before it writes them again."""
-    incoming: dict[int, list[Step]] = defaultdict(list)
-    for step in steps:
-        incoming[step.move.target].append(step)
-    live: dict[int, set[int]] = defaultdict(set)
-    todo = list({step.move.target for step in steps})
-    while todo:
-        target = todo.pop()
-        for step in incoming[target]:
-            source = step.move.source
-            read = set().union(*map(reads, step.tests), live[target] - {store.register for store in step.move.writes})
-            read = read.union(*(reads(store.term) for store in step.move.writes if store.register in live[target]))
-            if not read <= live[source]:
-                live[source] |= read
-                todo.append(source)
+    live = live_registers(steps)
     return [step.storing(store for store in step.move.writes if store.register in live[step.move.target]) for step in steps]
 
 
-def without_sets_of_one(steps: Sequence[Step]) -> list[Step]:
+def live_registers(steps: Iterable[GuardedMove]) -> dict[int, frozenset[int]]:
+    """For each state the registers that some way from it reads before it writes them."""
+    incoming: dict[int, list[GuardedMove]] = defaultdict(list)
+    live: dict[int, frozenset[int]] = {}
+    for step in steps:
+        incoming[step.move.target].append(step)
+        live |= dict.fromkeys((step.move.source, step.move.target), frozenset())
+    todo = list(incoming)
+    while todo:
+        target = todo.pop()
+        for step in incoming[target]:
+            stored = {store.register: store.term for store in step.move.writes}
+            read = live[step.move.source].union(*map(reads, step.tests), live[target] - stored.keys())
+            read = read.union(*(reads(stored[register]) for register in live[target] & stored.keys()))
+            if read != live[step.move.source]:
+                live[step.move.source] = read
+                todo.append(step.move.source)
+    return live
+
+
+def without_sets_of_one(steps: Sequence[GuardedMove]) -> list[GuardedMove]:
     """The steps with values in the place of sets that have one value in every run."""
     stores = {store for step in steps for store in step.move.writes}
     several: set[int] = set()

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import Scope
+from cepheid.automata.liveness import GuardedMove, live_registers
 from cepheid.automata.registers import (
     Before,
     Compares,
@@ -125,7 +126,7 @@ class Regions:
         self.macros: dict[tuple[Configuration, ...], Macro] = {}
         self._labels: dict[Mark, int] = {mark: number for number, mark in enumerate(automaton.marks)}
         self._run = automaton.alphabet.mask(Scope.RUN)
-        self.live = live_registers(automaton)
+        self.live = live_registers(GuardedMove.of(move, automaton.alphabet) for move in automaton.transitions)
         self._better = _orders(automaton, self.live)
         self._texts: dict[object, str] = {}
         self._steps = 0
@@ -311,27 +312,6 @@ def _stays(macro: Macro, unmarked: tuple[Region, ...]) -> bool:
     return target is macro and all(region.made[place] == Before(slot) for slot, place in enumerate(places))
 
 
-# ------------------------------------------------------------------------------------------------------------------- liveness
-
-
-def live_registers(automaton: Automaton) -> tuple[frozenset[int], ...]:
-    """For each state the registers that some way from it reads before it writes them. O(states x transitions) in the worst case."""
-    guards = automaton.alphabet.guards
-    live: list[frozenset[int]] = [frozenset()] * automaton.states
-    changed = True
-    while changed:
-        changed = False
-        for move in automaton.transitions:
-            stored = {store.register: store.term for store in move.writes}
-            needed = {register for guard in guards if (move.requires | move.forbids) & guard.mask for register in guard.reads}
-            for register in live[move.target]:
-                needed |= reads(stored[register]) if register in stored else {register}
-            if not needed <= live[move.source]:
-                live[move.source] |= needed
-                changed = True
-    return tuple(live)
-
-
 # ------------------------------------------------------------------------------------------------------------------ dominance
 
 NEWER, OLDER = "newer", "older"
@@ -341,7 +321,7 @@ EASIER = {"max": ("<", "<="), "min": (">", ">="), "same": ("=",)}
 """Comparisons `gathered op now` that hold for a set of values if they hold for a larger one."""
 
 
-def _orders(automaton: Automaton, live: Sequence[frozenset[int]]) -> dict[int, str]:
+def _orders(automaton: Automaton, live: Mapping[int, frozenset[int]]) -> dict[int, str]:
     """For registers whose contents are comparable, which of them is better.
 
     Only what can be proven of the automaton alone. A register must be read by required guards and by its own stores, so that an empty one is best.
@@ -390,7 +370,7 @@ def _is_clock(automaton: Automaton, register: int, tests: Sequence[Elapsed]) -> 
     return kinds in ({Time}, {Index})
 
 
-def _is_nested(automaton: Automaton, register: int, tests: Sequence[Compares], live: Sequence[frozenset[int]]) -> bool:
+def _is_nested(automaton: Automaton, register: int, tests: Sequence[Compares], live: Mapping[int, frozenset[int]]) -> bool:
     """Whether a register gathers all that one variable marks since its scope began, for guards that are easier over less."""
     stored = [
         (move, {store.register: store.term for store in move.writes}) for move in automaton.transitions if register in live[move.target]

@@ -130,7 +130,7 @@ def _flat(pass_: _Simplification, pattern: plan.And | plan.All) -> list[Pattern]
         found = pass_.of(operand)
         if found is None:
             return None
-        if isinstance(found, type(pattern)) and not any(map(free_conditions, found.operands)):
+        if isinstance(found, type(pattern)) and not any(map(free_conditions, found.operands)) and not _asked_for(found, flat):
             flat += found.operands
         else:
             flat.append(found)
@@ -150,13 +150,19 @@ def _sequence(pass_: _Simplification, pattern: Sequence) -> Pattern | None:
         if (
             isinstance(found, Sequence)
             and not _is_loose(found, first=not position, last=position == len(pattern.links))
-            and (not position or _associates(links[-1], found))
+            and (not position or (_associates(links[-1], found) and not _asked_for(found, items)))
         ):
             items += found.items
             links += found.links
         else:
             items.append(found)
     return _unless_same(dataclasses.replace(pattern, items=tuple(items), links=tuple(links)), pattern)
+
+
+def _asked_for(inner: Pattern, before: list[Pattern]) -> bool:
+    """Whether a condition before a pattern waits for a variable that all of this pattern supplies: a part of it would supply less."""
+    names = bound(inner)
+    return any(condition.free() & names for pattern in before for condition in free_conditions(pattern))
 
 
 def _is_loose(inner: Sequence, *, first: bool, last: bool) -> bool:
