@@ -69,6 +69,7 @@ EMBEDDED = upgrade_cases.QUERIES | {
     "count without a window": "SELECT COUNT(*) WHERE A+ AS x ; B+ AS y PARTITION BY k",
     "count by events": "SELECT COUNT(*) WHERE A+ AS x ; B+ AS y ; C AS z WITHIN 20 events CONSUME BY ANY",
     "trackers of keys": "SELECT * WHERE MAX(A AS x ; B+ AS y) ; C AS z PARTITION BY k WITHIN 40 events",
+    "lag": f"SELECT * WHERE A AS x ; B AS y FILTER y.v > lag(y.v, 2) OR lag(x.s) = 'a' {KEYED}",
     "two keys": "SELECT * WHERE A AS x ; B AS y FILTER x.s = y.s PARTITION BY k WITHIN 20 seconds",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }

@@ -106,6 +106,11 @@ class Plan:
                 "the pattern compares positions of events, and Spark leaves out events before they have positions",
                 help="q.run(..) has them, for events that fit on one machine",
             )
+        if self.compiled.lags:
+            raise NotSupportedError(
+                "`lag` looks at events before, and Spark reads them in any order before they are brought to their keys",
+                help="q.run(..) has lag, for events that fit on one machine",
+            )
         if self.compiled.consume is Consumption.ANY:
             raise NotSupportedError(
                 "CONSUME BY ANY lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",

@@ -17,6 +17,7 @@ from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
+from cepheid.engine.input.lags import depth_of
 from cepheid.engine.input.read import STREAM_COLUMN
 from cepheid.engine.letters.encoded import EventReader
 from cepheid.engine.letters.words import predicates_of
@@ -26,6 +27,7 @@ from cepheid.engine.output.measures import attributes_of
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
 from cepheid.logical.canonical import canonical_text
+from cepheid.logical.plan import lags_in
 
 if TYPE_CHECKING:
     from cepheid.automata import Program
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from cepheid.engine.letters.encoded import Texts
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
-    from cepheid.logical.plan import QueryPlan
+    from cepheid.logical.plan import Lag, QueryPlan
     from cepheid.schema import EventSchema
 
 
@@ -74,8 +76,14 @@ class Compiled:
         """Events to letters, for each of `programs`."""
         return tuple(predicates_of(program.automaton.alphabet, self.schema) for program in self.programs)
 
+    @cached_property
+    def lags(self) -> tuple[Lag, ...]:
+        """The lagged attributes that `readers` read: columns that somebody has to fill before (`engine.input.lags`)."""
+        conditions = [condition for alphabet in self.alphabets for condition in alphabet.conditions]
+        return lags_in([*conditions, *(value for program in self.programs for value in program.values)])
+
     def readers(self, texts: Texts) -> list[EventReader]:
-        """A reader of one stream for each of `programs`; texts: of the state that its events go to."""
+        """A reader of one stream for each of `programs`, of events with the columns of `lags`; texts: of the state that its events go to."""
         return [EventReader(program, alphabet, texts) for program, alphabet in zip(self.programs, self.alphabets, strict=True)]
 
     @property
@@ -125,9 +133,9 @@ class Compiled:
 
     @property
     def droppable(self) -> bool:
-        """Whether events that are irrelevant to all `programs` can be left out before recognition: no state and no window counts them."""
+        """Whether events that are irrelevant to all `programs` can be left out before recognition: no state, window or lag counts them."""
         counts = [self.count_window, *(absence.count_window for absence in self.absences)]
-        return all(program.droppable for program in self.programs) and all(count is None for count in counts)
+        return not self.lags and all(program.droppable for program in self.programs) and all(count is None for count in counts)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -175,8 +183,12 @@ class Compiled:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the evaluation promises. Where matches wait for absences, each of these runs an automaton beside it."""
+        """What the evaluation promises, with lagged events. Where matches wait for absences, each of these runs an automaton beside it."""
         guarantee = self.method.guarantee(self.terms)
+        if self.lags:
+            events = "event" if depth_of(self.lags) == 1 else f"{depth_of(self.lags)} events"
+            kept = f"{guarantee.state}; and of each partition the last {events}, for ever (lag)"
+            guarantee = dataclasses.replace(guarantee, state=kept)
         if not self.absences:
             return guarantee
         return dataclasses.replace(
