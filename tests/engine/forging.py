@@ -85,6 +85,8 @@ BUCKETS = [
     ["trackers"],
     ["absence"],
     ["measures"],
+    ["lag"],
+    ["lag", "match_graph"],
     ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     ["match_graph", "last", "maximal", "absence"],
 ]
@@ -95,7 +97,7 @@ BUCKETS = [
 NUMBERS = {
     **dict.fromkeys(("counters", "slots", "starts_time", "rows", "words", "rings", "entries", "configurations", "orders"), "<i8"),
     **dict.fromkeys(("positions", "times", "end_numbers", "end_records", "end_positions", "end_times", "end_places"), "<i8"),
-    **dict.fromkeys(("payload_places", "places", "seen", "written_seen", "held", "absence", "released"), "<i8"),
+    **dict.fromkeys(("payload_places", "places", "lag_places", "seen", "written_seen", "held", "absence", "released"), "<i8"),
     **dict.fromkeys(("starts_position", "list_macro", "list_max", "list_length", "list_entries", "cells"), "<i4"),
     "letter_numbers": "<i8",
     **dict.fromkeys(("tracker_states", "payload_rows"), "<i4"),
@@ -103,7 +105,7 @@ NUMBERS = {
     "labels": "<u2",
     "macros": "u1",
 }
-NAMED, TABLES = ("recognizer", "bucket"), ("keys", "written", "payload", "pending", "late", "held_events", "events")
+NAMED, TABLES = ("recognizer", "bucket"), ("keys", "written", "payload", "pending", "late", "held_events", "lag_events", "events")
 EXTREMES = (
     -1,
     0,

@@ -2,7 +2,8 @@
 
 Comes in: events, and where the events of each partition stand. Goes out: the same events with a column for each `Lag` of a query, NULL where there is
 no such event. Predicates and guards read these columns as all others, so this is done before anything else reads the events. Whoever has all events
-of a partition knows their rows (`rows_before`); a stream keeps the last events of each partition (`Lags`).
+of a partition knows their rows (`rows_before`); a stream keeps the last events of each partition (`Lags`), and whoever reads one partition after the
+other those of the open one (`SortedLags`).
 """
 
 from __future__ import annotations
@@ -72,6 +73,33 @@ def lagged_table(events: pa.Table, lags: Sequence[Lag], order: Array | None, cut
     return with_lags(events, lags, earlier, lambda steps: rows_before(steps, order, cuts, events.num_rows))
 
 
+class SortedLags:
+    """The last events of the open partition, where events come partition by partition, in batches. schema: of the events."""
+
+    def __init__(self, lags: Sequence[Lag], schema: pa.Schema) -> None:
+        self._lags = tuple(lags)
+        self._open = _nothing_of(lags, schema)
+
+    def read(self, events: pa.Table, cuts: Array, *, continued: bool) -> pa.Table:
+        """A batch with its lagged columns.
+
+        cuts: where its partitions start. continued: whether the first one goes on from the batch before. Linear.
+        """
+        own = decoded(events.select(self._open.schema.names)).cast(self._open.schema)
+        before = len(self._open) if continued else 0
+        table = pa.concat_tables([self._open.slice(0, before), own])
+        starts = np.concatenate([np.zeros(1, np.int64), cuts[1:] + before])
+        read = with_lags(events, self._lags, table, lambda steps: rows_before(steps, None, starts, len(table))[before:])
+        first = max(int(starts[-1]), len(table) - depth_of(self._lags))
+        self._open = table.take(pa.array(range(first, len(table)), pa.int64()))
+        return read
+
+
+def _nothing_of(lags: Sequence[Lag], schema: pa.Schema) -> pa.Table:
+    """No events, with the lagged attributes as they are kept."""
+    return decoded(no_events(pa.schema([schema.field(name) for name in attributes_of(lags)])))
+
+
 class Lags:
     """The last events of each partition of a stream, with the attributes that are lagged.
 
@@ -82,7 +110,7 @@ class Lags:
     def __init__(self, lags: Sequence[Lag], schema: pa.Schema) -> None:
         self.lags = tuple(lags)
         self.depth = depth_of(lags)
-        self._schema = decoded(no_events(pa.schema([schema.field(name) for name in attributes_of(lags)]))).schema
+        self._schema = _nothing_of(lags, schema).schema
         self._kept = Payload(self._schema)
 
     def read(self, events: pa.Table, arrived: Arrived, seen: Array) -> pa.Table:

@@ -17,9 +17,10 @@ from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
+from cepheid.engine.input.lags import attributes_of as lagged_attributes
 from cepheid.engine.input.lags import depth_of
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.engine.letters.encoded import EventReader
+from cepheid.engine.letters.encoded import EventReader, Texts
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.exact_counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from cepheid.automata import Program
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Guarantee, Method
-    from cepheid.engine.letters.encoded import Texts
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
     from cepheid.logical.plan import Lag, QueryPlan
@@ -86,6 +86,13 @@ class Compiled:
         """A reader of one stream for each of `programs`, of events with the columns of `lags`; texts: of the state that its events go to."""
         return [EventReader(program, alphabet, texts) for program, alphabet in zip(self.programs, self.alphabets, strict=True)]
 
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The attributes of the events that `readers` and `lags` look at."""
+        filled = {lag.path[0] for lag in self.lags}
+        names = [name for reader in self.readers(Texts()) for name in reader.columns if name not in filled]
+        return tuple(dict.fromkeys([*names, *lagged_attributes(self.lags)]))
+
     @property
     def valued(self) -> bool:
         """Whether events have values beside their letters, for there are guards."""
@@ -128,8 +135,8 @@ class Compiled:
 
     @property
     def horizon(self) -> int | None:
-        """How long after its time an event can matter, in steps of the time column; None without a window: for ever."""
-        return None if self.window is None else self.window + self.delay
+        """How long after its time an event can matter, in steps of the time column; None without a window, and with lag: for ever."""
+        return None if self.window is None or self.lags else self.window + self.delay
 
     @property
     def droppable(self) -> bool:
