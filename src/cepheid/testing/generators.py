@@ -482,7 +482,7 @@ class QueryGenerator:
                 f"{x}.{attribute} {operator} {y}.{attribute}",
                 f"{x}.v * 2 {operator} {y}.k + 1",
                 f"{x}.w + {x}.v {operator} {y}.w * 2",
-                f"{x}.$time + {random.randint(0, 4)} {operator} {y}.$time",
+                f"{x}.$time + {self._duration(4)} {operator} {y}.$time",
                 f"{x}.$index + {random.randint(0, 4)} {operator} {y}.$index",
                 f"lower({x}.s) {operator} {y}.s",
                 f"coalesce({x}.s, 'a') {operator} {y}.type",
