@@ -19,7 +19,7 @@ from cepheid.spark.batch import Plan, letter_columns
 from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
-from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here
+from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, value_column
 from cepheid.testing.differential import matches_up_to
 from cepheid.testing.generators import COMPARING, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
 
@@ -65,6 +65,7 @@ def one_job(frame, plans):
     frame = first.without_dropped(frame, observed=None)
     columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}
     columns |= {name: column_named(name) for name in names.values()}
+    columns |= {value_column(value): printer.value(value) for plan in plans.values() for value in plan.compiled.program.values}
     keys = [PATTERN, *first.key_columns()]
     prepared = frame.select(*(column.alias(name) for name, column in columns.items()))
     sorted_ = prepared.repartition(3, *keys).sortWithinPartitions(*(column_named(name) for name in [*keys, TIME, *first.tie_columns()]))
