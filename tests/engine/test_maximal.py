@@ -238,7 +238,7 @@ def marks_only_together(machine, macro, letter):
     return taken, macro, accepts, level
 
 
-right_follow, right_raise = Domination._follow, domination_module._raise
+right_follow, right_raise, right_renumber = Domination._follow, domination_module._raise, DominationTable.renumber
 
 
 @pytest.mark.parametrize("wrong", [beaten_for_ever, never_beaten, forgets_top, marks_only_together])
@@ -291,6 +291,29 @@ def test_full_tables_are_made_anew():
     for _, match in given:
         found.setdefault(match[-1][0], set()).add(tuple(position for position, _ in match))
     assert found == supports_of(program, letters, count_window=12)
+
+
+def test_an_event_that_needs_more_than_the_tables_hold(monkeypatch):
+    """Renumbering forgets what the event being read has asked for: a second time at one event the bound must give way, or it goes on for ever."""
+    any_event = ("atom", 0, 0, frozenset("x"))
+    both = ("seq", ("atom", 2, 0, frozenset("y")), ("atom", 1, 0, frozenset("y")))
+    four = ("seq", ("seq", any_event, any_event), ("seq", any_event, any_event))
+    program, letters = Program(automaton_of(("or", four, ("plus", both)))), [3, 3, 3, 1, 3, 1, 2]
+    flushed = 0
+
+    def counted(table, *live):
+        nonlocal flushed
+        flushed += 1
+        assert flushed <= len(letters), "at most once per event"
+        return right_renumber(table, *live)
+
+    monkeypatch.setattr(DominationTable, "renumber", counted)
+    wanted = supports_of(program, letters, count_window=6)
+    assert flushed == 0
+    for variant in available():
+        flushed = 0
+        assert supports_of(program, letters, variant=variant, count_window=6, sizes=MaximalSizes(entries=1)) == wanted
+        assert flushed > 0
 
 
 def test_a_snapshot_holds_the_window_alone():

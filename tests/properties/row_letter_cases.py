@@ -168,7 +168,7 @@ KINDS: dict[str, Kind] = {
     "n38": Kind(pa.decimal128(38, 6), DECIMALS, [Decimal("9" * 32 + ".999999"), Decimal("-0.000001"), None], NOT_DECIMALS),
     "n0": Kind(pa.decimal128(38, 0), [Decimal(1), Decimal(2**64)], [Decimal(10**38 - 1), Decimal(1 - 10**38), None], [*NOT_DECIMALS, Decimal(10**38)]),
     "nn": Kind(pa.decimal128(6, -3), [Decimal(1000), Decimal(5000)], [Decimal("1E+3"), Decimal(0), None], [*NOT_DECIMALS, Decimal(10**9), Decimal(10)]),
-    "n50": Kind(pa.decimal256(50, 2), [Decimal("1.25")], [None], [*NOT_DECIMALS, Decimal(10**40)]),
+    "n50": Kind(pa.decimal256(50, 2), [None], [None], [Decimal("1.25"), *NOT_DECIMALS, Decimal(10**40)]),
     "x": Kind(pa.binary(), [b"a", b""], [b"\xff", None], ["a", bytearray(b"a"), 1]),
     "x4": Kind(pa.binary(4), [b"abcd"], [None], ["abcd", b"abc", 1]),
     "null": Kind(pa.null(), [None], [None], [1, "a", math.nan]),

@@ -182,6 +182,18 @@ GUARDED = QueryFragment(
 )
 """All that becomes registers and guards."""
 
+COMPARING = dataclasses.replace(
+    GUARDED,
+    strategies=("", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "interval", "both"),
+    absence=0.1,
+    partition=0.25,
+    consume=0.2,
+    limit=0.15,
+    count=0.15,
+)
+"""The same with every clause of a query around it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -482,7 +494,7 @@ class QueryGenerator:
                 f"{x}.{attribute} {operator} {y}.{attribute}",
                 f"{x}.v * 2 {operator} {y}.k + 1",
                 f"{x}.w + {x}.v {operator} {y}.w * 2",
-                f"{x}.$time + {self._duration(4)} {operator} {y}.$time",
+                f"{x}.$time + {random.randint(0, 4)}{self.fragment.unit} {operator} {y}.$time",
                 f"{x}.$index + {random.randint(0, 4)} {operator} {y}.$index",
                 f"lower({x}.s) {operator} {y}.s",
                 f"coalesce({x}.s, 'a') {operator} {y}.type",

@@ -471,7 +471,8 @@ class DominationTable:
     def renumber(self, configurations: Array, orders: Array) -> tuple[Array, Array]:
         """Forget all but these configurations and orders; returns the new number of each old one (int64, NONE for the forgotten).
 
-        If they alone need more than the bound, the bound gives way: a stream is never stopped by it.
+        If they alone need more than the bound, the bound gives way. So it does where one event needs more: the caller renumbers at most once
+        per event, and then doubles `entries`. A stream is never stopped by the bound.
         """
         kept, kept_orders = self.configurations, self.orders
         self._forget()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cepheid.automata.program import Program
     from cepheid.engine.evaluations.base import Bounds, Chunk
     from cepheid.engine.evaluations.domination import Configuration, Macro
+    from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.method import Task, Terms
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
@@ -84,6 +85,7 @@ class Maximal(SupportEvaluation):
             most = max(LABELLED_AT_ONCE, 2 * (limit or 0))
             sizes = replace(sizes, supports=min(sizes.supports, most), most_supports=min(sizes.most_supports, most))
         self.table = DominationTable(self.automaton, entries=sizes.entries)
+        self._renumbered_at = -1  # row of the batch at which the tables were last renumbered
         self._group_of: Array = np.full(self.table.room, -1, np.int32)
         self._scratch: Array = np.zeros(sizes.scratch, np.int64)
         self._values: Array = np.zeros(0, np.int64)
@@ -121,6 +123,10 @@ class Maximal(SupportEvaluation):
         return self._get("most_groups")
 
     # ------------------------------------------------------------------------------------------------ for the base
+
+    def _begin(self, events: Events) -> Array:
+        self._renumbered_at = -1
+        return super()._begin(events)
 
     def _layout(self) -> BlockLayout:
         waiting = self.automaton.waiting
@@ -180,9 +186,17 @@ class Maximal(SupportEvaluation):
         self._fit()
 
     def _renumbered(self) -> bool:
-        """Whether the tables were full, and now hold what is live alone, under new numbers."""
+        """Whether the tables were full, and now hold what is live alone, under new numbers; at most once per event.
+
+        It also forgets what was filled in for the event being read, which the kernel needs all at once. So where the tables are full again at
+        the same event, the bound gives way; else that event would never be read.
+        """
         if not self.table.full:
             return False
+        if self._renumbered_at == self._get("row"):
+            self.table.entries *= 2
+            return False
+        self._renumbered_at = self._get("row")
         rows = self.store.held_rows
         orders = self.store.offsets[rows] + ORDER
         places = np.array([place for row in rows.tolist() for place in self._group_places(row)], np.int64)

@@ -18,7 +18,7 @@ from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.engine.letters.encoded import EventReader
+from cepheid.engine.letters.encoded import EventReader, ValueLayout
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.exact_counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
@@ -45,7 +45,8 @@ class Compiled:
     plan: as bound. rewritten: what construction read. program: the automaton's. method: how it is evaluated. window: greatest time(end) -
     time(start), None without. count_window: greatest end - start + 1 in events, None without. consume: what a trigger consumes; ANY says that
     partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not follow a match, each NOT FOLLOWED
-    BY of the query. refusals: (name, reason) of each faster method that does not fit.
+    BY of the query. refusals: (name, reason) of each faster method that does not fit. from_gaps: whether the window is what gaps and windows inside
+    the pattern come to.
     """
 
     plan: QueryPlan
@@ -58,6 +59,7 @@ class Compiled:
     limit: int | None
     absences: tuple[Absence, ...] = ()
     refusals: tuple[tuple[str, str], ...] = ()
+    from_gaps: bool = False
 
     @property
     def schema(self) -> EventSchema:
@@ -77,6 +79,11 @@ class Compiled:
     def readers(self, texts: Texts) -> list[EventReader]:
         """A reader of one stream for each of `programs`; texts: of the state that its events go to."""
         return [EventReader(program, alphabet, texts) for program, alphabet in zip(self.programs, self.alphabets, strict=True)]
+
+    @property
+    def positional(self) -> bool:
+        """Whether guards compare positions."""
+        return any(ValueLayout(program.values).positional for program in self.programs)
 
     @property
     def valued(self) -> bool:

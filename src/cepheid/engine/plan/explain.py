@@ -234,7 +234,9 @@ def evaluation_text(compiled: Compiled) -> str:
     guarantee, unit = compiled.guarantee, compiled.schema.unit
     bounds = []
     if compiled.window is not None:
-        bounds.append(f"time {_duration(compiled.window, unit)}")
+        bounds.append(
+            f"time {_duration(compiled.window, unit)}" + (" (from gaps and windows inside the pattern)" if compiled.from_gaps else "")
+        )
     if compiled.count_window is not None:
         bounds.append(f"{compiled.count_window} events")
     rows = {
