@@ -241,6 +241,7 @@ def evaluation_text(compiled: Compiled) -> str:
         bounds.append(f"{compiled.count_window} events")
     rows = {
         "engine": guarantee.evaluation,
+        "guards": "\n".join(guarantee.guards),
         "not used": refusals_text(compiled),
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": keys_text(compiled) or "none",
