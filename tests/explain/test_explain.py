@@ -36,7 +36,10 @@ QUERIES = {
     "gaps": ("SELECT * WHERE T ;[<= 2s] H ;[> 1s] T WITHIN 10s", SENSORS),
     "gaps_without_window": ("SELECT NXT * WHERE T ;[<= 2s] H", SENSORS),
     "order": ("SELECT * WHERE T AS x ; T AS y FILTER y.temp > x.temp WITHIN 1 minute", SENSORS),
-    "carried": ("SELECT * WHERE T AS x ; H AS h ; T AS y FILTER y.id = x.id AND y.temp > x.temp AND y.ts - h.ts <= x.ts - h.ts WITHIN 1 minute", SENSORS),
+    "carried": (
+        "SELECT * WHERE T AS x ; H AS h ; T AS y FILTER y.id = x.id AND y.temp > x.temp AND y.ts - h.ts <= x.ts - h.ts WITHIN 1 minute",
+        SENSORS,
+    ),
     "rising": ("SELECT COUNT(*) WHERE (T AS t FILTER t.temp > prev(t).temp)+ PARTITION BY id WITHIN 10s", SENSORS),
     "next": ("SELECT NXT * WHERE T ; H WITHIN 5s CONSUME BY ANY", SENSORS),
     "last": ("SELECT LAST * WHERE T ; H WITHIN 5s", SENSORS),

@@ -19,7 +19,6 @@ from cepheid.automata.regions import Regions
 from cepheid.engine.evaluations import guarded_state
 from cepheid.engine.evaluations.base import ALL, Chunk, Keeping
 from cepheid.engine.evaluations.guarded_choice import Count, chosen
-from cepheid.engine.evaluations.guarded_correlations import PatternCorrelations
 from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
 from cepheid.engine.evaluations.guarded_state import Partitions
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guarded_indexes import Bank
     from cepheid.engine.evaluations.guarded_state import Partition
-    from cepheid.engine.evaluations.guarded_values import Correlations, Value
+    from cepheid.engine.evaluations.guarded_values import Value
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -56,18 +55,18 @@ Found = tuple[tuple[int, ...], tuple[int, ...]]
 class Guarded(Keeping):
     """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
 
-    correlations: what evaluates `Kept` and `Holds`. Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
+    Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
     the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. Raises LimitError past the limits of
     `automata.regions`, and past DISTINCT_LIMIT.
     """
 
-    def __init__(self, program: Program, *, correlations: Correlations | None = None, **bounds: Unpack[Bounds]) -> None:
+    def __init__(self, program: Program, **bounds: Unpack[Bounds]) -> None:
         super().__init__(bounds)
         self.program = program
         self.regions = Regions(program.automaton)
         self.steps = Steps()
         self.store: Partitions = Partitions()
-        self.evaluator = Evaluator(correlations or PatternCorrelations(program.automaton.alphabet.correlations))
+        self.evaluator = Evaluator(program.automaton.alphabet.correlations)
         self._questions: dict[Region, Question] = {}
         self._masks: dict[int, int | None] = {}
         self._epoch = 0
