@@ -371,7 +371,7 @@ def test_patterns_make_guards() -> None:
     kept, gap, window = "events of (x.v + y.v) = z.v", "end of A AS x", "start of A AS x ;[<= 2] B AS y"
     asked = "(v > (v of x)) and ((x.v + y.v) = z.v)"
     begins = f"{gap} := $time, {window} := $time, v of x := v, {kept} := events of correlation 0"
-    follows = f"type is B and ($time - ({gap}) in [0, 2]) and ($time - ({window}) in [3, 5])"
+    follows = f"type is B and ($time - ({gap}) <= 2) and ($time - ({window}) in [3, 5])"
     assert automaton_text(automaton).splitlines() == [
         "5 states, 8 transitions; starts in 0, accepts in 4",
         f"0 -> 1  type is A: mark A, x, {begins}",

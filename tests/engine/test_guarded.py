@@ -33,14 +33,14 @@ from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, ChoiceProgram, Program, Transition, regions, trim
-from cepheid.automata.registers import Before, Compares, Elapsed, Holds, Kept, Now
+from cepheid.automata.registers import Before, Compares, Elapsed, Now
 from cepheid.engine.evaluations import guarded, guarded_choice, guarded_indexes, guarded_methods
 from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.output.exact_counts import to_integer
-from cepheid.errors import LimitError, NotSupportedError, SnapshotError
+from cepheid.errors import LimitError, SnapshotError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import Interval
 
@@ -378,53 +378,6 @@ def test_a_match_that_is_being_given_can_be_counted() -> None:
         assert evaluation.trigger_matches() is None
         run(evaluation, rows)
         assert evaluation.trigger_matches() is None
-
-
-# ---------------------------------------------------------------------------------------------------------------- correlations
-
-
-class AllDifferent:
-    """Keeps all values of v, as pairs with w; holds where the event's v is none of them."""
-
-    values = (V, W)
-
-    def advance(self, kept: Kept, before: Any, now: Callable[[Expression], Any]) -> tuple[bool, Any]:
-        assert kept.correlation == 7
-        pairs = frozenset() if before is None else before[0]
-        return all(v != now(V) for v, _ in pairs), (pairs | {(now(V), now(W))},)
-
-
-def test_what_correlations_keep_is_evaluated_stored_and_restored() -> None:
-    """`A+ ; B`, in which all values of v differ."""
-    keeps = Kept(7, Before(0), frozenset({("mark", "x")}))
-    moves = [
-        Transition(0, 1, A, X, writes=stores(r0=Kept(7, None, frozenset({("mark", "x")})))),
-        Transition(1, 1),
-        Transition(1, 1, A | guard(0), X, writes=stores(r0=keeps)),
-        Transition(1, 2, B | guard(0), Y),
-    ]
-    automaton = automaton_of(moves, Holds(keeps))
-    rng, given = random.Random(f"{SEED} correlations"), 0
-    for _ in range(CASES // 4):
-        rows = random_rows(rng, 9)
-
-        def fresh() -> Guarded:
-            return Guarded(Program(automaton), correlations=AllDifferent())
-
-        found = run(fresh(), rows, cuts=random_cuts(rng, rows), again=rng.choice((None, fresh)))
-        numbers = [number for number, row in enumerate(rows) if row.type in "AB"]
-        chosen_ = [part for size in range(2, 10) for part in itertools.combinations(numbers, size)]
-        wanted = [
-            part
-            for part in chosen_
-            if [rows[number].type for number in part] == ["A"] * (len(part) - 1) + ["B"]
-            and len({rows[number].v for number in part}) == len(part)
-        ]
-        assert sorted(match[0] for match in found) == sorted(wanted)
-        given += len(found)
-    assert given > CASES / 4
-    with pytest.raises(NotSupportedError, match="correlation 7 is not evaluated"):
-        run(Guarded(Program(automaton)), [Row("A", 1), Row("B", 2)])
 
 
 # ---------------------------------------------------------------------------------------------------------------- long streams

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,41 @@ from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, Guar
 from cepheid.engine.plan import methods
 from cepheid.errors import LimitError
 from cepheid.testing.differential import WAYS, check, draw
-from cepheid.testing.generators import ABSENT, ENGINE, NESTED, WAITING, QueryFragment
+from cepheid.testing.generators import ABSENT, COMPARING, CORRELATED, ENGINE, GUARDED, NESTED, TIMED, WAITING, QueryFragment
 
 FRAGMENTS = {"engine": ENGINE, "waiting": WAITING, "nested": NESTED, "absent": ABSENT}
+
+
+CLAUSES: dict[str, Any] = {
+    name: getattr(COMPARING, name) for name in ("strategies", "windows", "absence", "partition", "consume", "limit", "count")
+}
+
+COMPARED = {
+    "gaps and windows": dataclasses.replace(TIMED, **CLAUSES),
+    "conditions between events": dataclasses.replace(CORRELATED, **CLAUSES),
+    "both": dataclasses.replace(GUARDED, **CLAUSES),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, seed: int, cases: int) -> None:
+    """Against the definition, and however the events come: also what ANY and LIMIT choose."""
+    guarded = matched = 0
+    for case in draw(COMPARED[name], count=cases, seed=seed):
+        try:
+            found = {way: of(case, None) for way, of in WAYS.items()}
+        except LimitError as error:
+            if "MAXIMAL_LIMIT" not in error.fact:
+                raise
+            continue
+        check(case, found["whole"])
+        for way, rows in found.items():
+            assert rows == found["whole"], f"{way}\n{case}"
+        if case.query.compiled(case.query.schema(case.events.schema)).method.name.startswith("guarded"):
+            guarded += 1
+            matched += bool(found["whole"])
+    assert guarded > cases / 5
+    assert matched > cases / 25
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)

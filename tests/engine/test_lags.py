@@ -20,12 +20,12 @@ from cepheid.engine.memory import container
 from cepheid.errors import SnapshotError
 from cepheid.logical.plan import Lag, lag_column
 from cepheid.testing.differential import WAYS, check, draw, rows_of
-from cepheid.testing.generators import GUARDED, LAGGED
+from cepheid.testing.generators import COMPARING, LAGGED
 
 VARIANTS = ("compiled", "python", "checked")
 FRAGMENTS = {
     "lag": LAGGED,
-    "lag and guards": dataclasses.replace(GUARDED, lag=True, partition=0.3, consume=0.2),
+    "lag and guards": dataclasses.replace(COMPARING, lag=True),
 }
 SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
 RISING = "SELECT * WHERE A AS x FILTER x.v > lag(x.v, 2) PARTITION BY k"

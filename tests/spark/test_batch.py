@@ -297,7 +297,8 @@ BAD = {
         cepheid.InputError,
         "late=True gives the late events of a stream, and this DataFrame is not a stream",
     ),
-    "gap": ({}, "A ;[<= 3] B", cepheid.NotSupportedError, "reference"),
+    "unless": ({}, "A ; B UNLESS C", cepheid.NotSupportedError, "reference"),
+    "positions": ({}, "((A ; B) WITHIN 2 EVENTS) ; C", cepheid.NotSupportedError, "leaves out events before they have positions"),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
 }

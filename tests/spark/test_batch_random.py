@@ -19,9 +19,9 @@ from cepheid.spark.batch import Plan, letter_columns
 from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
-from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here
+from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, value_column
 from cepheid.testing.differential import matches_up_to
-from cepheid.testing.generators import ENGINE, LAGGED, NESTED, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import COMPARING, ENGINE, LAGGED, NESTED, SCHEMA, WAITING, random_query, random_stream
 
 PATTERN = "pattern"
 
@@ -66,6 +66,8 @@ def one_job(frame, plans):
     frame = first.without_dropped(frame, observed=None)
     columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}
     columns |= {name: column_named(name) for name in names.values()}
+    comparing = [plan.compiled.program for plan in plans.values() if not plan.compiled.lags]
+    columns |= {value_column(value): printer.value(value) for program in comparing for value in program.values}
     keys = [PATTERN, *first.key_columns()]
     prepared = frame.select(*(column.alias(name) for name, column in columns.items()))
     sorted_ = prepared.repartition(3, *keys).sortWithinPartitions(*(column_named(name) for name in [*keys, TIME, *first.tie_columns()]))
@@ -121,6 +123,7 @@ FRAGMENTS = {
     "nested": dataclasses.replace(NESTED, strategies=("", "ALL", "ANY", "STRICT")),
     "lag": dataclasses.replace(LAGGED, absence=0.0),
     "COUNT(*)": dataclasses.replace(ENGINE, strategies=("", "ALL", "STRICT"), count=1.0, consume=0.2),
+    "guards": dataclasses.replace(COMPARING, absence=0.0),
 }
 
 
@@ -131,7 +134,7 @@ def random_case(seed, fragment):
         query = cepheid.query(random_query(source, fragment=fragment).replace("CONSUME BY ANY", "CONSUME BY PARTITION"))
         table = pa.Table.from_pylist(random_stream(source, most=14), schema=SCHEMA)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
-        if matches_up_to(MOST_MATCHES, query, table, order="row") is not None:
+        if not query.compiled(query.schema(table)).positional and matches_up_to(MOST_MATCHES, query, table, order="row") is not None:
             return query, table
 
 

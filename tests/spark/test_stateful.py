@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from value_columns import columns_of, names_of
 
 import cepheid
 from cepheid.engine.input.keys import key_table
@@ -24,7 +25,7 @@ from cepheid.spark.tasks.buckets import Bucket, Unit
 from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, pack_schema
 from cepheid.testing.differential import matches_up_to
-from cepheid.testing.generators import ABSENT, ENGINE, LAGGED, NESTED, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, NESTED, SCHEMA, WAITING, random_query, random_stream
 
 FRAGMENTS = {
     "engine": dataclasses.replace(ENGINE, unit="s"),
@@ -34,6 +35,7 @@ FRAGMENTS = {
     "absence": dataclasses.replace(ABSENT, unit="s"),
     "lag": dataclasses.replace(LAGGED, unit="s"),
     "counts": dataclasses.replace(ENGINE, strategies=("", "ALL"), count=1.0, unit="s"),
+    "guards": dataclasses.replace(COMPARING, unit="s"),
 }
 START, SECOND = 1_700_000_000_000_000, 1_000_000
 TIMED = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", tz="UTC"))).append(pa.field("row", pa.int64()))
@@ -65,6 +67,7 @@ def task_of(query, *, index=False):
         "tie_names": ("row",),
         "index": index,
         "time_name": "ts",
+        "values": () if compiled.lags else names_of(compiled),
         "reads": tuple((name, name) for name in compiled.reads) if compiled.lags else (),
     }
 
@@ -104,6 +107,8 @@ def travelling(queries, table):
         bits = letters.reshape(1, -1)
     names = [f"{LETTER}{number or ''}" for number in range(len(bits))] if compiled else []
     columns |= dict(zip(names, map(pa.array, bits.view(np.int64)), strict=False))
+    for each in compiled:
+        columns |= columns_of(each, table)
     events = pa.table(columns)
     places = [
         ((), ())
@@ -213,7 +218,12 @@ def random_case(seed, fragment):
         query = cepheid.query(random_query(chance, fragment=fragment).replace("CONSUME BY ANY", "CONSUME BY PARTITION"))
         table = timed(random_stream(chance, most=16))
         try:
-            if matches_up_to(MOST_MATCHES, query, table, order="row", until=until_of(query)) is not None:
+            found = (
+                None
+                if query.compiled(query.schema(TIMED)).positional
+                else matches_up_to(MOST_MATCHES, query, table, order="row", until=until_of(query))
+            )
+            if found is not None:
                 return query, table, chance
         except LimitError:
             continue

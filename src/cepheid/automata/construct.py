@@ -83,6 +83,10 @@ class Constructor:
             raise BindError("a time window or gap needs events with times", span=span, help="name the time column with time=")
         return plan.Time("", self.schema.time_type)
 
+    def text(self, pattern: Pattern) -> str:
+        """A pattern as the names of registers have it."""
+        return describe(pattern, unit=self.schema.unit)
+
     def build(self, pattern: Pattern) -> Fragment:
         """The fragment of a pattern; raises NotSupportedError for an operator that has no construction."""
         construction = CONSTRUCTIONS.get(type(pattern))
@@ -216,7 +220,7 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     gaps = []
     for link, (before, item) in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
         _check_link(link, (before, item))
-        stores, tests = _aged(constructor, link.gap, f"end of {describe(before)}")
+        stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
         gaps.append(stores)
         parts.append(constructor.guards.asking_first(constructor.build(item), tests))
     parts, begins = marked_by_prefixes(pattern, parts)
@@ -316,7 +320,7 @@ def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
     body = constructor.build(pattern.pattern)
     longest = pattern.minimum if pattern.maximum is None else pattern.maximum
     _check_copies(longest, constructor.states - before, before, pattern)
-    stores, tests = _aged(constructor, pattern.gap, f"end of the {describe(pattern.pattern)} before")
+    stores, tests = _aged(constructor, pattern.gap, f"end of the {constructor.text(pattern.pattern)} before")
     body, again, complete = iterations(pattern, body)
     again = constructor.guards.asking_first(again, tests)
     copies = [body, *(_copied(constructor, again) for _ in range(longest - 1))]
@@ -418,14 +422,14 @@ def hide_fragment(body: Fragment) -> Fragment:
 def _within(constructor: Constructor, pattern: plan.Within) -> Fragment:
     """A time window: the first event's time is stored, and the last event asks how long ago that was."""
     body, interval = constructor.build(pattern.pattern), pattern.interval
-    stores, tests = _aged(constructor, interval, f"start of {describe(pattern.pattern)}")
+    stores, tests = _aged(constructor, interval, f"start of {constructor.text(pattern.pattern)}")
     return _windowed(constructor, body, stores, tests, single=0 in interval)
 
 
 def _within_events(constructor: Constructor, pattern: plan.WithinEvents) -> Fragment:
     """A window of events: the same with positions."""
     body, interval = constructor.build(pattern.pattern), plan.Interval(0, pattern.count - 1)
-    stores, tests = _age(constructor, plan.Index(""), interval, f"position of {describe(pattern.pattern)}")
+    stores, tests = _age(constructor, plan.Index(""), interval, f"position of {constructor.text(pattern.pattern)}")
     return _windowed(constructor, body, stores, tests, single=True)
 
 

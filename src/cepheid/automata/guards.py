@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cepheid.automata.alphabet import Guard
 from cepheid.automata.correlation import Correlation, speaks_of_one_event
-from cepheid.automata.liveness import GuardedMove, without_empty, without_sets_of_one, without_unread
+from cepheid.automata.liveness import GuardedMove, on_a_way, without_empty, without_sets_of_one, without_unread
 from cepheid.automata.predicates import of_condition
 from cepheid.automata.registers import Before, Compares, Holds, Kept, Now, Register, Store, reads, substituted, terms, test_after
 from cepheid.automata.transform import members
@@ -75,9 +75,12 @@ class Guards:
 
         Raises UnforeseenPredicatesError. O(transitions x registers) per round of what is known of registers (`liveness`), few rounds.
         """
-        steps = without_empty([self._step(move) for move in automaton.transitions], automaton.initial)
-        steps = without_sets_of_one(without_unread(self._decided(steps, automaton.alphabet)))
-        return self._numbered(automaton, steps)
+        steps, before = [self._step(move) for move in automaton.transitions], -1
+        # Where a transition goes, others lead nowhere, and what they store is not there.
+        while len(steps) != before:
+            before = len(steps)
+            steps = on_a_way(self._decided(without_empty(steps, automaton.initial), automaton.alphabet), automaton)
+        return self._numbered(automaton, without_sets_of_one(without_unread(steps)))
 
     def _step(self, move: Transition) -> GuardedMove:
         tests = list(self.tests)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from cepheid.automata.correlation import RESETS
 from cepheid.automata.registers import Before, Gathered, Holds, Kept, Now, Store, reads, substituted, test_after
+from cepheid.automata.transform import between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.automaton import Automaton
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Transition
 
@@ -38,6 +40,12 @@ class GuardedMove:
     def storing(self, stores: Iterable[Store]) -> GuardedMove:
         """With other stores."""
         return dataclasses.replace(self, move=dataclasses.replace(self.move, writes=frozenset(stores)))
+
+
+def on_a_way(steps: Sequence[GuardedMove], automaton: Automaton) -> list[GuardedMove]:
+    """The steps on some way from the initial to a final state."""
+    states = between(automaton, (step.move for step in steps))
+    return [step for step in steps if step.move.source in states and step.move.target in states]
 
 
 def without_empty(steps: Sequence[GuardedMove], initial: int) -> list[GuardedMove]:

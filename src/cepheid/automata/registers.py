@@ -17,7 +17,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cepheid.logical.describe import describe_expression
+from cepheid.logical.describe import describe_bounds, describe_expression
+from cepheid.logical.plan import Time
+from cepheid.schema import time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -191,8 +193,8 @@ def test_text(test: Test, names: Sequence[str]) -> str:
         case Compares(before=before, operator=operator, now=now):
             return f"{describe_expression(now)} {FLIPPED[operator]} {term_text(before, names)}"
         case Elapsed(before=before, now=now, interval=interval):
-            upper = ".." if interval.upper is None else interval.upper
-            return f"{describe_expression(now)} - {term_text(before, names)} in [{interval.lower}, {upper}]"
+            unit = time_unit(now.type, "") if isinstance(now, Time) else None
+            return f"{describe_expression(now)} - {term_text(before, names)} {describe_bounds(interval, unit)}"
         case Holds(kept=kept):
             return f"correlation {kept.correlation} holds"
     raise TypeError(test)

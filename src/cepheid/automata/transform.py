@@ -24,9 +24,7 @@ MAX_DETERMINISTIC_STATES = 5_000
 
 def trim(automaton: Automaton) -> Automaton:
     """Only the states that lie on a way from the initial to a final state, renumbered from 0 = initial; linear."""
-    forward = reached({automaton.initial}, ((t.source, t.target) for t in automaton.transitions))
-    backward = reached(automaton.finals, ((t.target, t.source) for t in automaton.transitions))
-    keep = (forward & backward) | {automaton.initial}
+    keep = between(automaton, automaton.transitions) | {automaton.initial}
     ordered = sorted(keep, key=lambda state: (state != automaton.initial, state in automaton.finals, state))
     number = {state: index for index, state in enumerate(ordered)}
     moves = (
@@ -36,6 +34,12 @@ def trim(automaton: Automaton) -> Automaton:
     )
     finals = frozenset(number[s] for s in automaton.finals & keep)
     return dataclasses.replace(automaton, states=len(ordered), initial=0, finals=finals, transitions=order(moves))
+
+
+def between(automaton: Automaton, moves: Iterable[Transition]) -> set[int]:
+    """The states on a way from the initial to a final state by some of the transitions; linear."""
+    edges = [(move.source, move.target) for move in moves]
+    return reached({automaton.initial}, edges) & reached(automaton.finals, ((target, source) for source, target in edges))
 
 
 def reached(start: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:

@@ -33,6 +33,12 @@ def describe_expression(expression: Expression) -> str:
     return _expression(expression, inside=False)
 
 
+def describe_bounds(interval: Interval, unit: int | None) -> str:
+    """What a difference of times has to be: `<= 5s`, `>= 1s`, `in [1s, 5s]`; unit: see `describe`."""
+    text = _Description(unit).interval(interval)
+    return text[1:-1] if "," not in text else f"in {text}"
+
+
 class _Description:
     def __init__(self, unit: int | None) -> None:
         self.unit = unit

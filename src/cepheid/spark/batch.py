@@ -18,7 +18,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import STREAM_COLUMN, time_number
-from cepheid.engine.letters.encoded import ValueLayout
 from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
@@ -101,7 +100,7 @@ class Plan:
                 f"positions=True asks for positions in {counted}, and its events are spread over the keys of the query's equalities",
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
             )
-        if any(ValueLayout(program.values).positional for program in self.compiled.programs):
+        if self.compiled.positional:
             raise NotSupportedError(
                 "the pattern compares positions of events, and Spark leaves out events before they have positions",
                 help="q.run(..) has them, for events that fit on one machine",

@@ -183,6 +183,18 @@ GUARDED = QueryFragment(
 )
 """All that becomes registers and guards."""
 
+COMPARING = dataclasses.replace(
+    GUARDED,
+    strategies=("", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "interval", "both"),
+    absence=0.1,
+    partition=0.25,
+    consume=0.2,
+    limit=0.15,
+    count=0.15,
+)
+"""The same with every clause of a query around it."""
+
 
 LAGGED = QueryFragment(
     operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),

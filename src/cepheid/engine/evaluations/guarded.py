@@ -19,7 +19,6 @@ from cepheid.automata.regions import Regions
 from cepheid.engine.evaluations import guarded_state
 from cepheid.engine.evaluations.base import ALL, Chunk, Keeping
 from cepheid.engine.evaluations.guarded_choice import Count, chosen
-from cepheid.engine.evaluations.guarded_correlations import PatternCorrelations
 from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
 from cepheid.engine.evaluations.guarded_state import Partitions
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guarded_indexes import Bank
     from cepheid.engine.evaluations.guarded_state import Partition
-    from cepheid.engine.evaluations.guarded_values import Correlations, Value
+    from cepheid.engine.evaluations.guarded_values import Value
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
@@ -56,18 +55,18 @@ Found = tuple[tuple[int, ...], tuple[int, ...]]
 class Guarded(Keeping):
     """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
 
-    correlations: what evaluates `Kept` and `Holds`. Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
+    Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
     the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. Raises LimitError past the limits of
     `automata.regions`, and past DISTINCT_LIMIT.
     """
 
-    def __init__(self, program: Program, *, correlations: Correlations | None = None, **bounds: Unpack[Bounds]) -> None:
+    def __init__(self, program: Program, **bounds: Unpack[Bounds]) -> None:
         super().__init__(bounds)
         self.program = program
         self.regions = Regions(program.automaton)
         self.steps = Steps()
         self.store: Partitions = Partitions()
-        self.evaluator = Evaluator(correlations or PatternCorrelations(program.automaton.alphabet.correlations))
+        self.evaluator = Evaluator(program.automaton.alphabet.correlations)
         self._questions: dict[Region, Question] = {}
         self._masks: dict[int, int | None] = {}
         self._epoch = 0
@@ -141,6 +140,11 @@ class Guarded(Keeping):
     def _parts(self) -> Iterable[Array | HasBytes]:
         return ()
 
+    @property
+    def _bounded(self) -> bool:
+        """Whether events leave the window; otherwise only what a trigger consumes goes, and that as a whole."""
+        return self.window is not None or self.count_window is not None
+
     # ------------------------------------------------------------------------------------------------ one event
 
     def _mask(self, letter: int) -> int | None:
@@ -189,12 +193,15 @@ class Guarded(Keeping):
             partition.epoch = self._epoch
             partition.close()
             partition.low = position
+        low = partition.low
         if self.window is not None:
             starts = partition.starts
             while starts and time - starts[0][1] > self.window:
-                partition.low = max(partition.low, starts.popleft()[0] + 1)
+                low = max(low, starts.popleft()[0] + 1)
         if self.count_window is not None:
-            partition.low = max(partition.low, position - self.count_window + 1)
+            low = max(low, position - self.count_window + 1)
+        if low > partition.low:
+            partition.rise(low)
 
     def _question(self, region: Region, macro: Macro) -> Question:
         found = self._questions.get(region)
@@ -209,6 +216,8 @@ class Guarded(Keeping):
         assert region.label is not None
         cell = Cell(partition.serial, partition.position - 1, region.label, child)
         partition.serial += 1
+        if self._bounded:
+            partition.cells.append(cell)
         return region, values, Node(cell.key, cell)
 
     def _asked(self, bank: Bank, region: Region, low: int) -> list[tuple[tuple[Value, ...], Node]]:
@@ -327,7 +336,7 @@ class Guarded(Keeping):
             demand(inside(counters, 0, NUMBER_LIMIT), len(counters) == 5)
             self.events, self._triggers, self._matches, self._skipped, ambiguous = counters.tolist()
             self.regions.ambiguous |= bool(ambiguous)
-            guarded_state.load(self.store, sections, partitions, self.regions, self.steps, epoch=self._epoch)
+            guarded_state.load(self.store, sections, partitions, self.regions, self.steps, epoch=self._epoch, bounded=self._bounded)
 
     def letters_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - others have some
         """The letters of events that what `dump` gave speaks of, in any order: none."""

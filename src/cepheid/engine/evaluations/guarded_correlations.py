@@ -24,33 +24,25 @@ if TYPE_CHECKING:
 
     from cepheid.automata.correlation import Correlation
     from cepheid.automata.registers import Kept
-    from cepheid.engine.evaluations.guarded_values import Value
     from cepheid.logical.plan import Expression, Field, Time
 
 
-class PatternCorrelations:
-    """The correlations of an alphabet, in its order; see `guarded_values.Correlations`."""
+def advance(correlation: Correlation, kept: Kept, before: Any, now: Callable[[Expression], Any]) -> tuple[bool, Any]:
+    """See `Correlation.after`: the condition is evaluated at most once, over O(choices) rows. before: what was kept, None for nothing."""
+    held = None if before is None else KeptEvents(*before)
 
-    def __init__(self, correlations: Sequence[Correlation]) -> None:
-        self._correlations = tuple(correlations)
+    def hold(choices: Sequence[Mapping[Expression, Any]]) -> bool:
+        found = evaluate(correlation.condition, _Choices(choices))
+        return bool(np.all(np.broadcast_to(found.truth(), len(choices))))
 
-    def advance(self, kept: Kept, before: Value, now: Callable[[Expression], Value]) -> tuple[bool, Value]:
-        """See `Correlation.after`: a call evaluates the condition at most once, over O(choices) rows."""
-        correlation = self._correlations[kept.correlation]
-        held = None if before is None else KeptEvents(*before)
-
-        def hold(choices: Sequence[Mapping[Expression, Value]]) -> bool:
-            found = evaluate(correlation.condition, _Choices(choices))
-            return bool(np.all(np.broadcast_to(found.truth(), len(choices))))
-
-        return correlation.after(held, kept.actions, now, hold)
+    return correlation.after(held, kept.actions, now, hold)
 
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
     """Choices of events as columns: what the condition reads of them, by its leaves; a leaf that a choice lacks is NULL."""
 
-    choices: Sequence[Mapping[Expression, Value]]
+    choices: Sequence[Mapping[Expression, Any]]
 
     def field(self, field: Field) -> Any:
         """An attribute of the events."""

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING
 from cepheid.automata.alphabet import Scope
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.regions import Regions
+from cepheid.automata.registers import Before, Compares, Holds, reads, test_text
 from cepheid.automata.transform import cubes
 from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_choice import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
 from cepheid.language.syntax import Strategy
+from cepheid.logical.describe import describe_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro, Region
+    from cepheid.automata.registers import Test
     from cepheid.engine.evaluations.method import Task, Terms
 
 LOOKED_AT = 64
@@ -35,6 +38,14 @@ UPDATES = {
     GROUPS: "by several comparisons: O(g), g = groups of partial matches alive",
 }
 """What an index costs per event, by its kind; n: entries alive."""
+
+ANSWERS = {
+    ALL: "finds the partial matches with an equal value in a hash: O(1)",
+    AGE: "finds the partial matches of that age through a queue in the order of time: O(1) amortized",
+    ORDER: "finds the partial matches that compare so through a tree over their values: O(log n), n = their last events alive",
+    GROUPS: "asks each group of partial matches that keep the same values: O(groups)",
+}
+"""How a comparison is answered, by the kind of its index; ALL: by the hash above it."""
 
 HASHED = "by equality: O(1)"
 CARRIED = "for each group of values that is kept for a later comparison: O(g), g = such groups alive"
@@ -50,18 +61,19 @@ class _Guards(Method):
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in `guarded_indexes`."""
-        asked, ambiguous, complete = _asked(terms.program)
-        lines = ["; ".join(asked) or UPDATES[ALL], "per live macro state and region"]
-        if not complete:
+        asked = _Asked(terms.program)
+        lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region"]
+        if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states show")
         delay = self._delay(terms)
-        if ambiguous:
+        if asked.ambiguous:
             delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
         return Guarantee(
             evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily; not compiled",
             update=", ".join(lines),
-            state=terms.state("marked events x groups that each goes on from" if CARRIED in asked else "marked events"),
+            state=terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events"),
             delay=delay,
+            guards=tuple(asked.answers),
         )
 
     def _what(self, terms: Terms) -> str:
@@ -134,29 +146,61 @@ class GuardedChoiceMethod(_Guards):
         return "O(r log n) per trigger, r = marked events that it reaches; then output-linear for what is chosen"
 
 
-def _asked(program: Program) -> tuple[list[str], bool, bool]:
-    """What the regions of a program ask of indexes, whether a match may be found in several ways, and whether every macro state was looked at."""
-    regions = Regions(program.automaton)
-    found: dict[str, None] = {}
-    seen, todo = {regions.initial}, [regions.initial]
-    while todo and len(seen) <= LOOKED_AT:
-        macro = todo.pop()
-        for region in _regions(regions, macro):
-            if region.label is None:
-                found.setdefault(UNMARKED)
-            elif macro is not regions.initial:
-                shape = Question(region, plural=regions.plural(macro)).shape
-                if shape.equals:
-                    found.setdefault(HASHED)
-                if shape.carried and shape.kind != GROUPS:
-                    found.setdefault(CARRIED)
-                if shape.kind != ALL:
-                    found.setdefault(UPDATES[shape.kind])
-            for target, _ in region.targets:
-                if target not in seen:
-                    seen.add(target)
-                    todo.append(target)
-    return list(found), regions.ambiguous, not todo
+class _Asked:
+    """What the regions of a program ask of indexes.
+
+    updates: what an event costs. answers: a line for each comparison, in plain words. ambiguous: whether a match may be found in several ways.
+    complete: whether every macro state was looked at.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._alphabet = program.automaton.alphabet
+        regions = Regions(program.automaton)
+        self.updates: dict[str, None] = {}
+        self.answers: dict[str, None] = {}
+        seen, todo = {regions.initial}, [regions.initial]
+        while todo and len(seen) <= LOOKED_AT:
+            macro = todo.pop()
+            for region in _regions(regions, macro):
+                if region.label is None:
+                    self.updates.setdefault(UNMARKED)
+                elif macro is not regions.initial:
+                    self._ask(Question(region, plural=regions.plural(macro)), self._names(macro))
+                for target, _ in region.targets:
+                    if target not in seen:
+                        seen.add(target)
+                        todo.append(target)
+        self.ambiguous, self.complete = regions.ambiguous, not todo
+
+    def _names(self, macro: Macro) -> list[str]:
+        """What the slots of a macro state hold."""
+        names = [""] * macro.slots
+        for _, held in macro.configurations:
+            for register, slot in held:
+                names[slot] = names[slot] or self._alphabet.names[register]
+        return names
+
+    def _ask(self, question: Question, names: Sequence[str]) -> None:
+        shape = question.shape
+        if shape.equals:
+            self.updates.setdefault(HASHED)
+        if shape.carried and shape.kind != GROUPS:
+            self.updates.setdefault(CARRIED)
+            for slot in shape.carried:
+                if slot not in shape.equals:
+                    self.answers.setdefault(f"({names[slot]}) is carried to a later comparison: one index for each of its values alive")
+        if shape.kind != ALL:
+            self.updates.setdefault(UPDATES[shape.kind])
+        for test, truth in question.literals:
+            if not truth or not reads(test):
+                continue
+            hashed = isinstance(test, Compares) and test.operator == "=" and any(test.before == Before(slot) for slot in shape.equals)
+            self.answers.setdefault(f"{self._text(test, names)}: {ANSWERS[ALL if hashed else shape.kind]}")
+
+    def _text(self, test: Test, names: Sequence[str]) -> str:
+        if isinstance(test, Holds):
+            return describe_expression(self._alphabet.correlations[test.kept.correlation].condition)
+        return test_text(test, names)
 
 
 def _regions(regions: Regions, macro: Macro) -> Iterator[Region]:

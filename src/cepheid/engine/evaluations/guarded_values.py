@@ -1,7 +1,7 @@
 """What guards read: the values of an event, terms over slots, and tests. The one place that knows how values come with events.
 
 A value is a Python value that compares with others of its expression: bool, int (times and dates too), float, Decimal or str; None is NULL. What a
-`set` gathers is `Several` values. A correlation keeps whatever its `Correlations` make of the events.
+`set` gathers is `Several` values. What a correlation keeps is a `KeptEvents`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import json
 import re
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now, Test
+from cepheid.engine.evaluations.guarded_correlations import advance
 from cepheid.logical.plan import Index, Time
 from cepheid.logical.types import type_of
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.automaton import Automaton
+    from cepheid.automata.correlation import Correlation
     from cepheid.automata.registers import Term
     from cepheid.engine.evaluations.events import Events
     from cepheid.logical.plan import Expression
@@ -41,19 +43,6 @@ class Several(tuple[Value, ...]):
     """The different values that a set has, ascending, NULL last."""
 
     __slots__ = ()
-
-
-class Correlations(Protocol):
-    """What evaluates correlations, see `cepheid.automata.registers.Kept`.
-
-    What it keeps is a tuple of values, tuples and frozensets; a subclass of tuple comes back from a snapshot as a tuple.
-    """
-
-    def advance(self, kept: Kept, before: Value, now: Callable[[Expression], Value]) -> tuple[bool, Value]:
-        """Whether the correlation holds for every choice of events that the event completes, and what is kept with the event.
-
-        before: what was kept, None for nothing.
-        """
 
 
 class Reader:
@@ -81,7 +70,7 @@ class Evaluator:
 
     __slots__ = ("correlations", "now")
 
-    def __init__(self, correlations: Correlations) -> None:
+    def __init__(self, correlations: Sequence[Correlation]) -> None:
         self.correlations = correlations
         self.now: Callable[[Expression], Value] = _no_event
 
@@ -96,7 +85,7 @@ class Evaluator:
                 old = None if before is None else self.value(before, slots)
                 return gathered(how, old, self.now(expression), fresh=before is None)
             case Kept():
-                return self.correlations.advance(term, self.value(term.before, slots), self.now)[1]
+                return advance(self.correlations[term.correlation], term, self.value(term.before, slots), self.now)[1]
         return None
 
     def holds(self, test: Test, slots: Mapping[int, Value] | Sequence[Value]) -> bool:
@@ -108,7 +97,7 @@ class Evaluator:
                 first, last = self.value(before, slots), self.now(now)
                 return first is not None and last is not None and last - first in interval
             case Holds(kept=kept):
-                return self.correlations.advance(kept, self.value(kept.before, slots), self.now)[0]
+                return advance(self.correlations[kept.correlation], kept, self.value(kept.before, slots), self.now)[0]
         raise TypeError(test)
 
 

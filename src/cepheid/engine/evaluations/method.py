@@ -111,12 +111,13 @@ class Terms:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What an evaluation promises, as `explain()` prints it."""
+    """What an evaluation promises, as `explain()` prints it; guards: how each comparison with earlier events is answered."""
 
     evaluation: str
     update: str
     state: str
     delay: str
+    guards: tuple[str, ...] = ()
 
 
 class Method(ABC):

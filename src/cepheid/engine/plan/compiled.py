@@ -20,7 +20,7 @@ from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
 from cepheid.engine.input.lags import depth_of
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.engine.letters.encoded import EventReader, Texts
+from cepheid.engine.letters.encoded import EventReader, Texts, ValueLayout
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.exact_counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
@@ -47,7 +47,8 @@ class Compiled:
     plan: as bound. rewritten: what construction read. program: the automaton's. method: how it is evaluated. window: greatest time(end) -
     time(start), None without. count_window: greatest end - start + 1 in events, None without. consume: what a trigger consumes; ANY says that
     partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not follow a match, each NOT FOLLOWED
-    BY of the query. refusals: (name, reason) of each faster method that does not fit.
+    BY of the query. refusals: (name, reason) of each faster method that does not fit. from_gaps: whether the window is what gaps and windows inside
+    the pattern come to.
     """
 
     plan: QueryPlan
@@ -60,6 +61,7 @@ class Compiled:
     limit: int | None
     absences: tuple[Absence, ...] = ()
     refusals: tuple[tuple[str, str], ...] = ()
+    from_gaps: bool = False
 
     @property
     def schema(self) -> EventSchema:
@@ -92,6 +94,11 @@ class Compiled:
         filled = {lag.path[0] for lag in self.lags}
         names = [name for reader in self.readers(Texts()) for name in reader.columns if name not in filled]
         return tuple(dict.fromkeys([*names, *lagged_attributes(self.lags)]))
+
+    @property
+    def positional(self) -> bool:
+        """Whether guards compare positions."""
+        return any(ValueLayout(program.values).positional for program in self.programs)
 
     @property
     def valued(self) -> bool:

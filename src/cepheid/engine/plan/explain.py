@@ -238,11 +238,14 @@ def evaluation_text(compiled: Compiled) -> str:
     guarantee, unit = compiled.guarantee, compiled.schema.unit
     bounds = []
     if compiled.window is not None:
-        bounds.append(f"time {_duration(compiled.window, unit)}")
+        bounds.append(
+            f"time {_duration(compiled.window, unit)}" + (" (from gaps and windows inside the pattern)" if compiled.from_gaps else "")
+        )
     if compiled.count_window is not None:
         bounds.append(f"{compiled.count_window} events")
     rows = {
         "engine": guarantee.evaluation,
+        "guards": "\n".join(guarantee.guards),
         "not used": refusals_text(compiled),
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": keys_text(compiled) or "none",

@@ -19,6 +19,7 @@ from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
+from cepheid.logical.durations import longest
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
 
@@ -53,10 +54,23 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         method, program, refusals = choose(Task(plan, strategy, pattern, unbounded=unbounded))
         if program.single and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
+        written, bounds = bounds, bounds & Windows(window=longest(pattern) if program.values else None)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
-    return Compiled(plan, rewritten, program, method, bounds.window, bounds.count, consume, min(limits, default=None), absences, refusals)
+    return Compiled(
+        plan,
+        rewritten,
+        program,
+        method,
+        bounds.window,
+        bounds.count,
+        consume,
+        min(limits, default=None),
+        absences,
+        refusals,
+        from_gaps=bounds != written,
+    )
 
 
 def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:

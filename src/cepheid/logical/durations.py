@@ -1,0 +1,59 @@
+"""How long the matches of a pattern can take: the window that gaps give where no WITHIN does.
+
+Comes in: a bound pattern. Goes out: an upper bound of time(end) - time(start), in steps of the time column. Linear in the pattern.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.logical import plan
+from cepheid.logical.variables import operands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cepheid.logical.plan import Interval, Pattern
+
+MOST = 2**63 - 1
+"""The greatest difference of two times that can be stored; what is longer bounds nothing."""
+
+
+def longest(pattern: Pattern) -> int | None:
+    """The greatest time(end) - time(start) that a match can have; None where windows and gaps give no bound."""
+    match pattern:
+        case plan.Event():
+            return 0
+        case plan.Within():
+            return _least((longest(pattern.pattern), pattern.interval.upper))
+        case plan.Sequence():
+            return _sum([*map(longest, pattern.items), *(_gap(link.gap) for link in pattern.links)])
+        case plan.Iterate() if pattern.maximum is None:
+            return None
+        case plan.Iterate(maximum=most) if most is not None:
+            return _sum([longest(pattern.pattern)] * most + [_gap(pattern.gap)] * (most - 1))
+        case plan.And():
+            return _least(map(longest, pattern.operands))
+        case plan.All():
+            return None
+        case plan.Unless() | plan.Absence():
+            return longest(pattern.pattern)
+    bounds = [longest(operand) for operand in operands(pattern)]
+    return None if None in bounds else max(bound for bound in bounds if bound is not None)
+
+
+def _gap(interval: Interval | None) -> int | None:
+    return None if interval is None or interval.upper is None else max(interval.upper, 0)
+
+
+def _least(bounds: Iterable[int | None]) -> int | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _sum(bounds: Iterable[int | None]) -> int | None:
+    total = 0
+    for bound in bounds:
+        if bound is None or total > MOST:
+            return None
+        total += bound
+    return total if total <= MOST else None
