@@ -215,10 +215,15 @@ class Plan:
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
             values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs)
-            if self.compiled.valued and not self.compiled.lags
+            if self.compiled.valued and not self.reads
             else (),
-            reads=tuple((name, self.payload_column(name)) for name in self.compiled.reads) if self.compiled.lags else (),
+            reads=tuple((name, self.payload_column(name)) for name in self.reads),
         )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The attributes that letters are made of behind the shuffle, where lag looks at the events before; else none: letters travel."""
+        return self.compiled.reads if self.compiled.lags else ()
 
     def needed(self) -> tuple[str, ...]:
         """The attributes that the output needs: those shown or read by measures, the keys and the time."""
@@ -425,7 +430,7 @@ class Plan:
             "tasks": self._where(),
             "left out": dropped,
             "letters": f"{len(compiled.program.predicates)} predicates, "
-            + ("behind the shuffle: lag looks at the events before" if compiled.lags else "as columns of Spark"),
+            + ("behind the shuffle: lag looks at the events before" if self.reads else "as columns of Spark"),
             "order": ", ".join(["time", *ties, rest]),
             "update": guarantee.update,
             "state": guarantee.state,
@@ -479,7 +484,7 @@ def has_own_letters(plans: Sequence[Plan]) -> bool:
 
     Nothing travels of queries with lag: their letters are made behind the shuffle, of the columns that they read (`Task.reads`).
     """
-    programs = [program for plan in plans if not plan.compiled.lags for program in plan.compiled.programs]
+    programs = [program for plan in plans if not plan.reads for program in plan.compiled.programs]
     return len(programs) == 1 and not programs[0].automaton.alphabet.number_bits
 
 
@@ -490,7 +495,7 @@ def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
     place = {condition: number for number, (condition, _) in enumerate(itertools.chain(*columns.values()))}
 
     def letters(plan: Plan) -> Letters:
-        if plan.compiled.lags:
+        if plan.reads:
             return (), ()
         every = [alphabet.conditions for alphabet in plan.compiled.alphabets]
         return tuple(columns), None if own_letters else tuple(tuple(place[each] for each in own) for own in every)
@@ -500,7 +505,7 @@ def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
 
 def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, int]]]:
     """Names of the letter columns, and of each the predicates with what they add to its numbers; those of several queries each once."""
-    alphabets = [alphabet for plan in plans if not plan.compiled.lags for alphabet in plan.compiled.alphabets]
+    alphabets = [alphabet for plan in plans if not plan.reads for alphabet in plan.compiled.alphabets]
     if not alphabets:
         return {}
     if has_own_letters(plans):
@@ -540,12 +545,12 @@ def prepare(
     columns |= {
         value_column(value): printer.value(value)
         for each in plans
-        if not each.compiled.lags
+        if not each.reads
         for program in each.compiled.programs
         for value in program.values
     }
     columns |= plan.tie_columns()
-    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *(each.compiled.reads if each.compiled.lags else ()))]
+    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.reads)]
     for name in [*read, *last]:
         columns.setdefault(name, column_named(name))
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))

@@ -91,7 +91,7 @@ class SortedLags:
         starts = np.concatenate([np.zeros(1, np.int64), cuts[1:] + before])
         read = with_lags(events, self._lags, table, lambda steps: rows_before(steps, None, starts, len(table))[before:])
         first = max(int(starts[-1]), len(table) - depth_of(self._lags))
-        self._open = table.take(pa.array(range(first, len(table)), pa.int64()))
+        self._open = table.take(pa.array(np.arange(first, len(table))))
         return read
 
 
@@ -128,7 +128,7 @@ class Lags:
         places = np.arange(len(order)) - np.repeat(arrived.cuts, lengths)
         positions = np.arange(len(order)) + np.repeat(arrived.before, lengths)
         slots = np.repeat(arrived.slots.astype(np.int64), lengths)
-        # The first events of each partition look at events of earlier batches: at these alone, each once.
+        # Only the first events of each partition look at events of earlier batches.
         outside = np.flatnonzero(places < self.depth)
         kept = self._kept
         found = {steps: outside[(places[outside] < steps) & (positions[outside] >= steps)] for steps in {lag.steps for lag in self.lags}}

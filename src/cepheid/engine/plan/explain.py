@@ -298,7 +298,8 @@ def explain_queries(compiled: Mapping[str, Compiled]) -> Explanation:
     """How several queries are evaluated together: which as one, by what events come to them, and which alone."""
     joined, alone = families(compiled)
     conditions = {condition for family in joined for condition in family.shared}
-    conditions |= {c for each in alone.values() if not each.lags for alphabet in each.alphabets for c in alphabet.conditions}
+    asked = [alphabet for each in alone.values() if not each.lags for alphabet in each.alphabets]
+    conditions |= {condition for alphabet in asked for condition in alphabet.conditions}
     in_families = sum(len(family.names) for family in joined)
     shared = {
         "queries": f"{len(compiled):,}: {in_families:,} in {len(joined):,} famil{'y' if len(joined) == 1 else 'ies'}, {len(alone):,} alone",

@@ -254,7 +254,8 @@ class QueriesRecognizer(Intake[ByName]):
         self._pushes = 0
         conditions = [condition for family in found for condition in family.shared]
         # What a lag says depends on the keys of its query, which asks its conditions itself.
-        conditions += [c for each in alone.values() if not each.lags for alphabet in each.alphabets for c in alphabet.conditions]
+        asked = [alphabet for each in alone.values() if not each.lags for alphabet in each.alphabets]
+        conditions += [condition for alphabet in asked for condition in alphabet.conditions]
         self._pooled = PooledReader(conditions, schema)
         self.nothing: dict[str, Matches] = {name: each.layout.nothing for name, each in self.compiled.items()}
 
