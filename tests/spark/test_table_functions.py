@@ -88,7 +88,7 @@ MOST_MATCHES = 2000
 
 CONSTRUCT = importlib.import_module("cepheid.automata.construct")
 
-FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "nested": NESTED, "absence": ABSENT, "lag": LAGGED, "guards": COMPARING}
+FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "nested": NESTED, "absence": ABSENT, "guards": COMPARING, "lag": LAGGED}
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
