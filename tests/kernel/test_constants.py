@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cepheid.kernel
-from cepheid.engine.evaluations import base, last, match, maximal, next, supports  # noqa: A004 - a module called after NXT
+from cepheid.engine.evaluations import base, block_run, last, match, maximal, next  # noqa: A004 - a module called after NXT
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -21,7 +21,7 @@ FOLDER = Path(cepheid.kernel.__file__).parent
 KERNELS = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
 
 LINE = len(blocks.DIRECTORY)
-SUPPORTS = {f"B_{name}": getattr(supports, name) for name in ("POSITION", "LOW", "EPOCH", "LAST_TIME", "NEWEST_START", "NEWEST_TIME")}
+SUPPORTS = {f"B_{name}": getattr(block_run, name) for name in ("POSITION", "LOW", "EPOCH", "LAST_TIME", "NEWEST_START", "NEWEST_TIME")}
 DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DATA", "MASK")}
 
 # What a kernel's tuples of names are called, and how its constants for them begin.
