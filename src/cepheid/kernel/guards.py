@@ -919,6 +919,7 @@ def run(
     made: cython.Py_ssize_t = 0
     outputs: cython.Py_ssize_t = 0
     entering: cython.int = 0
+    kept: cython.Py_ssize_t = 0
     begins: cython.int = 0
     p: cython.longlong = 0
     n: cython.longlong = 0
@@ -1029,6 +1030,7 @@ def run(
             made = 0
             outputs = 0
             entering = 0
+            kept = 0
             begins = 0
             event = i * event_words
             left = live & stirs[c]
@@ -1126,7 +1128,8 @@ def run(
                         order[order_room + outputs] = n
                         outputs += 1
                     if regions[r + R_TARGET] >= 0:
-                        entering += 1
+                        entering = 1
+                        kept = made
                         nulls = 0
                         s = regions[r + R_MADE]
                         for k in range(operands[s]):
@@ -1157,7 +1160,6 @@ def run(
                 i += 1
                 continue
             marked[i] = 1
-            words[line + D_TAIL] = tail + made
             if begins != 0:
                 words[b + B_NEWEST_START] = p
                 words[b + B_NEWEST_TIME] = times[i]
@@ -1173,11 +1175,12 @@ def run(
                     words[b + B_LOW] = p + 1
                     live = 1
                     entering = 0
-                    for k in range(made):
-                        words[data + ((tail + k) & mask) * width + C_MACRO] = -1
+                    kept = 0
                     if consume == 2:
                         epoch += 1
                         words[b + B_EPOCH] = epoch
+            # PERF: the cells behind the last that something can go on from are there until the matches are given; the next event has their places.
+            words[line + D_TAIL] = tail + kept
             if entering != 0:
                 words[b + B_LIVE] = live
                 enter_all(S, words, shapes, key, order, line, b, tail, made, oldest)
