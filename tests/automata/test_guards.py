@@ -84,7 +84,7 @@ CONSUMERS = {
     "automata/regions.py _direct_tests": "test_macro_states_ask_guards",
     "automata/regions.py _is_clock": "test_macro_states_ask_guards",
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
-    "engine/evaluations/guarded_methods.py _regions": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guarded_tables.py regions_of": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guarded_state.py _macro": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_values.py Contents": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",

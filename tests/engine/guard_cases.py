@@ -78,14 +78,14 @@ def stores(**terms: Term | None) -> frozenset[Store]:
 # -------------------------------------------------------------------------------------------------------------------- events
 
 
-def events(rows: list[Row], *, first: int = 0, index: list[int] | None = None, **segments: Any) -> Events:
-    """Rows as an evaluation reads them; first: the position of the first; index: those of all."""
+def events(rows: list[Row], *, first: int = 0, index: list[int] | None = None, texts: Texts | None = None, **segments: Any) -> Events:
+    """Rows as an evaluation reads them; first: the position of the first; index: those of all. texts: of all batches, where numbers are compared."""
     letters = np.array([1 + TYPES.index(row.type) for row in rows], np.uint64)
     times = [row.time for row in rows]
     columns = {"ts": times, "v": [row.v for row in rows], "w": [row.w for row in rows], "name": [row.name for row in rows]}
     table = pa.table({name: pa.array(column, SCHEMA.attributes[name]) for name, column in columns.items()})
     places = np.array(range(first, first + len(rows)) if index is None else index, np.int64)
-    reader = ValueReader(ValueLayout(VALUES), SCHEMA, Texts())
+    reader = ValueReader(ValueLayout(VALUES), SCHEMA, Texts() if texts is None else texts)
     values = Values(reader.layout, reader.read(table, places), reader.texts)
     return Events(letters, np.array(times, np.int64), values=values, **segments)
 

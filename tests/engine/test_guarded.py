@@ -543,7 +543,7 @@ def several() -> Automaton:
 
 
 PROMISES = {
-    "gap": "by the time since an event: O(1) amortized",
+    "gap": "by the time since an event: O(log n), O(n) at worst where starts come out of order",
     "equality": "by equality: O(1)",
     "greater": "by one comparison: O(log n)",
     "carried": "for each group of values that is kept for a later comparison: O(g)",

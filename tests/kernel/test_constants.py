@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cepheid.kernel
-from cepheid.engine.evaluations import base, last, match, maximal, next, supports  # noqa: A004 - a module called after NXT
+from cepheid.engine.evaluations import base, block_run, guarded_cells, guarded_run, guarded_tables, last, match, maximal, next  # noqa: A004 - a module called after NXT
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -21,7 +21,7 @@ FOLDER = Path(cepheid.kernel.__file__).parent
 KERNELS = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
 
 LINE = len(blocks.DIRECTORY)
-SUPPORTS = {f"B_{name}": getattr(supports, name) for name in ("POSITION", "LOW", "EPOCH", "LAST_TIME", "NEWEST_START", "NEWEST_TIME")}
+SUPPORTS = {f"B_{name}": getattr(block_run, name) for name in ("POSITION", "LOW", "EPOCH", "LAST_TIME", "NEWEST_START", "NEWEST_TIME")}
 DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DATA", "MASK")}
 
 # What a kernel's tuples of names are called, and how its constants for them begin.
@@ -56,6 +56,16 @@ OTHERS = {
     | {"B_ALIVE": count_blocks.WORDS, "E_ROW": count_blocks.ENTRY}
     | {f"E_{name}": place for place, name in enumerate(("POSITION", "TIME", "CODE", "BEFORE"))},
     "track": {},
+    "guards": SUPPORTS
+    | DIRECTORY
+    | {"B_LIVE": guarded_run.LIVE, "B_TABLED": guarded_run.TABLED, "B_GREATEST": guarded_run.GREATEST}
+    | {f"C_{name.upper()}": place for place, name in enumerate(guarded_cells.CELL)}
+    | {f"N_{name.upper()}": place for place, name in enumerate(guarded_cells.NODE)}
+    | {f"R_{name.upper()}": place for place, name in enumerate(guarded_tables.ROW)}
+    | {f"L_{name.upper()}": place for place, name in enumerate(guarded_run.LEVEL)}
+    | {"NODE_WIDTH": len(guarded_cells.NODE), "LEVEL_WIDTH": len(guarded_run.LEVEL), "PUSHED": guarded_run.PUSHED}
+    | {name: getattr(guarded_tables, name) for name in ("TESTED", "OUTSIDE", "NULLS", "SLOT_BITS", "SHAPE_BITS")}
+    | {"HEIGHT_BITS": guarded_cells.HEIGHT_BITS, "RISING": 1, "WITH_NULL": 2, "ENTRY": -1, "CELL": -2},
 }
 
 
@@ -100,7 +110,7 @@ def test_constants_are_those_of_the_drivers(name):
 
 def test_every_kernel_is_looked_at():
     assert set(KERNELS) == set(OTHERS)
-    assert len(KERNELS) == 6
+    assert len(KERNELS) == 7
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -5,27 +5,27 @@ Which indexes a program needs is found by looking at the macro states that it ca
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cepheid.automata.alphabet import Scope
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Holds, reads, test_text
-from cepheid.automata.transform import cubes
 from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_choice import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
+from cepheid.engine.evaluations.guarded_run import guarded
+from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
 from cepheid.language.syntax import Strategy
 from cepheid.logical.describe import describe_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cepheid.automata.program import Program
-    from cepheid.automata.regions import Macro, Region
+    from cepheid.automata.regions import Macro
     from cepheid.automata.registers import Test
+    from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Task, Terms
 
 LOOKED_AT = 64
@@ -47,6 +47,17 @@ ANSWERS = {
 }
 """How a comparison is answered, by the kind of its index; ALL: by the hash above it."""
 
+COMPILED_UPDATES = UPDATES | {
+    AGE: "by the time since an event: O(log n), O(n) at worst where starts come out of order",
+    ORDER: "by one comparison: O(log n), O(n) at worst where starts come out of order",
+}
+"""What the kernel's indexes cost."""
+
+COMPILED_ANSWERS = ANSWERS | {
+    AGE: "finds the partial matches of that age through a tree over the times: O(log n), n = their last events alive"
+}
+"""How the kernel answers."""
+
 HASHED = "by equality: O(1)"
 CARRIED = "for each group of values that is kept for a later comparison: O(g), g = such groups alive"
 UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour must follow: O(g)"
@@ -61,7 +72,8 @@ class _Guards(Method):
 
     def guarantee(self, terms: Terms) -> Guarantee:
         """As in `guarded_indexes`."""
-        asked = _Asked(terms.program)
+        unknown = self._unknown(terms)
+        asked = _Asked(terms.program, compiled=not unknown)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region"]
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states show")
@@ -69,12 +81,17 @@ class _Guards(Method):
         if asked.ambiguous:
             delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
         return Guarantee(
-            evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily; not compiled",
+            evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily{unknown}",
             update=", ".join(lines),
             state=terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events"),
             delay=delay,
             guards=tuple(asked.answers),
         )
+
+    def _unknown(self, terms: Terms) -> str:
+        """That it is not compiled, and why; nothing where it is."""
+        del terms
+        return "; not compiled"
 
     def _what(self, terms: Terms) -> str:
         del terms
@@ -98,6 +115,17 @@ class GuardedMethod(_Guards):
     def program(self, task: Task) -> Program:
         """The pattern's."""
         return task.selected
+
+    def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
+        """By the kernel, where it knows what the program asks."""
+        return guarded(terms.program, **terms.bounds, **options)
+
+    def _unknown(self, terms: Terms) -> str:
+        try:
+            GuardTables(terms.program)
+        except UnknownError as error:
+            return f"; not compiled, for {error}"
+        return ""
 
 
 class GuardedCountMethod(_Guards):
@@ -153,7 +181,9 @@ class _Asked:
     complete: whether every macro state was looked at.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, compiled: bool) -> None:
+        self._costs = COMPILED_UPDATES if compiled else UPDATES
+        self._answers = COMPILED_ANSWERS if compiled else ANSWERS
         self._alphabet = program.automaton.alphabet
         regions = Regions(program.automaton)
         self.updates: dict[str, None] = {}
@@ -161,7 +191,7 @@ class _Asked:
         seen, todo = {regions.initial}, [regions.initial]
         while todo and len(seen) <= LOOKED_AT:
             macro = todo.pop()
-            for region in _regions(regions, macro):
+            for region in regions_of(regions, macro):
                 if region.label is None:
                     self.updates.setdefault(UNMARKED)
                 elif macro is not regions.initial:
@@ -190,28 +220,14 @@ class _Asked:
                 if slot not in shape.equals:
                     self.answers.setdefault(f"({names[slot]}) is carried to a later comparison: one index for each of its values alive")
         if shape.kind != ALL:
-            self.updates.setdefault(UPDATES[shape.kind])
+            self.updates.setdefault(self._costs[shape.kind])
         for test, truth in question.literals:
             if not truth or not reads(test):
                 continue
             hashed = isinstance(test, Compares) and test.operator == "=" and any(test.before == Before(slot) for slot in shape.equals)
-            self.answers.setdefault(f"{self._text(test, names)}: {ANSWERS[ALL if hashed else shape.kind]}")
+            self.answers.setdefault(f"{self._text(test, names)}: {self._answers[ALL if hashed else shape.kind]}")
 
     def _text(self, test: Test, names: Sequence[str]) -> str:
         if isinstance(test, Holds):
             return describe_expression(self._alphabet.correlations[test.kept.correlation].condition)
         return test_text(test, names)
-
-
-def _regions(regions: Regions, macro: Macro) -> Iterator[Region]:
-    """The regions of a macro state at all letters, but for those of groups that stay as they are."""
-    run = regions.automaton.alphabet.mask(Scope.RUN)
-    moves = [
-        dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run)
-        for state, _ in macro.configurations
-        for move in regions.automaton.outgoing[state]
-    ]
-    for requires, _ in cubes(moves, regions.automaton.alphabet):
-        step = regions.step(macro, requires)
-        yield from step.marked
-        yield from step.unmarked or ()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, STARTS, SupportEvaluation, SupportMethod, waiting
+from cepheid.engine.evaluations.supports import SupportEvaluation, SupportMethod, waiting
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import BlockLayout, Ring
 from cepheid.engine.memory.checks import demand, inside

@@ -22,9 +22,10 @@ import numpy as np
 from cepheid.automata.supports import shown_variables
 from cepheid.automata.waiting import WaitingAutomaton
 from cepheid.engine.evaluations.base import ALL
+from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION
 from cepheid.engine.evaluations.domination import TABLE_ENTRIES, TOP, DominationTable, explore
 from cepheid.engine.evaluations.method import Guarantee
-from cepheid.engine.evaluations.supports import HEADER, KEPT, POSITION, SupportEvaluation, SupportMethod, SupportSizes, waiting
+from cepheid.engine.evaluations.supports import SupportEvaluation, SupportMethod, SupportSizes, waiting
 from cepheid.engine.memory.blocks import HEAD, TAIL, BlockLayout, Ring
 from cepheid.engine.memory.checks import ascending, demand, fitting, inside, numbers, owners
 from cepheid.engine.memory.container import damaged

@@ -1,0 +1,183 @@
+"""Speed of queries with guards: ns per event on events in memory, matches per second, and the ratio to a plain loop over partial matches.
+
+    python benchmarks/bench_guards.py [--events N] [--repeat R]
+
+Streams: events of a few types, one per unit of time, with random prices and ids. Every figure is the median of R runs, in processor time. Letters and
+values of the events are computed before, and are in memory. The plain loop is in Python: it keeps each partial match, and compares every event with
+all of them. It reads a few events only, and its triggers are compared with those of the kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+import cepheid
+import circumstances
+from bench_kernel import seconds
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.letters.encoded import Texts
+from cepheid.kernel import COMPILED
+
+if TYPE_CHECKING:
+    from cepheid.engine.plan.compiled import Compiled
+
+Table = dict[str, np.ndarray[Any, Any]]
+Held = tuple[int, int, int]
+"""A partial match of the plain loop: its first and its last event, and how many steps of the pattern it has made."""
+
+IDS = 100
+
+GAP = 5
+
+
+def _gaps(table: Table, held: Held, row: int) -> int | None:
+    """The steps after an event that goes on with a partial match, None where it does not."""
+    _, last, made = held
+    return made + 1 if table["type"][row] == "ABC"[made] and row - last <= GAP else None
+
+
+def _equality(table: Table, held: Held, row: int) -> int | None:
+    _, last, made = held
+    return made + 1 if table["type"][row] == "ABC"[made] and (made == 2 or table["id"][row] == table["id"][last]) else None
+
+
+def _greater(table: Table, held: Held, row: int) -> int | None:
+    _, last, made = held
+    return made + 1 if table["type"][row] == "B" and table["price"][row] > table["price"][last] else None
+
+
+def _rising(table: Table, held: Held, row: int) -> int | None:
+    _, last, made = held
+    if table["type"][row] == "A":
+        return made if table["price"][row] > table["price"][last] else None
+    return made + 1
+
+
+QUERIES: dict[str, tuple[str, str, int, tuple[int, ...], Any, int]] = {
+    "gaps": ("A ;[<= 5] B ;[<= 5] C WITHIN {window}", "ABC", 100, (8,), _gaps, 3),
+    "equality": ("((A AS x ; B AS y) FILTER y.id = x.id) ; C WITHIN {window}", "ABC", 150, (100, 10_000), _equality, 3),
+    "greater": ("A AS x ; B AS y FILTER y.price > x.price WITHIN {window}", "AB", 250, (100, 10_000, 1_000_000), _greater, 2),
+    "rising run": ("(A AS y FILTER y.price > prev(y).price)+ ; B WITHIN {window}", "AAAB", 300, (100, 10_000), _rising, 2),
+}
+"""Pattern, types of the stream, most ns per event with LIMIT 1, windows; how the plain loop goes on, and after how many steps a match ends."""
+
+
+def stream(kinds: str, events: int) -> Table:
+    """Events of these types, evenly drawn."""
+    generator = np.random.default_rng(5)
+    return {
+        "type": np.array(list(kinds))[generator.integers(0, len(kinds), events)],
+        "ts": np.arange(events, dtype=np.int64),
+        "price": np.round(generator.random(events) * 100, 2),
+        "id": generator.integers(0, IDS, events),
+    }
+
+
+def compiled_of(pattern: str, table: pa.Table, *, limit: int | None = 1) -> Compiled:
+    """A query that gives the matches of a pattern."""
+    query = cepheid.query(f"SELECT * WHERE {pattern}" + (f" LIMIT {limit}" if limit else ""))
+    return query.compiled(query.schema(table.schema))
+
+
+def in_memory(compiled: Compiled, table: pa.Table) -> tuple[Texts, Events]:
+    """What the evaluation of a query reads."""
+    texts = Texts()
+    (reader,) = compiled.readers(texts)
+    words = reader.read(table, positions=lambda: np.arange(len(table), dtype=np.int64))
+    return texts, Events(np.ascontiguousarray(words), table["ts"].to_numpy())
+
+
+def triggers(compiled: Compiled, texts: Texts, events: Events) -> list[int]:
+    """The events that end a match."""
+    return [end for chunk in compiled.evaluation(texts=texts).chunks(events) for end in chunk.ends.tolist()]
+
+
+def plain(table: Table, step: Any, steps: int, window: int, events: int) -> list[int]:
+    """The events that end a match, by a loop over all partial matches; different ones with equal first and last events are one."""
+    found = []
+    kept: list[Held] = []
+    for row in range(events):
+        kept = [held for held in kept if row - held[0] <= window]
+        more = {(held[0], row, made) for held in kept if (made := step(table, held, row)) is not None}
+        if any(made == steps for _, _, made in more):
+            found.append(row)
+        kept += sorted(held for held in more if held[2] < steps)
+        if table["type"][row] == "A":
+            kept = [held for held in kept if held != (row, row, 1)] + [(row, row, 1)]
+    return found
+
+
+def per_event(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """ns per event with LIMIT 1."""
+    rows = []
+    for name, (pattern, kinds, most, windows, step, steps) in QUERIES.items():
+        table = stream(kinds, options.events)
+        arrow = pa.table(table)
+        for window in windows:
+            compiled = compiled_of(pattern.format(window=window), arrow)
+            texts, events = in_memory(compiled, arrow)
+            few = 300 if name == "rising run" else 1_000  # its partial matches grow with the square of the window
+            some = events.of(slice(0, few))
+            expected = plain(table, step, steps, window, few)
+            assert triggers(compiled, texts, some) == expected, name
+            loop = seconds(lambda t=table, s=step, n=steps, w=window, f=few: plain(t, s, n, w, f), 1) / few
+            taken = seconds(lambda c=compiled, t=texts, e=events: triggers_only(c, t, e), options.repeat) / len(events)
+            rows.append(
+                {
+                    "query": name,
+                    "window": window,
+                    "ns_per_event": round(taken * 1e9, 1),
+                    "most_ns": most,
+                    "plain_loop_ns": round(loop * 1e9),
+                    "compiled": "not compiled" not in compiled.guarantee.evaluation,
+                }
+            )
+            print(rows[-1], flush=True)
+    return rows
+
+
+def triggers_only(compiled: Compiled, texts: Texts, events: Events) -> int:
+    """Read all events, and let go of the matches."""
+    return sum(len(chunk) for chunk in compiled.evaluation(texts=texts).chunks(events))
+
+
+def full_enumeration(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """All matches, in chunks that are let go."""
+    rows = []
+    for name, pattern, kinds in (
+        ("gaps", "A ;[<= 300] B ;[<= 300] C WITHIN 500", "ABC"),
+        ("greater", "A AS x ; B AS y FILTER y.price > x.price WITHIN 10000", "AB"),
+    ):
+        arrow = pa.table(stream(kinds, 4_000))
+        compiled = compiled_of(pattern, arrow, limit=None)
+        texts, events = in_memory(compiled, arrow)
+        matches = triggers_only(compiled, texts, events)
+        taken = seconds(lambda c=compiled, t=texts, e=events: triggers_only(c, t, e), options.repeat)
+        rows.append({"query": name, "matches": matches, "seconds": round(taken, 3), "matches_per_second": round(matches / taken)})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    """Measure everything and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=3_000_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    options = parser.parse_args()
+    if not COMPILED:
+        raise SystemExit("the kernel of this installation is not compiled: run `make setup`")
+    figures = {
+        "events": options.events,
+        "repeat": options.repeat,
+        "per_event": per_event(options),
+        "enumeration": full_enumeration(options),
+    }
+    circumstances.write("guards", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""The cells of the kernel of guards as columns, and what is asked of those of a snapshot: the kernel follows their links, and does not look.
+
+Whatever a forged state says, links lead to cells that are there, and never round: they fall by (position, start, number).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.engine.evaluations.guarded_tables import NULLS, OUTSIDE, SHAPE_BITS, SLOT_BITS, TESTED
+from cepheid.engine.memory.checks import demand, inside
+
+if TYPE_CHECKING:
+    from cepheid.engine.evaluations.guarded_tables import GuardTables
+
+Array = np.ndarray[Any, Any]
+
+CELL = ("position", "start", "child", "rest", "label", "macro", "form", "lower", "upper", "table", "nulls", "values")
+"""The words of a cell; then come its other values, and per index those of NODE."""
+
+NODE = ("previous", "jump", "best", "most", "least", "greatest", "form", "chain")
+"""The words that link a cell in a list."""
+
+HEIGHT_BITS, HEIGHTS = 8, 60
+"""Where the form of a node has the height of its tree, in bits; and how many heights there are."""
+
+
+class _Links:
+    """The cells of all partitions, and where their links lead."""
+
+    def __init__(self, cells: Array, owner: Array, head: Array, tail: Array) -> None:
+        self.cells = cells
+        first = np.cumsum(tail - head) - (tail - head)
+        self._head, self._tail = head[owner], tail[owner]
+        self._place = first[owner] - self._head  # what a number needs to be an index
+        self.number = np.arange(len(cells)) - self._place
+
+    def column(self, name: str) -> Array:
+        """A word of each cell."""
+        found: Array = self.cells[:, CELL.index(name)]
+        return found
+
+    def followed(self, link: Array) -> tuple[Array, Array]:
+        """(cells, cells): those whose link leads to a cell that is not freed, and where it leads; by index.
+
+        Raises ValueError for a link past the newest cell, or to one that is not less.
+        """
+        demand(inside(link, -1, self._tail))
+        here = np.flatnonzero(link >= self._head)
+        there = link[here] + self._place[here]
+        falls: Array = self.number[there] < self.number[here]
+        for name in ("start", "position"):
+            column = self.column(name)
+            falls = (column[there] < column[here]) | ((column[there] == column[here]) & falls)
+        demand(falls)
+        return here, there
+
+
+def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: GuardTables) -> None:
+    """Raise ValueError unless the cells of each partition, oldest first, are such that the kernel stays inside and comes to an end.
+
+    cells: int64, (n, width). owner: of each its partition. rings: of each partition (number of its first cell, of the next one). newest: int64,
+    (partitions, macro states x indexes), the newest entry of each.
+    """
+    head, tail = rings.T
+    links = _Links(cells, owner, head, tail)
+    position, macro, form = (links.column(name) for name in ("position", "macro", "form"))
+    demand(
+        inside(links.column("start"), 0, position + 1),
+        inside(links.column("label"), 0, tables.program.labels),
+        inside(macro, -1, len(tables.macros)),
+        inside(links.column("child"), -1, links.number),
+        inside(form & (1 << SLOT_BITS) - 1, 0, (TESTED | OUTSIDE | NULLS) + 1),
+        inside(form >> SLOT_BITS & (1 << SHAPE_BITS - SLOT_BITS) - 1, 0, max(1, tables.slots)),
+        inside(form >> SHAPE_BITS, 0, tables.most_shapes),
+    )
+    here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
+    demand(position[here] == position[there])
+    demand(inside(newest, -1, tail[:, None]))
+    lists = newest.reshape(len(tail), len(tables.macros), tables.most_shapes)
+    for place in range(tables.most_shapes):
+        listed = _check_nodes(links, macro >= 0, len(CELL) - 1 + tables.slots + len(NODE) * place)
+        _, there = links.followed(np.where(form >> SHAPE_BITS == place, links.column("child"), -1))
+        demand(listed[there])
+        partition, number = np.nonzero(lists[:, :, place] >= head[:, None])
+        there = (np.cumsum(tail - head) - tail)[partition] + lists[partition, number, place]
+        demand(listed[there], macro[there] == number)
+
+
+def _check_nodes(links: _Links, entered: Array, first: int) -> Array:
+    """The same for the nodes of one index, whose words begin at `first`; entered: which cells are in macro states.
+
+    Which are in a list: bool.
+    """
+    previous, jump, form = (links.cells[:, first + NODE.index(name)] for name in ("previous", "jump", "form"))
+    listed = entered & (form >= 0)
+    height = np.where(listed, form >> HEIGHT_BITS, -1)
+    demand(height < HEIGHTS, np.int64(1) << np.maximum(height, 0) <= links.number + 1)
+    jump = np.where(listed, jump, -1)
+    over, beyond = links.followed(jump)
+    # Trees grow along a list, but for the first two: there are few.
+    demand(height[beyond] >= height[over])
+    after = np.full(len(height), HEIGHTS)
+    after[over] = height[beyond]
+    demand((after[over] > height[over]) | (after[beyond] > height[beyond]))
+    here, there = links.followed(np.where(listed, previous, -1))
+    demand(listed[there], listed[beyond], (jump == previous) | (height > 0) | ~listed)
+    # A tree has two of the next height below, as far as they are not freed.
+    tall = height[here] > 0
+    demand(height[there[tall]] == height[here[tall]] - 1)
+    right = np.full(len(height), -1)
+    right[over] = beyond
+    both = right[there[tall]] >= 0
+    demand(height[right[there[tall]][both]] == height[here[tall][both]] - 1, jump[right[there[tall]][both]] == jump[here[tall][both]])
+    return listed

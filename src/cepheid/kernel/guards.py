@@ -1,0 +1,1212 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True, infer_types=False
+"""The kernel of automata with guards: letters and values of events in, matches out, over groups of partial matches that nobody visits one by one.
+
+One source that Cython compiles and CPython also runs as it is; `cepheid.engine.evaluations.guarded_run` drives it (exit codes as in
+`cepheid.kernel.match`). docs/decisions/0004-guards.md, "The kernel", has the design.
+
+A CELL is a marked event at the end of some partial matches: `width` words in ring 1 of its partition's block, with a number that grows for ever.
+A link is the number of a cell; one before the ring's head is freed, which means that all below it has expired. [C_POSITION, C_START] position of the
+event, and the greatest start of a match below. [C_CHILD, C_FORM, C_LOWER, C_UPPER] what it goes on from: the entries of a list from the child on
+whose value passes a test (-1: the match starts here). [C_REST] the next cell of the same entry. [C_MACRO, C_NULLS, C_VALUES ..] the macro state
+that it enters (-1: none), and the values of its slots. [C_TABLE] see below. A key is (start, number); keys of cells are all different.
+
+An ENTRY is what one event puts into one group: a cell, and by falling keys those behind its C_REST. It stands in one LIST for each index of its
+macro state: all entries, or those with equal values in some slots. A list goes from its newest entry backwards, and is never changed. So a child is
+one number, whatever comes later. A NODE, 8 words of the cell per index, links it: to the entry before, and over a whole TREE of 2^k - 1 entries
+that begins with the node itself (skew-binary jumps, E. W. Myers 1983: the trees of a list are perfect, in preorder). Of its tree a node knows the
+least and the greatest tested value, and the greatest key. So the newest entry that passes a test is found in O(log n), and, where keys do not rise
+along the list (its node says so), entries come by falling keys out of a queue of trees.
+
+HASH: the place of a cell in the ring holds, beside the cell, one place of a table of lists: C_TABLE is the newest entry (number * shapes + index) of
+a list whose key has this hash, N_CHAIN leads to the entry of the next list. Chains go from newer to older numbers: they end where cells are freed.
+The table is as large as the ring, and is made anew when the ring has grown.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._blocks import (
+    B_EPOCH,
+    B_LAST_TIME,
+    B_LOW,
+    B_NEWEST_START,
+    B_NEWEST_TIME,
+    B_POSITION,
+    D_DATA,
+    D_HEAD,
+    D_MASK,
+    D_TAIL,
+    begin_block,
+    first_open,
+    grow,
+)
+
+COMPILED = cython.compiled
+
+# Exit codes of `run`, in the order of their numbers.
+EXITS = ("done", "letter", "pool", "limit", "output", "stack", "pause")
+
+# What each place of the vector `S` holds; "!" marks what the kernel reads and never writes.
+FIELDS = (
+    "row",  # next row of the batch
+    "segment",  # index of the segment being read, -1 before the first
+    "segment_end",  # row where it ends
+    "window",  # ! time window
+    "timed",  # ! 1 with a time window
+    "count_window",  # ! position window, 0 none
+    "consume",  # ! 0 no, 1 in the partition, 2 in all
+    "limit",  # ! matches per trigger, 0 = count the triggers only
+    "continued",  # ! 1: the first segment goes on with row 0
+    "letter_mask",  # !
+    "epoch",  # triggers that consumed all partitions
+    "argument",  # of the exit code
+    "buffered_matches",
+    "buffered_positions",
+    "triggers",  # events that ended a match
+    "matches",  # matches given
+    "skipped",  # events passed by the skip loop
+    "shift",  # position of an event = shift + row
+    "plain",  # ! plain words of a block: where its directory starts
+    "block_limit",  # ! words that a block may have
+    "budget",  # ! what may be done before the kernel returns, so that whoever waits can break in
+    "codes",  # ! letter codes per row of the table
+    "macros",  # ! macro states
+    "shapes",  # ! indexes that a macro state has at most
+    "shape_width",  # ! numbers of an index in `shapes`
+    "slots",  # ! values that a cell has room for
+    "width",  # ! words of a cell
+    "hashed",  # ! 1: some index asks for equal values
+    "event_words",  # ! words of an event's values
+    "enumerating",  # 1: the matches of the event at `row` are being given
+    "low",  # least start of these
+    "depth",  # level that is looked at next
+    "given",  # matches given at this trigger
+)
+
+# Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
+# a node, R_ a column of `regions`, L_ of `levels`; bits of C_FORM and N_FORM; what stands in a queue in the place of a tree; entries of a queue that
+# an event may need beside those of its matches.
+if not cython.compiled:
+    EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
+    S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
+    S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_SHIFT, S_PLAIN = range(10, 19)
+    S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_SLOTS, S_WIDTH, S_HASHED = range(19, 28)
+    S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN = range(28, 33)
+    B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
+    C_POSITION, C_START, C_CHILD, C_REST, C_LABEL, C_MACRO, C_FORM, C_LOWER, C_UPPER, C_TABLE, C_NULLS, C_VALUES = range(12)
+    N_PREVIOUS, N_JUMP, N_BEST, N_MOST, N_LEAST, N_GREATEST, N_FORM, N_CHAIN = range(8)
+    NODE_WIDTH = 8
+    R_NEXT, R_LABEL, R_TARGET, R_FINAL, R_FORM, R_NOW, R_LOWER, R_UPPER, R_EQUALS, R_MADE = range(10)
+    L_BASE, L_SIZE, L_CURSOR, L_FRESH, L_CELL = range(5)
+    LEVEL_WIDTH = 5
+    TESTED, OUTSIDE, NULLS = 1, 2, 4
+    SLOT_BITS, SHAPE_BITS = 8, 16
+    RISING, WITH_NULL, HEIGHT_BITS = 1, 2, 8
+    ENTRY, CELL = -1, -2
+    PUSHED = 80
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def passes(
+    words: cython.longlong[::1], w: cython.Py_ssize_t, form: cython.longlong, lower: cython.longlong, upper: cython.longlong
+) -> cython.int:
+    """Whether the value of the entry at w passes a test."""
+    slot: cython.longlong = (form >> SLOT_BITS) & 255
+    value: cython.longlong = 0
+    inside: cython.int = 0
+    if (form & TESTED) == 0:
+        return 1
+    if ((words[w + C_NULLS] >> slot) & 1) != 0:
+        return (form & NULLS) != 0
+    value = words[w + C_VALUES + slot]
+    inside = value >= lower and value <= upper
+    return inside == ((form & OUTSIDE) == 0)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def may_pass(
+    words: cython.longlong[::1], x: cython.Py_ssize_t, form: cython.longlong, lower: cython.longlong, upper: cython.longlong
+) -> cython.int:
+    """Whether some entry of the tree of the node at x may pass a test: exactly, where one of the bounds excludes nothing."""
+    if (form & TESTED) == 0:
+        return 1
+    if (form & NULLS) != 0 and (words[x + N_FORM] & WITH_NULL) != 0:
+        return 1
+    if (form & OUTSIDE) != 0:
+        return words[x + N_LEAST] < lower or words[x + N_GREATEST] > upper
+    return words[x + N_LEAST] <= upper and words[x + N_GREATEST] >= lower
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def newest(
+    words: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    form: cython.longlong,
+    lower: cython.longlong,
+    upper: cython.longlong,
+) -> cython.longlong:
+    """The newest entry from n on, of a list whose keys rise, that passes a test; -1 if none does. O(log n)."""
+    w: cython.Py_ssize_t = 0
+    while n >= head:
+        w = data + (n & mask) * width
+        if words[w + C_START] < low:
+            break
+        if passes(words, w, form, lower, upper) != 0:
+            return n
+        if may_pass(words, w + node, form, lower, upper) != 0:
+            n = words[w + node + N_PREVIOUS]
+        else:
+            n = words[w + node + N_JUMP]
+    return -1
+
+
+# ------------------------------------------------------------------------------------------------ queues and levels
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def push(
+    queue: cython.longlong[::1],
+    base: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    start: cython.longlong,
+    number: cython.longlong,
+    what: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Add a key, with what has it, to a binary heap of `size` from `base` on (stride 3); its size then."""
+    k: cython.Py_ssize_t = size
+    above: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    while k > 0:
+        above = (k - 1) >> 1
+        v = 3 * (base + above)
+        if queue[v] > start or (queue[v] == start and queue[v + 1] >= number):
+            break
+        w = 3 * (base + k)
+        queue[w] = queue[v]
+        queue[w + 1] = queue[v + 1]
+        queue[w + 2] = queue[v + 2]
+        k = above
+    w = 3 * (base + k)
+    queue[w] = start
+    queue[w + 1] = number
+    queue[w + 2] = what
+    return size + 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def pop(queue: cython.longlong[::1], base: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Take the greatest key away; the size then."""
+    last: cython.Py_ssize_t = 3 * (base + size - 1)
+    start: cython.longlong = queue[last]
+    number: cython.longlong = queue[last + 1]
+    what: cython.longlong = queue[last + 2]
+    k: cython.Py_ssize_t = 0
+    below: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    size -= 1
+    while 2 * k + 1 < size:
+        below = 2 * k + 1
+        v = 3 * (base + below)
+        if below + 1 < size and (queue[v + 3] > queue[v] or (queue[v + 3] == queue[v] and queue[v + 4] > queue[v + 1])):
+            below += 1
+            v += 3
+        if start > queue[v] or (start == queue[v] and number >= queue[v + 1]):
+            break
+        w = 3 * (base + k)
+        queue[w] = queue[v]
+        queue[w + 1] = queue[v + 1]
+        queue[w + 2] = queue[v + 2]
+        k = below
+    w = 3 * (base + k)
+    queue[w] = start
+    queue[w + 1] = number
+    queue[w + 2] = what
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def open_level(
+    words: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    form: cython.longlong,
+    lower: cython.longlong,
+    upper: cython.longlong,
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    v: cython.Py_ssize_t,
+    base: cython.Py_ssize_t,
+) -> cython.int:
+    """Make the level at v ready to give the entries from n on that pass a test. Where keys rise, n passes; else it has its trees in a queue."""
+    size: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = data + (n & mask) * width + node
+    levels[v + L_BASE] = base
+    levels[v + L_CURSOR] = -1
+    levels[v + L_FRESH] = 1
+    if n >= head and (words[w + N_FORM] & RISING) != 0:
+        levels[v + L_CURSOR] = n
+    else:
+        while n >= head:
+            w = data + (n & mask) * width + node
+            if words[w + N_MOST] >= low and may_pass(words, w, form, lower, upper) != 0:
+                size = push(queue, base, size, words[w + N_MOST], words[w + N_BEST], n)
+            n = words[w + N_JUMP]
+    levels[v + L_SIZE] = size
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def next_cell(
+    words: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    form: cython.longlong,
+    lower: cython.longlong,
+    upper: cython.longlong,
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    v: cython.Py_ssize_t,
+) -> cython.longlong:
+    """The next cell of a level, by falling keys; -1 if there is none, -2 where the queue needs room first."""
+    base: cython.Py_ssize_t = levels[v + L_BASE]
+    size: cython.Py_ssize_t = levels[v + L_SIZE]
+    cursor: cython.longlong = levels[v + L_CURSOR]
+    room: cython.Py_ssize_t = queue.shape[0] // 3 - 4 - base
+    found: cython.longlong = -1
+    what: cython.longlong = 0
+    n: cython.longlong = 0
+    start: cython.longlong = 0
+    _side: cython.int = 0
+    w: cython.Py_ssize_t = 0
+    if size > room:
+        return -2
+    if cursor >= 0 and levels[v + L_FRESH] == 0:
+        w = data + (cursor & mask) * width
+        cursor = newest(words, data, mask, width, node, head, low, words[w + node + N_PREVIOUS], form, lower, upper)
+        levels[v + L_FRESH] = 1
+    while True:
+        if cursor >= 0:
+            start = words[data + (cursor & mask) * width + C_START]
+            if size == 0 or start > queue[3 * base] or (start == queue[3 * base] and cursor > queue[3 * base + 1]):
+                found = cursor
+                levels[v + L_FRESH] = 0
+                what = ENTRY
+                break
+        if size == 0:
+            break
+        found = queue[3 * base + 1]
+        what = queue[3 * base + 2]
+        size = pop(queue, base, size)
+        if what < 0:
+            break
+        n = what
+        found = -1
+        w = data + (n & mask) * width
+        if words[w + C_START] >= low and passes(words, w, form, lower, upper) != 0:
+            size = push(queue, base, size, words[w + C_START], n, ENTRY)
+        if (words[w + node + N_FORM] >> HEIGHT_BITS) > 0:
+            n = words[w + node + N_PREVIOUS]
+            for _side in range(2):  # the two trees below
+                if n < head:
+                    break
+                w = data + (n & mask) * width + node
+                if words[w + N_MOST] >= low and may_pass(words, w, form, lower, upper) != 0:
+                    size = push(queue, base, size, words[w + N_MOST], words[w + N_BEST], n)
+                n = words[w + N_JUMP]
+        if size > room:
+            found = -2
+            break
+    if found >= 0 and what == ENTRY:
+        n = words[data + (found & mask) * width + C_REST]
+        if n >= head:
+            start = words[data + (n & mask) * width + C_START]
+            if start >= low:
+                size = push(queue, base, size, start, n, ENTRY)
+    levels[v + L_SIZE] = size
+    levels[v + L_CURSOR] = cursor
+    return found
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def enumerate_matches(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_labels: cython.ushort[::1],
+    out_segments: cython.int[::1],
+    line: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    segment: cython.int,
+) -> cython.int:
+    """Give the matches of a trigger, from where `levels` and S say: an exit, or 0 when all are given."""
+    head: cython.longlong = words[line + D_HEAD]
+    mask: cython.longlong = words[line + D_MASK]
+    data: cython.Py_ssize_t = b + words[line + D_DATA]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    first_node: cython.Py_ssize_t = C_VALUES + S[S_SLOTS]
+    low: cython.longlong = S[S_LOW]
+    d: cython.Py_ssize_t = S[S_DEPTH]
+    given: cython.longlong = S[S_GIVEN]
+    limit: cython.longlong = S[S_LIMIT]
+    nm: cython.longlong = S[S_BUFFERED_MATCHES]
+    npos: cython.longlong = S[S_BUFFERED_POSITIONS]
+    match_room: cython.longlong = out_segments.shape[0]
+    position_room: cython.longlong = out_positions.shape[0]
+    level_room: cython.Py_ssize_t = levels.shape[0] // LEVEL_WIDTH - 1
+    queue_room: cython.Py_ssize_t = queue.shape[0] // 3 - PUSHED
+    node: cython.Py_ssize_t = first_node
+    form: cython.longlong = 0
+    lower: cython.longlong = 0
+    upper: cython.longlong = 0
+    n: cython.longlong = 0
+    v: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    rc: cython.int = 0
+    if d > 0:
+        w = data + (levels[(d - 1) * LEVEL_WIDTH + L_CELL] & mask) * width
+        form = words[w + C_FORM]
+        lower = words[w + C_LOWER]
+        upper = words[w + C_UPPER]
+        node = first_node + NODE_WIDTH * (form >> SHAPE_BITS)
+    while True:
+        v = d * LEVEL_WIDTH
+        if nm >= match_room or npos + d + 1 > position_room:
+            rc = EXIT_OUTPUT
+            break
+        if d >= level_room or levels[v + L_BASE] + levels[v + L_SIZE] > queue_room:
+            rc = EXIT_STACK
+            break
+        n = next_cell(words, data, mask, width, node, head, low, form, lower, upper, levels, queue, v)
+        if n == -2:
+            rc = EXIT_STACK
+            break
+        if n < 0:
+            if d == 0:
+                break
+            d -= 1
+            if d > 0:
+                w = data + (levels[(d - 1) * LEVEL_WIDTH + L_CELL] & mask) * width
+                form = words[w + C_FORM]
+                lower = words[w + C_LOWER]
+                upper = words[w + C_UPPER]
+                node = first_node + NODE_WIDTH * (form >> SHAPE_BITS)
+            continue
+        levels[v + L_CELL] = n
+        w = data + (n & mask) * width
+        if words[w + C_CHILD] >= 0:
+            form = words[w + C_FORM]
+            lower = words[w + C_LOWER]
+            upper = words[w + C_UPPER]
+            node = first_node + NODE_WIDTH * (form >> SHAPE_BITS)
+            open_level(
+                words,
+                data,
+                mask,
+                width,
+                node,
+                head,
+                low,
+                words[w + C_CHILD],
+                form,
+                lower,
+                upper,
+                levels,
+                queue,
+                v + LEVEL_WIDTH,
+                levels[v + L_BASE] + levels[v + L_SIZE],
+            )
+            d += 1
+            continue
+        k = d
+        while k >= 0:
+            w = data + (levels[k * LEVEL_WIDTH + L_CELL] & mask) * width
+            out_positions[npos] = words[w + C_POSITION]
+            out_labels[npos] = words[w + C_LABEL]
+            npos += 1
+            k -= 1
+        out_segments[nm] = segment
+        nm += 1
+        out_offsets[nm] = npos
+        given += 1
+        if given == limit:
+            break
+    S[S_DEPTH] = d
+    S[S_GIVEN] = given
+    S[S_BUFFERED_MATCHES] = nm
+    S[S_BUFFERED_POSITIONS] = npos
+    if rc == 0:
+        S[S_MATCHES] += given
+        S[S_ENUMERATING] = 0
+    return rc
+
+
+# ------------------------------------------------------------------------------------------------ lists
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def hash_of(key: cython.longlong[::1], count: cython.Py_ssize_t, index: cython.longlong) -> cython.longlong:
+    """A hash of the values in `key`, for an index: 44 bits."""
+    found: cython.ulonglong = index + 1
+    k: cython.Py_ssize_t = 0
+    value: cython.ulonglong = 0
+    factor: cython.ulonglong = 0x9E3779B97F4A7C15
+    word: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
+    for k in range(count):
+        value = key[k] & word
+        found = ((found ^ value) * factor) & word
+        found ^= found >> 29
+    return (found * factor & word) >> 20
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def listed(
+    words: cython.longlong[::1],
+    shapes: cython.const[cython.int][::1],
+    key: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    first_node: cython.Py_ssize_t,
+    head: cython.longlong,
+    most_shapes: cython.longlong,
+    macro: cython.longlong,
+    shape: cython.longlong,
+    s: cython.Py_ssize_t,
+    place: cython.longlong,
+) -> cython.longlong:
+    """The newest entry of a macro state whose values are those in `key`, in the slots that the index at s of `shapes` names; -1 if there is none."""
+    e: cython.longlong = words[data + (place & mask) * width + C_TABLE]
+    count: cython.Py_ssize_t = shapes[s + 1]
+    n: cython.longlong = 0
+    w: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    while e >= 0:
+        n = e // most_shapes
+        if n < head:
+            break
+        w = data + (n & mask) * width
+        if e - n * most_shapes == shape and words[w + C_MACRO] == macro:
+            k = 0
+            while k < count and words[w + C_VALUES + shapes[s + 2 + k]] == key[k]:
+                k += 1
+            if k == count:
+                return n
+        e = words[w + first_node + NODE_WIDTH * (e - n * most_shapes) + N_CHAIN]
+    return -1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def chain(
+    words: cython.longlong[::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    first_node: cython.Py_ssize_t,
+    head: cython.longlong,
+    most_shapes: cython.longlong,
+    shape: cython.longlong,
+    n: cython.longlong,
+    previous: cython.longlong,
+    place: cython.longlong,
+) -> cython.int:
+    """Put entry n first into its chain; `previous`, the entry before it in its list, leaves it."""
+    first: cython.Py_ssize_t = data + (place & mask) * width + C_TABLE
+    at: cython.Py_ssize_t = data + (n & mask) * width + first_node + NODE_WIDTH * shape + N_CHAIN
+    gone: cython.longlong = previous * most_shapes + shape
+    e: cython.longlong = words[first]
+    words[at] = e
+    words[first] = n * most_shapes + shape
+    if previous >= 0:
+        while e >= 0:
+            n = e // most_shapes
+            if n < head:
+                words[at] = -1
+                break
+            first = data + (n & mask) * width + first_node + NODE_WIDTH * (e - n * most_shapes) + N_CHAIN
+            if e == gone:
+                words[at] = words[first]
+                break
+            at = first
+            e = words[at]
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def key_of(
+    words: cython.longlong[::1],
+    shapes: cython.const[cython.int][::1],
+    key: cython.longlong[::1],
+    w: cython.Py_ssize_t,
+    s: cython.Py_ssize_t,
+) -> cython.int:
+    """Put into `key` the values of the cell at w that an index asks to be equal; 0 where one of them is NULL."""
+    k: cython.Py_ssize_t = 0
+    slot: cython.int = 0
+    for k in range(shapes[s + 1]):
+        slot = shapes[s + 2 + k]
+        if ((words[w + C_NULLS] >> slot) & 1) != 0:
+            return 0
+        key[k] = words[w + C_VALUES + slot]
+    return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def make_table(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    shapes: cython.const[cython.int][::1],
+    key: cython.longlong[::1],
+    line: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+) -> cython.int:
+    """Make the table anew, for a ring of this size. O(cells)."""
+    head: cython.longlong = words[line + D_HEAD]
+    tail: cython.longlong = words[line + D_TAIL]
+    mask: cython.longlong = words[line + D_MASK]
+    data: cython.Py_ssize_t = b + words[line + D_DATA]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    most_shapes: cython.longlong = S[S_SHAPES]
+    first_node: cython.Py_ssize_t = C_VALUES + S[S_SLOTS]
+    n: cython.longlong = 0
+    found: cython.longlong = 0
+    macro: cython.longlong = 0
+    place: cython.longlong = 0
+    w: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    for n in range(mask + 1):
+        words[data + n * width + C_TABLE] = -1
+    for n in range(head, tail):
+        w = data + (n & mask) * width
+        macro = words[w + C_MACRO]
+        if macro < 0:
+            continue
+        for k in range(most_shapes):
+            s = (macro * most_shapes + k) * S[S_SHAPE_WIDTH]
+            if shapes[s + 1] <= 0 or words[w + first_node + NODE_WIDTH * k + N_FORM] < 0:
+                continue
+            key_of(words, shapes, key, w, s)
+            place = hash_of(key, shapes[s + 1], macro * most_shapes + k)
+            found = listed(words, shapes, key, data, mask, width, first_node, head, most_shapes, macro, k, s, place)
+            if found >= 0:  # of one event that enters a list twice, the entry with the greater key is the newer one
+                v = data + (found & mask) * width
+                if words[v + C_POSITION] == words[w + C_POSITION] and words[v + C_START] > words[w + C_START]:
+                    continue
+            chain(words, data, mask, width, first_node, head, most_shapes, k, n, found, place)
+    words[b + B_TABLED] = mask
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def enter(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    shapes: cython.const[cython.int][::1],
+    key: cython.longlong[::1],
+    line: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    n: cython.longlong,
+    low: cython.longlong,
+) -> cython.int:
+    """Put the entry n into the lists of its macro state. O(1), and the length of a chain."""
+    head: cython.longlong = words[line + D_HEAD]
+    mask: cython.longlong = words[line + D_MASK]
+    data: cython.Py_ssize_t = b + words[line + D_DATA]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    most_shapes: cython.Py_ssize_t = S[S_SHAPES]
+    first_node: cython.Py_ssize_t = C_VALUES + S[S_SLOTS]
+    w: cython.Py_ssize_t = data + (n & mask) * width
+    macro: cython.longlong = words[w + C_MACRO]
+    start: cython.longlong = words[w + C_START]
+    since: cython.longlong = words[b + B_GREATEST + macros + macro]
+    first: cython.Py_ssize_t = b + B_GREATEST + 2 * macros + macro * most_shapes
+    previous: cython.longlong = 0
+    found: cython.longlong = 0
+    place: cython.longlong = 0
+    below: cython.longlong = 0
+    form: cython.longlong = 0
+    least: cython.longlong = 0
+    greatest: cython.longlong = 0
+    most: cython.longlong = 0
+    best: cython.longlong = 0
+    slot: cython.int = 0
+    k: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    x: cython.Py_ssize_t = 0
+    y: cython.Py_ssize_t = 0
+    side: cython.int = 0
+    one: cython.longlong = 1
+    for k in range(most_shapes):
+        s = (macro * most_shapes + k) * S[S_SHAPE_WIDTH]
+        x = w + first_node + NODE_WIDTH * k
+        words[x + N_FORM] = -1
+        words[x + N_PREVIOUS] = -1
+        words[x + N_JUMP] = -1
+        words[x + N_CHAIN] = -1
+        slot = shapes[s]
+        if shapes[s + 1] < 0:
+            continue
+        if shapes[s + 1] == 0:
+            found = words[first + k]
+            words[first + k] = n
+        else:
+            if key_of(words, shapes, key, w, s) == 0:
+                continue  # NULL = anything does not hold
+            place = hash_of(key, shapes[s + 1], macro * most_shapes + k)
+            found = listed(words, shapes, key, data, mask, width, first_node, head, most_shapes, macro, k, s, place)
+            chain(words, data, mask, width, first_node, head, most_shapes, k, n, found, place)
+        previous = -1
+        if found >= since and found >= head and words[data + (found & mask) * width + C_POSITION] >= low:
+            previous = found
+        form = RISING
+        least = 0x7FFFFFFFFFFFFFFF
+        greatest = -least - 1
+        if slot >= 0:
+            if ((words[w + C_NULLS] >> slot) & 1) != 0:
+                form |= WITH_NULL
+            else:
+                least = words[w + C_VALUES + slot]
+                greatest = least
+        most = start
+        best = n
+        words[x + N_PREVIOUS] = previous
+        words[x + N_JUMP] = previous
+        if previous >= 0:
+            y = data + (previous & mask) * width
+            if (words[y + first_node + NODE_WIDTH * k + N_FORM] & RISING) == 0 or words[y + C_START] > start:
+                form &= ~RISING
+            elif words[y + C_START] == start and previous > n:
+                form &= ~RISING
+            y += first_node + NODE_WIDTH * k
+            below = words[y + N_JUMP]
+            if below >= head and (words[y + N_FORM] >> HEIGHT_BITS) == (
+                words[data + (below & mask) * width + first_node + NODE_WIDTH * k + N_FORM] >> HEIGHT_BITS
+            ):
+                form += ((words[y + N_FORM] >> HEIGHT_BITS) + 1) << HEIGHT_BITS
+                for side in range(2):
+                    if side == 1:
+                        y = data + (below & mask) * width + first_node + NODE_WIDTH * k
+                        words[x + N_JUMP] = words[y + N_JUMP]
+                    form |= words[y + N_FORM] & WITH_NULL
+                    if words[y + N_LEAST] < least:
+                        least = words[y + N_LEAST]
+                    if words[y + N_GREATEST] > greatest:
+                        greatest = words[y + N_GREATEST]
+                    if words[y + N_MOST] > most or (words[y + N_MOST] == most and words[y + N_BEST] > best):
+                        most = words[y + N_MOST]
+                        best = words[y + N_BEST]
+        words[x + N_BEST] = best
+        words[x + N_MOST] = most
+        words[x + N_LEAST] = least
+        words[x + N_GREATEST] = greatest
+        words[x + N_FORM] = form
+    if start > words[b + B_GREATEST + macro]:
+        words[b + B_GREATEST + macro] = start
+    words[b + B_LIVE] |= one << macro
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def enter_all(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    shapes: cython.const[cython.int][::1],
+    key: cython.longlong[::1],
+    order: cython.longlong[::1],
+    line: cython.Py_ssize_t,
+    b: cython.Py_ssize_t,
+    first: cython.longlong,
+    made: cython.Py_ssize_t,
+    low: cython.longlong,
+) -> cython.int:
+    """Enter the cells of one event, from number `first` on: those of one group are one entry; the greatest key comes last. O(made^2)."""
+    mask: cython.longlong = words[line + D_MASK]
+    data: cython.Py_ssize_t = b + words[line + D_DATA]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    slots: cython.Py_ssize_t = S[S_SLOTS]
+    most_shapes: cython.Py_ssize_t = S[S_SHAPES]
+    count: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
+    e: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
+    for j in range(made):
+        w = data + ((first + j) & mask) * width
+        if words[w + C_MACRO] < 0:
+            continue
+        k = count
+        while k > 0 and words[data + (order[k - 1] & mask) * width + C_START] > words[w + C_START]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = first + j
+        count += 1
+    for j in range(count - 2, -1, -1):
+        w = data + (order[j] & mask) * width
+        for k in range(count - 1, j, -1):
+            if order[k] < 0:
+                continue
+            v = data + (order[k] & mask) * width
+            if words[v + C_MACRO] != words[w + C_MACRO] or words[v + C_NULLS] != words[w + C_NULLS]:
+                continue
+            e = 0
+            while e < slots and words[v + C_VALUES + e] == words[w + C_VALUES + e]:
+                e += 1
+            if e < slots:
+                continue
+            while words[v + C_REST] >= 0:
+                v = data + (words[v + C_REST] & mask) * width
+            words[v + C_REST] = order[j]
+            order[j] = -1
+            for e in range(most_shapes):
+                words[w + C_VALUES + slots + NODE_WIDTH * e + N_FORM] = -1
+            break
+    for j in range(count):
+        if order[j] >= 0:
+            enter(S, words, shapes, key, line, b, order[j], low)
+    return 0
+
+
+def run(
+    S: cython.longlong[::1],
+    letters: cython.const[cython.uint][::1],
+    times: cython.const[cython.longlong][::1],
+    cuts: cython.const[cython.longlong][::1],
+    rows: cython.const[cython.int][::1],
+    values: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][::1],
+    lut: cython.const[cython.int][::1],
+    words: cython.longlong[::1],
+    offsets: cython.longlong[::1],
+    template: cython.const[cython.longlong][::1],
+    sizes: cython.longlong[::1],
+    pool: cython.longlong[::1],
+    widths: cython.const[cython.longlong][::1],
+    first_of: cython.const[cython.int][::1],
+    drops: cython.const[cython.longlong][::1],
+    stirs: cython.const[cython.longlong][::1],
+    cells_of: cython.const[cython.int][::1],
+    regions: cython.const[cython.longlong][::1],
+    operands: cython.const[cython.int][::1],
+    shapes: cython.const[cython.int][::1],
+    key: cython.longlong[::1],
+    order: cython.longlong[::1],
+    levels: cython.longlong[::1],
+    queue: cython.longlong[::1],
+    out_offsets: cython.longlong[::1],
+    out_positions: cython.longlong[::1],
+    out_labels: cython.ushort[::1],
+    out_segments: cython.int[::1],
+    marked: cython.uchar[::1],
+):
+    """Read the batch from row S[row] on, until it is done (0) or something must be mended first (the index of its name in `EXITS`).
+
+    IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first), values (the words of each event's
+    values), columns (stride 3: where the word of a value stands, the word with its NULL bit, that bit).
+    TABLES: lut (letter -> code, -1 unknown); of a code first_of[macro state * codes + code] (first region, -1 none), drops and stirs (macro states as
+    bits: whose groups end, whose groups do something; 1 is the initial one), cells_of (how many cells it makes at most). regions: by columns R_.
+    operands: lists of values, by number in `columns`: those that are asked to be equal, and a number and as many that become slots.
+    shapes: (macro state * shapes + index) * shape_width: tested slot or -1, number of slots asked to be equal (-1: no such index), these.
+    BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.memory.blocks.Blocks`).
+    SCRATCH: key, order, levels, queue. OUT: out_*; marked[row] = 1 where a cell was made.
+    """
+    count: cython.Py_ssize_t = letters.shape[0]
+    segments: cython.Py_ssize_t = cuts.shape[0]
+    i: cython.Py_ssize_t = S[S_ROW]
+    segment: cython.Py_ssize_t = S[S_SEGMENT]
+    end: cython.Py_ssize_t = S[S_SEGMENT_END]
+    window: cython.ulonglong = S[S_WINDOW]
+    timed: cython.int = S[S_TIMED]
+    count_window: cython.longlong = S[S_COUNT_WINDOW]
+    consume: cython.int = S[S_CONSUME]
+    limit: cython.longlong = S[S_LIMIT]
+    letter_mask: cython.uint = S[S_LETTER_MASK]
+    epoch: cython.longlong = S[S_EPOCH]
+    argument: cython.longlong = 0
+    skipped: cython.longlong = S[S_SKIPPED]
+    shift: cython.longlong = S[S_SHIFT]
+    plain: cython.Py_ssize_t = S[S_PLAIN]
+    most: cython.longlong = S[S_BLOCK_LIMIT]
+    greatest: cython.longlong = 0x7FFFFFFFFFFFFFFF  # these bounds exclude nothing
+    least: cython.longlong = -greatest - 1
+    budget: cython.longlong = S[S_BUDGET]
+    codes: cython.Py_ssize_t = S[S_CODES]
+    macros: cython.Py_ssize_t = S[S_MACROS]
+    most_shapes: cython.longlong = S[S_SHAPES]
+    slots: cython.Py_ssize_t = S[S_SLOTS]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    event_words: cython.Py_ssize_t = S[S_EVENT_WORDS]
+    first_node: cython.Py_ssize_t = C_VALUES + slots
+    rings: cython.Py_ssize_t = widths.shape[0]
+    order_room: cython.Py_ssize_t = order.shape[0] // 2
+    rc: cython.int = 0
+    empty: cython.int = 0
+    full: cython.int = 0
+    c: cython.int = 0
+    q: cython.Py_ssize_t = 0
+    b: cython.Py_ssize_t = 0  # where the block starts
+    directory: cython.Py_ssize_t = 0
+    line: cython.Py_ssize_t = 0  # of the cells' ring
+    data: cython.Py_ssize_t = 0
+    w: cython.Py_ssize_t = 0
+    s: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    o: cython.Py_ssize_t = 0
+    event: cython.Py_ssize_t = 0
+    node: cython.Py_ssize_t = 0
+    made: cython.Py_ssize_t = 0
+    outputs: cython.Py_ssize_t = 0
+    entering: cython.int = 0
+    kept: cython.Py_ssize_t = 0
+    begins: cython.int = 0
+    p: cython.longlong = 0
+    n: cython.longlong = 0
+    head: cython.longlong = 0
+    tail: cython.longlong = 0
+    mask: cython.longlong = 0
+    oldest: cython.longlong = 0
+    live: cython.longlong = 0
+    left: cython.longlong = 0
+    child: cython.longlong = 0
+    start: cython.longlong = 0
+    form: cython.longlong = 0
+    now: cython.longlong = 0
+    lower: cython.longlong = 0
+    upper: cython.longlong = 0
+    nulls: cython.longlong = 0
+    one: cython.longlong = 1
+
+    with cython.nogil:
+        if segment >= 0:
+            b = offsets[rows[segment]]
+            directory = b + plain
+            line = directory + 4
+            live = words[b + B_LIVE]
+        while True:
+            # ------------------------------------------------------------------------------------------------ enumeration
+            if S[S_ENUMERATING] != 0:
+                rc = enumerate_matches(S, words, levels, queue, out_offsets, out_positions, out_labels, out_segments, line, b, segment)
+                if rc != 0:
+                    break
+                i += 1
+            # ------------------------------------------------------------------------------------------------ skip
+            c = 0
+            while i < end:
+                c = lut[letters[i] & letter_mask]
+                if c < 0:
+                    break
+                if (stirs[c] & live) != 0:
+                    break
+                i += 1
+                skipped += 1
+            # ------------------------------------------------------------------------------------------------ segments
+            if i >= end:
+                if segment >= 0:
+                    words[b + B_POSITION] = shift + end
+                    words[b + B_LIVE] = live
+                    if end > cuts[segment]:
+                        words[b + B_LAST_TIME] = times[end - 1]
+                segment += 1
+                if segment == segments:
+                    break
+                end = count
+                if segment + 1 < segments:
+                    end = cuts[segment + 1]
+                b = offsets[rows[segment]]
+                directory = b + plain
+                line = directory + 4
+                # Not continued: forget what the workplace holds.
+                begin_block(words, template, b, plain, rings, epoch, rows[segment] == 0 and (segment != 0 or S[S_CONTINUED] == 0))
+                shift = words[b + B_POSITION] - i
+                live = words[b + B_LIVE]
+                continue
+            if c < 0:
+                rc = EXIT_LETTER
+                break
+            if budget < 0:
+                rc = EXIT_PAUSE
+                break
+            budget -= 2
+            # ------------------------------------------------------------------------------------------------ window
+            p = shift + i
+            oldest = words[b + B_LOW]
+            if count_window != 0 and oldest <= p - count_window:
+                oldest = p - count_window + 1
+            if timed != 0:
+                oldest = first_open(words, b, directory, oldest, p, times[i], window)
+            # ------------------------------------------------------------------------------------------------ room
+            head = words[line + D_HEAD]
+            tail = words[line + D_TAIL]
+            mask = words[line + D_MASK]
+            data = b + words[line + D_DATA]
+            full = -1
+            if tail - head + cells_of[c] > mask + 1:
+                while head != tail and words[data + (head & mask) * width + C_POSITION] < oldest:
+                    head += 1
+                words[line + D_HEAD] = head
+                if tail - head + cells_of[c] > mask + 1:
+                    full = 1
+            if full < 0 and timed != 0 and words[directory + D_TAIL] - words[directory + D_HEAD] > words[directory + D_MASK]:
+                full = 0
+            if full >= 0:  # make room, and look at the event again
+                argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, width, full, most)
+                if argument != 0:
+                    rc = EXIT_POOL if argument > 0 else EXIT_LIMIT
+                    break
+                b = offsets[rows[segment]]
+                directory = b + plain
+                line = directory + 4
+                words[b + B_TABLED] = -1
+                continue
+            if queue.shape[0] < 3 * (cells_of[c] + PUSHED) or order_room < cells_of[c]:
+                rc = EXIT_STACK
+                argument = cells_of[c]
+                break
+            if S[S_HASHED] != 0 and words[b + B_TABLED] != mask:
+                make_table(S, words, shapes, key, line, b)
+            # ------------------------------------------------------------------------------------------------ ask
+            made = 0
+            outputs = 0
+            entering = 0
+            kept = 0
+            begins = 0
+            event = i * event_words
+            left = live & stirs[c]
+            q = 0
+            while left != 0:
+                if (left & 1) == 0:
+                    left >>= 1
+                    q += 1
+                    continue
+                left >>= 1
+                if q != 0 and words[b + B_GREATEST + q] < oldest:
+                    live &= ~(one << q)
+                    q += 1
+                    continue
+                r = first_of[q * codes + c]
+                while r >= 0:
+                    child = -1
+                    start = p
+                    form = 0
+                    lower = 0
+                    upper = 0
+                    if q != 0:
+                        form = regions[r + R_FORM]
+                        k = form >> SHAPE_BITS
+                        node = first_node + NODE_WIDTH * k
+                        s = (q * most_shapes + k) * S[S_SHAPE_WIDTH]
+                        n = -1
+                        if shapes[s + 1] == 0:
+                            n = words[b + B_GREATEST + 2 * macros + q * most_shapes + k]
+                        else:
+                            for k in range(shapes[s + 1]):
+                                o = 3 * operands[regions[r + R_EQUALS] + k]
+                                if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+                                    break
+                                key[k] = values[event + columns[o]]
+                            else:
+                                k = form >> SHAPE_BITS
+                                n = hash_of(key, shapes[s + 1], q * most_shapes + k)
+                                n = listed(words, shapes, key, data, mask, width, first_node, head, most_shapes, q, k, s, n)
+                        if n < head or n < words[b + B_GREATEST + macros + q]:
+                            n = -1
+                        if (form & TESTED) != 0:
+                            o = 3 * regions[r + R_NOW]
+                            if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+                                if (form & NULLS) == 0:
+                                    n = -1
+                                form &= ~(TESTED | OUTSIDE | NULLS)  # no comparison holds: whoever asks for that gets all
+                            now = values[event + columns[o]]
+                            lower = regions[r + R_LOWER]
+                            upper = regions[r + R_UPPER]
+                            empty = (lower > 0 and now > greatest - lower) or (upper < 0 and now < least - upper)
+                            if empty != 0:  # a bound is past all values
+                                lower = greatest
+                                upper = least
+                            else:
+                                if lower != least:
+                                    lower = least if lower < 0 and now < least - lower else now + lower
+                                if upper != greatest:
+                                    upper = greatest if upper > 0 and now > greatest - upper else now + upper
+                        if n >= 0:
+                            w = data + (n & mask) * width
+                            if (words[w + node + N_FORM] & RISING) != 0:
+                                n = newest(words, data, mask, width, node, head, oldest, n, form, lower, upper)
+                                if n >= 0:
+                                    start = words[data + (n & mask) * width + C_START]
+                            else:
+                                open_level(words, data, mask, width, node, head, oldest, n, form, lower, upper, levels, queue, 0, 0)
+                                child = next_cell(words, data, mask, width, node, head, oldest, form, lower, upper, levels, queue, 0)
+                                if child == -2:
+                                    rc = EXIT_STACK
+                                    break
+                                if child < 0:
+                                    n = -1
+                                else:
+                                    start = words[data + (child & mask) * width + C_START]
+                        child = n
+                        if n < 0:
+                            r = regions[r + R_NEXT]
+                            continue
+                    else:
+                        begins = 1
+                    n = tail + made
+                    made += 1
+                    w = data + (n & mask) * width
+                    words[w + C_POSITION] = p
+                    words[w + C_START] = start
+                    words[w + C_CHILD] = child
+                    words[w + C_REST] = -1
+                    words[w + C_LABEL] = regions[r + R_LABEL]
+                    words[w + C_MACRO] = regions[r + R_TARGET]
+                    words[w + C_FORM] = form
+                    words[w + C_LOWER] = lower
+                    words[w + C_UPPER] = upper
+                    if regions[r + R_FINAL] != 0:
+                        order[order_room + outputs] = n
+                        outputs += 1
+                    if regions[r + R_TARGET] >= 0:
+                        entering = 1
+                        kept = made
+                        nulls = 0
+                        s = regions[r + R_MADE]
+                        for k in range(operands[s]):
+                            o = 3 * operands[s + 1 + k]
+                            words[w + C_VALUES + k] = values[event + columns[o]]
+                            if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+                                nulls |= one << k
+                        for k in range(operands[s], slots):
+                            words[w + C_VALUES + k] = 0
+                        words[w + C_NULLS] = nulls
+                    r = regions[r + R_NEXT]
+                if rc != 0:
+                    break
+                q += 1
+            if rc != 0:
+                break
+            # ------------------------------------------------------------------------------------------------ enter
+            left = live & drops[c]
+            live &= ~left
+            q = 0
+            while left != 0:
+                if (left & 1) != 0:
+                    words[b + B_GREATEST + q] = -1
+                    words[b + B_GREATEST + macros + q] = tail
+                left >>= 1
+                q += 1
+            if made == 0:
+                i += 1
+                continue
+            marked[i] = 1
+            if begins != 0:
+                words[b + B_NEWEST_START] = p
+                words[b + B_NEWEST_TIME] = times[i]
+                if timed != 0:
+                    n = words[directory + D_TAIL]
+                    words[directory + D_TAIL] = n + 1
+                    w = b + words[directory + D_DATA] + 2 * (n & words[directory + D_MASK])
+                    words[w] = p
+                    words[w + 1] = times[i]
+            if outputs != 0:
+                S[S_TRIGGERS] += 1
+                if consume != 0:  # later matches start after this event
+                    words[b + B_LOW] = p + 1
+                    live = 1
+                    entering = 0
+                    kept = 0
+                    if consume == 2:
+                        epoch += 1
+                        words[b + B_EPOCH] = epoch
+            # PERF: the cells behind the last that something can go on from are there until the matches are given; the next event has their places.
+            words[line + D_TAIL] = tail + kept
+            if entering != 0:
+                words[b + B_LIVE] = live
+                enter_all(S, words, shapes, key, order, line, b, tail, made, oldest)
+                live = words[b + B_LIVE]
+            if outputs != 0 and limit != 0:
+                k = 0
+                for q in range(outputs):
+                    n = order[order_room + q]
+                    k = push(queue, 0, k, words[data + (n & mask) * width + C_START], n, CELL)
+                levels[L_BASE] = 0
+                levels[L_SIZE] = k
+                levels[L_CURSOR] = -1
+                S[S_ENUMERATING] = 1
+                S[S_LOW] = oldest
+                S[S_DEPTH] = 0
+                S[S_GIVEN] = 0
+                continue
+            i += 1
+        if segment >= 0 and segment < segments:
+            words[b + B_LIVE] = live
+
+    S[S_ROW] = i
+    S[S_SEGMENT] = segment
+    S[S_SEGMENT_END] = end
+    S[S_EPOCH] = epoch
+    S[S_ARGUMENT] = argument
+    S[S_SKIPPED] = skipped
+    S[S_SHIFT] = shift
+    return rc
