@@ -69,6 +69,7 @@ EMBEDDED = upgrade_cases.QUERIES | {
     "count without a window": "SELECT COUNT(*) WHERE A+ AS x ; B+ AS y PARTITION BY k",
     "count by events": "SELECT COUNT(*) WHERE A+ AS x ; B+ AS y ; C AS z WITHIN 20 events CONSUME BY ANY",
     "trackers of keys": "SELECT * WHERE MAX(A AS x ; B+ AS y) ; C AS z PARTITION BY k WITHIN 40 events",
+    "lag": f"SELECT * WHERE A AS x ; B AS y FILTER y.v > lag(y.v, 2) OR lag(x.s) = 'a' {KEYED}",
     "two keys": "SELECT * WHERE A AS x ; B AS y FILTER x.s = y.s PARTITION BY k WITHIN 20 seconds",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }
@@ -84,6 +85,8 @@ BUCKETS = [
     ["trackers"],
     ["absence"],
     ["measures"],
+    ["lag"],
+    ["lag", "match_graph"],
     ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     ["match_graph", "last", "maximal", "absence"],
 ]
@@ -94,7 +97,7 @@ BUCKETS = [
 NUMBERS = {
     **dict.fromkeys(("counters", "slots", "starts_time", "rows", "words", "rings", "entries", "configurations", "orders"), "<i8"),
     **dict.fromkeys(("positions", "times", "end_numbers", "end_records", "end_positions", "end_times", "end_places"), "<i8"),
-    **dict.fromkeys(("payload_places", "places", "seen", "written_seen", "held", "absence", "released"), "<i8"),
+    **dict.fromkeys(("payload_places", "places", "lag_places", "seen", "written_seen", "held", "absence", "released"), "<i8"),
     **dict.fromkeys(("starts_position", "list_macro", "list_max", "list_length", "list_entries", "cells"), "<i4"),
     "letter_numbers": "<i8",
     **dict.fromkeys(("tracker_states", "payload_rows"), "<i4"),
@@ -102,7 +105,7 @@ NUMBERS = {
     "labels": "<u2",
     "macros": "u1",
 }
-NAMED, TABLES = ("recognizer", "bucket"), ("keys", "written", "payload", "pending", "late", "held_events", "events")
+NAMED, TABLES = ("recognizer", "bucket"), ("keys", "written", "payload", "pending", "late", "held_events", "lag_events", "events")
 EXTREMES = (
     -1,
     0,

@@ -50,6 +50,7 @@ QUERIES = {
         "SELECT * WHERE T AS x NOT FOLLOWED BY (H ; T WITHIN 3s) FOR 5s NOT FOLLOWED BY H FOR 1 minute FILTER x.temp > 40",
         SENSORS,
     ),
+    "lag": ("SELECT * WHERE T AS x ; H AS y FILTER x.temp > lag(x.temp) AND y[lag(hum, 2) IS NULL] PARTITION BY id WITHIN 5s", SENSORS),
     "nested": ("SELECT * WHERE T ; NXT(H+ ; T) WITHIN 5s", SENSORS),
     "guessed": (
         "SELECT * WHERE (A AS x ; (B OR C)+ AS y) FILTER x[v > 2] AND y.k LIKE 'a%' AND x.flag = TRUE PARTITION BY city WITHIN 10s",

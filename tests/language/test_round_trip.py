@@ -170,6 +170,7 @@ def test_spans_lie_inside_each_other(query):
         ("`not` AS `any`; `T`", "`not` AS any ; T"),
         ("A FILTER `true`.b AND `date`.c", "A FILTER `true`.b AND date.c"),
         ("A FILTER PREV(x).a.b < x.$TIME", "A FILTER prev(x).a.b < x.$time"),
+        ("A FILTER x.a>lag( x.b.c , 2 )AND x[a > lag(a,:n)]", "A FILTER x.a > lag(x.b.c, 2) AND x[a > lag(a, :n)]"),
         ("A FILTER x.a > :`my limit`", "A FILTER x.a > :`my limit`"),
         ("A{ :n , :n } WITHIN[<=:w]WITHIN :n events", "A{:n} WITHIN :w WITHIN :n EVENTS"),
         ("A+[:`g`,:g]", "A+[= :g]"),

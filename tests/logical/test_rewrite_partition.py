@@ -34,6 +34,7 @@ PATTERNS = {
     "WITHIN n EVENTS": "A AS x ; B AS y FILTER x.id = y.id WITHIN 2 EVENTS",
     "UNLESS": "(A AS x ; B AS y) UNLESS C FILTER x.id = y.id",
     "NOT FOLLOWED BY": "(A AS x ; B AS y FILTER x.id = y.id) NOT FOLLOWED BY C FOR 1",
+    "lag": "A AS x ; B AS y FILTER x.id = y.id AND lag(y.id) = 1",
     "$index": "A AS x ; B AS y FILTER x.id = y.id AND y.$index < 2",
 }
 QUERIES = {

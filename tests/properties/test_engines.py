@@ -22,9 +22,9 @@ from cepheid.engine.input import payload
 from cepheid.engine.memory import store
 from cepheid.engine.run import batches
 from cepheid.testing.differential import WAYS, Case, check, draw, pieces, rows_of
-from cepheid.testing.generators import ABSENT, ENGINE, WAITING
+from cepheid.testing.generators import ABSENT, ENGINE, LAGGED, WAITING
 
-FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT}
+FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT, "lag": LAGGED}
 VARIANTS = ("compiled", "python", "checked")
 
 

@@ -23,7 +23,7 @@ from cepheid.engine.run import member
 from cepheid.errors import LimitError
 from cepheid.schema import schema_of
 from cepheid.testing import generators
-from cepheid.testing.generators import ABSENT, ENGINE, NESTED, TYPES, WAITING
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, NESTED, TYPES, WAITING
 
 if TYPE_CHECKING:
     from cepheid.engine.run.recognizer import Recognizer
@@ -35,6 +35,7 @@ FRAGMENTS = {
     "nested strategies": NESTED,
     "absence": ABSENT,
     "COUNT(*)": dataclasses.replace(ENGINE, count=1.0),
+    "comparisons": dataclasses.replace(COMPARING, strategies=("", "ALL", "ANY", "STRICT", "NXT", "LAST")),
 }
 
 NAMED = (
@@ -43,8 +44,15 @@ NAMED = (
     "A{{12}} {}",
     "A{{4}} ; B {} PARTITION BY k",
     "A : B+ ; C {}",
+    "A AS x ; B AS y FILTER y.v >= x.v {}",
 )
 """Patterns for every strategy; what one event adds to the store of `A{{12}}` under MAX is hundreds of entries."""
+
+ITERATED = (
+    "A AS x ; B+ AS y ;[<= 5] C AS z FILTER z.v = x.v {}",
+    "(A AS t FILTER t.v != prev(t).v)+ {} PARTITION BY k",
+)
+"""Comparisons in iterations: for every strategy but MAX, which compares all matches of an event, up to a limit."""
 
 SELECTS = ("*", "ANY *", "STRICT *", "NXT *", "LAST *", "MAX *", "COUNT(*)")
 
@@ -122,8 +130,9 @@ def limited(text: str) -> cepheid.Query:
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("pattern", NAMED)
-@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize(
+    ("select", "pattern"), [(select, pattern) for select in SELECTS for pattern in (*NAMED, *(() if "MAX" in select else ITERATED))]
+)
 def test_named_queries(select: str, pattern: str, window: str, seed: int) -> None:
     rng = random.Random(f"{seed} {select} {pattern} {window}")
     query = limited(f"SELECT {select} WHERE {pattern.format(window)}")

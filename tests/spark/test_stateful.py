@@ -25,7 +25,7 @@ from cepheid.spark.tasks.buckets import Bucket, Unit
 from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, pack_schema
 from cepheid.testing.differential import matches_up_to
-from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, NESTED, SCHEMA, WAITING, random_query, random_stream
 
 FRAGMENTS = {
     "engine": dataclasses.replace(ENGINE, unit="s"),
@@ -33,6 +33,7 @@ FRAGMENTS = {
     "any pattern": dataclasses.replace(ENGINE, strategies=("NXT", "LAST", "MAX", "STRICT", "ANY"), consume=0.3, unit="s"),
     "nested": dataclasses.replace(NESTED, unit="s"),
     "absence": dataclasses.replace(ABSENT, unit="s"),
+    "lag": dataclasses.replace(LAGGED, unit="s"),
     "counts": dataclasses.replace(ENGINE, strategies=("", "ALL"), count=1.0, unit="s"),
     "guards": dataclasses.replace(COMPARING, unit="s"),
 }
@@ -51,7 +52,7 @@ def task_of(query, *, index=False):
     """The task that `q.on` would make, with columns under their own names."""
     compiled = query.compiled(query.schema(TIMED))
     shown = () if compiled.layout.measures else ("row",)
-    named = {field.name: getattr(Task, field.name, None) for field in dataclasses.fields(Task)}
+    named = {field.name: field.default for field in dataclasses.fields(Task)}
     return named | {
         "text": query.text,
         "args": (),
@@ -67,6 +68,7 @@ def task_of(query, *, index=False):
         "index": index,
         "time_name": "ts",
         "values": names_of(compiled),
+        "reads": tuple((name, name) for name in compiled.reads) if compiled.lags else (),
     }
 
 
@@ -86,9 +88,10 @@ def output_of(queries, tasks):
 
 def travelling(queries, table):
     """The events as they travel, and each query's letters among those of all: what `batch.prepare` does with columns."""
-    compiled = [query.compiled(query.schema(TIMED)) for query in queries]
+    every = [query.compiled(query.schema(TIMED)) for query in queries]
+    compiled = [each for each in every if not each.lags]
     pool = list(dict.fromkeys(condition for each in compiled for alphabet in each.alphabets for condition in alphabet.conditions))
-    keys = key_table(table, compiled[0].keys) if compiled[0].keys else None
+    keys = key_table(table, every[0].keys) if every[0].keys else None
     columns = {f"k{place}": column for place, column in enumerate(keys.columns if keys is not None else [])}
     columns |= {TIME: table["ts"], **{name: table[name] for name in table.column_names}}
     width = max(1, -(-len(pool) // 64))
@@ -99,17 +102,21 @@ def travelling(queries, table):
             place = pool.index(condition)
             holds = having(letters, program.automaton.alphabet, [(1 << bit, 0)])
             bits[place // 64] |= holds.astype(np.uint64) << np.uint64(place % 64)
-    alone = len(queries) == 1 and not compiled[0].absences
+    alone = len(compiled) == 1 and not compiled[0].absences
     if alone:
         bits = letters.reshape(1, -1)
-    names = [f"{LETTER}{number or ''}" for number in range(len(bits))]
-    columns |= dict(zip(names, map(pa.array, bits.view(np.int64)), strict=True))
+    names = [f"{LETTER}{number or ''}" for number in range(len(bits))] if compiled else []
+    columns |= dict(zip(names, map(pa.array, bits.view(np.int64)), strict=False))
     for each in compiled:
         columns |= columns_of(each, table)
     events = pa.table(columns)
-    programs = [tuple(tuple(map(pool.index, alphabet.conditions)) for alphabet in each.alphabets) for each in compiled]
-    places = [(tuple(names), None if alone else every) for every in programs]
-    for place in range(len(compiled[0].keys)):
+    places = [
+        ((), ())
+        if each.lags
+        else (tuple(names), None if alone else tuple(tuple(map(pool.index, alphabet.conditions)) for alphabet in each.alphabets))
+        for each in every
+    ]
+    for place in range(len(every[0].keys)):
         events = events.filter(pc.is_valid(events[f"k{place}"]))
     return events, tuple(places)
 
@@ -254,7 +261,8 @@ def test_several_queries_share_a_bucket(cases, seed, monkeypatch):
         chance = random.Random(f"{seed}/several/{number}")
         kept = {}
         while len(kept) < 4:
-            query, table, _ = random_case(f"{seed}/several/{number}/{chance.random()}", FRAGMENTS["any pattern"])
+            fragment = FRAGMENTS["any pattern" if len(kept) < 2 else "lag"]
+            query, table, _ = random_case(f"{seed}/several/{number}/{chance.random()}", fragment)
             keys = query.compiled(query.schema(TIMED)).keys
             if keys == (("k",) if number % 2 else ()) and not query.compiled(query.schema(TIMED)).layout.measures:
                 kept[f"q{len(kept)}"] = query

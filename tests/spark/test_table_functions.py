@@ -24,7 +24,7 @@ from cepheid.spark.tasks.row_values import from_arrow, to_arrow
 from cepheid.spark.tasks.tables import Partition, Reader, is_between, is_cut
 from cepheid.spark.translation import cepheid_error
 from cepheid.testing.differential import matches_up_to
-from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, NESTED, SCHEMA, WAITING, random_query, random_stream
 
 
 def reading(query, schema, name="fire", **options):
@@ -88,7 +88,7 @@ MOST_MATCHES = 2000
 
 CONSTRUCT = importlib.import_module("cepheid.automata.construct")
 
-FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "nested": NESTED, "absence": ABSENT, "guards": COMPARING}
+FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "nested": NESTED, "absence": ABSENT, "guards": COMPARING, "lag": LAGGED}
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)

@@ -13,7 +13,7 @@ import cepheid
 from cepheid.spark.tasks import worker
 from cepheid.spark.tasks.rows import INDEX
 from cepheid.testing.differential import matches_up_to
-from cepheid.testing.generators import ENGINE, WAITING, random_query, random_stream, table
+from cepheid.testing.generators import ENGINE, LAGGED, WAITING, random_query, random_stream, table
 
 KEY = pa.int64()
 
@@ -36,14 +36,16 @@ def task_of(query, schema, *, index=False, ties=("row",), shown=None):
         "tie_names": ties or (),
         "index": index,
         "time_name": "ts",
+        "reads": tuple((name, name) for name in compiled.reads) if compiled.lags else (),
     }
 
 
 def prepared(compiled, events):
     """What Spark would hand to a task: letters, keys without NULL, everything sorted."""
     columns = {f"k{number}": events[name] for number, name in enumerate(compiled.keys)}
-    letters = compiled.predicates.letters(events)
-    columns |= {worker.TIME: events["ts"], worker.LETTER: pa.array(letters.astype(np.int32))}
+    columns |= {worker.TIME: events["ts"]}
+    if not compiled.lags:
+        columns |= {worker.LETTER: pa.array(compiled.predicates.letters(events).astype(np.int32))}
     columns |= {name: events[name] for name in events.column_names}
     whole = pa.table(columns)
     for number in range(len(compiled.keys)):
@@ -69,6 +71,8 @@ def rows(found):
 
 CONSUMING = dataclasses.replace(WAITING, strategies=("", "ANY", "NXT", "LAST", "MAX"), consume=1.0)
 
+LAGGING = dataclasses.replace(LAGGED, absence=0.0, count=0.0)
+
 MOST_MATCHES = 2000
 """Of a random case: one in some thousands has millions, and here a match may be a batch of its own."""
 
@@ -80,7 +84,7 @@ def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
     for number in range(cases):
         source = random.Random(seed * 10_000 + number)
         # With keys, CONSUME BY ANY needs the order of the whole stream, which no task sees.
-        text = random_query(source, fragment=CONSUMING if number % 2 else ENGINE).replace("CONSUME BY ANY", "CONSUME BY PARTITION")
+        text = random_query(source, fragment=(ENGINE, CONSUMING, LAGGING)[number % 3]).replace("CONSUME BY ANY", "CONSUME BY PARTITION")
         query = cepheid.query(text)
         events = table(random_stream(source, most=14))
         events = events.append_column("row", pa.array(range(len(events)), pa.int64()))
@@ -88,7 +92,7 @@ def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
         if expected is None:
             continue
         compiled, task = task_of(query, events.schema)
-        found = list(worker.run_task(task, iter(cut(prepared(compiled, events), source))))
+        found = list(worker.run_task(task, iter(cut(prepared(compiled, events), source)), letters=((), ()) if compiled.lags else None))
         assert rows(found) == rows([expected.to_arrow(events=True)]), (query.text, events.to_pylist())
 
 

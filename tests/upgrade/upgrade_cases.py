@@ -38,6 +38,10 @@ QUERIES = {
     "per_end": f"SELECT MAX * WHERE (A : B+) AS x ; C AS y {KEYED}",
     "count": f"SELECT COUNT(*) WHERE A+ AS x ; B AS y {KEYED}",
     "trackers": "SELECT * WHERE NXT(A AS x ; B AS y) : C AS z PARTITION BY k WITHIN 80 seconds",
+    "guarded": f"SELECT * WHERE A AS x ;[<= 5 seconds] B AS y ; C AS z FILTER z.v > x.v AND y.s = x.s {KEYED}",
+    "guarded_count": f"SELECT COUNT(*) WHERE A AS x ; B+ AS y FILTER y.v != x.v {KEYED}",
+    "guarded_choice": f"SELECT LAST * WHERE (A OR B) AS x ; C AS y FILTER y.v > x.v {KEYED}",
+    "correlation": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.v + y.v < z.v * 2 OR x.s = z.s {KEYED}",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
 LATENESS = {"limit": "4s", "absence": "4s"}
@@ -46,6 +50,7 @@ BUCKETS = {
     "bucket_absence": ["absence"],
     "bucket_measures": ["measures"],
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
+    "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""

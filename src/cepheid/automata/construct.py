@@ -454,6 +454,8 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
     if pattern.strategy not in RULES:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
     body = trim(constructor.automaton(constructor.build(pattern.pattern)))
+    if body.alphabet.guards:
+        raise unsupported(pattern, what=f"{pattern.strategy.value} inside the pattern, around a part that compares events,")
     kept = select(body, pattern.strategy, span=pattern.span)
     fitted(kept.alphabet)  # or the trackers would reach the bits of guards
     constructor.alphabet = kept.alphabet

@@ -162,11 +162,12 @@ class Program:
             [(flag.bit, flag.name) for flag in alphabet.flags],
             [(guard.bit, guard.test) for guard in alphabet.guards],
             [register.name for register in alphabet.registers],
-            alphabet.correlations,
         )
-        numbered = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
+        # What most automata lack has no place in the fingerprint of these: stored state of before goes on.
+        rarer: list[tuple[str, object]] = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
+        rarer += [("correlations", alphabet.correlations)] if alphabet.correlations else []
         text = canonical_text(
-            (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *numbered)
+            (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *rarer)
         )
         return hashlib.sha256(text.encode()).digest()
 

@@ -263,6 +263,20 @@ def previous(variable: str, *path: str) -> ExpressionBuilder:
     return ExpressionBuilder(syntax.Attribute(check_name(variable), tuple(map(check_name, path)), previous=True))
 
 
+def lag(variable: str, *path: str, steps: int | ExpressionBuilder | syntax.Parameter = 1) -> ExpressionBuilder:
+    """`lag(variable.path, steps)`: the attribute of the event so many positions before, in the partition.
+
+    steps: 1 or more, or a `param`. Raises BindError without a path, and for fewer steps.
+    """
+    count = _count(steps)
+    if not path:
+        raise BindError(f"lag(`{variable}`) names no attribute", help='write lag("x", "temp")')
+    if isinstance(count, int) and count < 1:
+        raise BindError(f"lag of {count} steps looks at no event before", help="give a whole number, 1 or more")
+    more = () if count == 1 else (count if isinstance(count, syntax.Parameter) else syntax.Number(str(count)),)
+    return ExpressionBuilder(syntax.Call("lag", (attr(variable, *path).node, *more)))
+
+
 def time_of(variable: str) -> ExpressionBuilder:
     """`variable.$time`."""
     return ExpressionBuilder(syntax.System(check_name(variable), "time"))

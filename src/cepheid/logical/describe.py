@@ -225,10 +225,14 @@ def _wrapped(text: str) -> bool:
 
 def _leaf(leaf: Field | plan.Time | plan.Index, *, bare: bool) -> str:
     system = "$time" if isinstance(leaf, plan.Time) else "$index"
-    path = ".".join(_name(part) for part in leaf.path) if isinstance(leaf, Field) else system
+    path = ".".join(_name(part) for part in leaf.origin) if isinstance(leaf, Field) else system
     if (bare and isinstance(leaf, Field)) or not leaf.variable:
-        return path
-    return f"prev({_name(leaf.variable)}).{path}" if leaf.previous else f"{_name(leaf.variable)}.{path}"
+        text = path
+    else:
+        text = f"prev({_name(leaf.variable)}).{path}" if leaf.previous else f"{_name(leaf.variable)}.{path}"
+    if isinstance(leaf, plan.Lag):
+        return f"lag({text})" if leaf.steps == 1 else f"lag({text}, {leaf.steps})"
+    return text
 
 
 def _literal(literal: plan.Literal) -> str:

@@ -229,9 +229,9 @@ def _alphabet(plans: Sequence[QueryPlan]) -> list[Event]:
 
 
 def _counts_positions(plan: QueryPlan) -> bool:
-    """Whether an event that the pattern does not name can matter: because it stands between others."""
-    index = any(isinstance(leaf, logical.Index) for leaf in _leaves([plan]))
-    return index or plan.strategy is Strategy.STRICT or any(map(_is_adjacent, walk(plan.pattern)))
+    """Whether an event that the pattern does not name can matter: because it stands between others, or before one that looks back."""
+    placed = any(isinstance(leaf, logical.Index | logical.Lag) for leaf in _leaves([plan]))
+    return placed or plan.strategy is Strategy.STRICT or any(map(_is_adjacent, walk(plan.pattern)))
 
 
 def _is_adjacent(node: Pattern) -> bool:
@@ -267,8 +267,8 @@ def _local_parts(condition: Expression) -> Iterator[Expression]:
 
 
 def _is_timeless(condition: Expression) -> bool:
-    """Whether a condition is local and asks no time: the attributes of an event are chosen before its place in the stream."""
-    return logical.is_local(condition) and not any(isinstance(leaf, logical.Time) for leaf in logical.walk(condition))
+    """Whether a condition is local and asks no time and no lag: the attributes of an event are chosen before its place in the stream."""
+    return logical.is_local(condition) and not any(isinstance(leaf, logical.Time | logical.Lag) for leaf in logical.walk(condition))
 
 
 def _holds(condition: Expression, event: Event, schema: EventSchema) -> bool:
@@ -300,7 +300,7 @@ def _atoms(condition: Expression) -> Iterator[Expression]:
 
 
 def _paths(expressions: Iterable[Expression]) -> set[tuple[str, ...]]:
-    return {leaf.path for expression in expressions for leaf in logical.walk(expression) if isinstance(leaf, Field)}
+    return {leaf.origin for expression in expressions for leaf in logical.walk(expression) if isinstance(leaf, Field)}
 
 
 def _put(attributes: dict[str, Any], path: tuple[str, ...], value: object) -> None:
@@ -326,8 +326,8 @@ def _witnesses(plans: Sequence[QueryPlan]) -> dict[tuple[str, ...], list[object]
                 literals = {leaf.value for leaf in logical.walk(atom) if isinstance(leaf, Literal)} - {None}
                 for leaf in logical.walk(atom):
                     if isinstance(leaf, Field) and leaf.path:
-                        kinds[leaf.path] = leaf.type
-                        constants.setdefault(leaf.path, set()).update(literals)
+                        kinds[leaf.origin] = leaf.type
+                        constants.setdefault(leaf.origin, set()).update(literals)
     special = {(schema.time_column,), (schema.type_column,)}
     return {path: _values(kind, constants.get(path, set())) for path, kind in kinds.items() if path not in special}
 

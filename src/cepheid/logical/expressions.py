@@ -10,13 +10,14 @@ import dataclasses
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cepheid.errors import LimitError
 from cepheid.language import syntax
 from cepheid.language.syntax import NO_SPAN
 from cepheid.logical import constants, functions, parameters, types
 from cepheid.logical.context import suggestion
 from cepheid.logical.folding import fold
-from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Literal, Time
-from cepheid.logical.scopes import attribute
+from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Lag, Literal, Time, lag_column
+from cepheid.logical.scopes import attribute, holder
 from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from cepheid.logical.variables import Summary
 
 
+MAX_LAG = 100_000
+"""The greatest n of `lag(x.a, n)`: a stream keeps so many events of each partition for it."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Local:
     """The variable of `x[..]`, and what supplies it."""
@@ -37,12 +42,13 @@ class Local:
 
 
 class ExpressionBinder:
-    """Binds the expressions of one scope; `local` is set inside `x[..]`."""
+    """Binds the expressions of one scope; `local` is set inside `x[..]`, `lag` inside `lag(.., n)`: to its n."""
 
-    def __init__(self, context: Context, scope: Scope, *, local: Local | None = None) -> None:
+    def __init__(self, context: Context, scope: Scope, *, local: Local | None = None, lag: int = 0) -> None:
         self.context = context
         self.scope = scope
         self.local = local
+        self.lag = lag
 
     def condition(self, node: syntax.Expression) -> Expression:
         """An expression that must be TRUE or FALSE; raises BindError for any other type."""
@@ -143,8 +149,15 @@ class ExpressionBinder:
         places: tuple[Span, ...] = (),
     ) -> Expression:
         """An attribute of a variable; one that has no canonical type keeps its own, for IS NULL. places: of the names of the path."""
-        kind, source = attribute(self.context, supplier, variable, path, places or (span,) * len(path))
-        return Field(variable, path, source if kind is None else kind, source, previous, span=span)
+        # Of an event before x nobody knows the type.
+        types = {None} if self.lag else supplier.types[variable]
+        owner = f"the events before `{variable}`" if self.lag else holder(variable, types)
+        kind, source = attribute(self.context, types, owner, path, places or (span,) * len(path))
+        kind = source if kind is None else kind
+        if self.lag:
+            column = (lag_column(path[0], self.lag), *path[1:])
+            return Lag(variable, column, kind, source, previous, path[0], self.lag, span=span)
+        return Field(variable, path, kind, source, previous, span=span)
 
     def system(self, node: syntax.System) -> Expression:
         """`x.$time`, `x.$index`."""
@@ -189,12 +202,46 @@ class ExpressionBinder:
         name = node.name.lower()
         if name == "prev":
             raise self.error("prev(x) needs an attribute after it", node.span, "write prev(x).price")
+        if name == "lag":
+            return self.lagged(node)
         if name in AGGREGATES:
             raise self.error(f"`{node.name}` is a measure: it can only be in SELECT", node.span, f"write SELECT {node.name}(..) AS name")
         if name not in functions.FUNCTIONS:
-            help_ = suggestion(name, functions.FUNCTIONS, what="functions are")
+            help_ = suggestion(name, {*functions.FUNCTIONS, "lag"}, what="functions are")
             raise self.error(f"unknown function `{node.name}`", node.place("name"), *help_)
         return functions.call(name, tuple(map(self.value, node.arguments)))
+
+    def lagged(self, node: syntax.Call) -> Expression:
+        """`lag(x.a)`, `lag(x.a, n)`, `x[lag(a) > 1]`: an attribute of any event before, whatever the type of that."""
+        if len(node.arguments) not in {1, 2}:
+            raise Mismatch(f"`lag` takes an attribute and a number of events, here are {len(node.arguments)} arguments", LAG_HELP)
+        argument, *number = node.arguments
+        if isinstance(argument, syntax.Call) and argument.name.lower() == "lag":
+            raise self.error("`lag` of `lag`", argument.span, "add the numbers of events: lag(lag(x.a), 2) is lag(x.a, 3)")
+        is_attribute = isinstance(argument, syntax.Attribute) and not argument.previous
+        if not is_attribute and (self.local is None or not isinstance(argument, syntax.Word)):
+            raise self.error("`lag` takes an attribute of a variable", argument.span, LAG_HELP)
+        return type(self)(self.context, self.scope, local=self.local, lag=self._lag_steps(*number)).value(argument)
+
+    def _lag_steps(self, node: syntax.Expression | None = None) -> int:
+        """The n of `lag(x.a, n)`: a literal or a parameter, for columns are made of it."""
+        steps = 1
+        if isinstance(node, syntax.Parameter):
+            given = parameters.count(self.context, node)
+            steps = 1 if given is None else given
+        elif node is not None:
+            steps = int(node.text) if isinstance(node, syntax.Number) and node.text.isdigit() else 0
+        if node is not None and steps < 1:
+            said = parameters.said(self.context, node)
+            raise self.error("how many events `lag` goes back is a whole number, 1 or more", node.span, LAG_HELP, *said)
+        if node is not None and steps > MAX_LAG:
+            raise LimitError(
+                f"`lag` goes back {steps} events; the limit is {MAX_LAG} (MAX_LAG)",
+                help=("compute it into a column", "cepheid.logical.expressions.MAX_LAG is the limit"),
+                text=self.context.text or None,
+                span=node.span,
+            )
+        return steps
 
     def negative(self, node: syntax.Negative) -> Expression:
         """`-e`."""
@@ -298,6 +345,10 @@ class ExpressionBinder:
 
     def _looks_like_attribute(self, name: str) -> bool:
         return name in self.context.schema.attributes and not self.context.is_type(name)
+
+
+LAG_HELP = "write lag(x.a), or lag(x.a, 2) for the event before that"
+"""The help of what `lag` does not take."""
 
 
 def _is_null(option: Expression) -> bool:

@@ -251,6 +251,8 @@ class MeasureBinder(ExpressionBinder):
         name = node.name.lower()
         if name in functions.FUNCTIONS:
             return functions.call(name, tuple(map(self.value, node.arguments)))
+        if name == "lag":
+            raise self.error("lag(..) can only be in conditions", node.span, "show the events before a match as part of it: (ANY : T) AS t")
         if name not in AGGREGATES or name == "only":
             known = [*AGGREGATES, *functions.FUNCTIONS]
             known.remove("only")

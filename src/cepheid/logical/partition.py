@@ -78,8 +78,11 @@ def partition(plan: QueryPlan) -> QueryPlan:
     return dataclasses.replace(plan, pattern=pattern, derived_keys=tuple(keys[len(plan.partition_by) :]))
 
 
-def _asks_for_index(expressions: Iterable[Expression]) -> bool:
-    return any(isinstance(node, logical.Index) for expression in expressions for node in logical.walk(expression))
+def _asks_for(kind: type[Expression]) -> Callable[[Pattern], bool]:
+    """Whether a condition of a FILTER has a leaf of a kind."""
+    return lambda pattern: (
+        isinstance(pattern, Filter) and any(isinstance(node, kind) for condition in pattern.conditions for node in logical.walk(condition))
+    )
 
 
 FORBIDDEN_QUERIES: dict[str, Callable[[QueryPlan], bool]] = {
@@ -97,7 +100,8 @@ FORBIDDEN_PATTERNS: dict[str, Callable[[Pattern], bool]] = {
     "WITHIN n EVENTS": lambda node: isinstance(node, logical.WithinEvents),
     "UNLESS": lambda node: isinstance(node, logical.Unless),
     "NOT FOLLOWED BY": lambda node: isinstance(node, logical.Absence),
-    "$index": lambda node: isinstance(node, Filter) and _asks_for_index(node.conditions),
+    "$index": _asks_for(logical.Index),
+    "lag": _asks_for(logical.Lag),
 }
 """What a pattern may not have anywhere. Nested strategies compare matches before the equality has chosen; STRICT also counts the events between."""
 

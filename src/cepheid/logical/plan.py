@@ -3,8 +3,8 @@
 `bind` makes it, `rewrite` rewrites it, and the reference and `automata.construct` read it. Patterns mirror the syntax tree, but times are exact
 integers in the unit of the time column, conditions are typed, and the top-level conjuncts of a FILTER are separate conditions.
 
-Expressions have four leaves (`Field`, `Time`, `Index`, `Literal`) and one inner node (`Apply`), whose operator is a key of `OPERATORS`:
-one table that every printer (Arrow compute, Spark columns) and the reference implement, and that tests iterate over.
+Expressions have four leaves (`Field`, of which `Lag` is a kind, `Time`, `Index`, `Literal`) and one inner node (`Apply`), whose operator is a key of
+`OPERATORS`: one table that every printer (Arrow compute, Spark columns) and the reference implement, and that tests iterate over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from cepheid.language.syntax import NO_SPAN, Consumption, Strategy, TimeModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cepheid.errors import Span
     from cepheid.schema import EventSchema
@@ -53,6 +53,36 @@ class Field(Expression):
     type: pa.DataType = dataclasses.field(hash=False)
     source: pa.DataType = dataclasses.field(hash=False)
     previous: bool = False
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """The path in the events as they come."""
+        return self.path
+
+
+LAG = "\0lag "
+"""What the names of the columns of lagged attributes begin with; no name in a query has a NUL."""
+
+
+def lag_column(attribute: str, steps: int) -> str:
+    """The name of the column with the attribute of the event so many positions before each one in its partition."""
+    return f"{LAG}{steps} {attribute}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lag(Field):
+    """`lag(x.a, n)`: a field whose path begins with the column `lag_column(attribute, steps)`.
+
+    Who reads events fills that column before anything else reads them (`engine.input.lags`): so all that reads fields reads it too.
+    """
+
+    attribute: str = ""
+    steps: int = 1
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """The path in the event that is looked at."""
+        return (self.attribute, *self.path[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +175,15 @@ def variables_of(expression: Expression) -> frozenset[str]:
 
 
 def is_local(expression: Expression) -> bool:
-    """Whether an expression looks at one event alone, at its attributes and its time: one variable, no prev and no $index."""
+    """Whether an expression looks at one event alone, at its attributes (lagged ones too) and its time: one variable, no prev and no $index."""
     leaves = [node for node in walk(expression) if isinstance(node, Field | Time | Index)]
     return len({leaf.variable for leaf in leaves}) <= 1 and all(isinstance(leaf, Field | Time) and not leaf.previous for leaf in leaves)
+
+
+def lags_in(expressions: Iterable[Expression]) -> tuple[Lag, ...]:
+    """The lagged attributes that expressions read, each column once."""
+    found = (node for expression in expressions for node in walk(expression) if isinstance(node, Lag))
+    return tuple({node.path[0]: node for node in found}.values())
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:

@@ -21,7 +21,7 @@ from cepheid.logical.types import canonical
 from cepheid.logical.variables import Enclosing, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from cepheid.errors import BindError, Span
     from cepheid.logical.context import Context
@@ -142,19 +142,17 @@ def unknown_variable(context: Context, variable: str, place: Span, known: frozen
 
 
 def attribute(
-    context: Context, supplier: Summary, variable: str, path: tuple[str, ...], places: Sequence[Span]
+    context: Context, types: Collection[str | None], holder: str, path: tuple[str, ...], places: Sequence[Span]
 ) -> tuple[pa.DataType | None, pa.DataType]:
-    """The canonical type (None: has no comparisons) and the Arrow type of an attribute of the events that a variable can hold.
+    """The canonical type (None: has no comparisons) and the Arrow type of an attribute of events of some types (None: of any).
 
-    An attribute that only some of these events' types have is NULL on the others. Raises BindError for a name that none has, and for a path
-    into something that has no such field. places: of the names of the path.
+    An attribute that only some of these types have is NULL on the others. Raises BindError for a name that none has, and for a path
+    into something that has no such field. holder: whose attribute it is, for the message. places: of the names of the path.
     """
-    types = sorted(supplier.types[variable], key=str)
     known = frozenset().union(*map(context.schema.attributes_of, types))
     name, *fields = path
     if name not in known:
-        fact = f"unknown attribute `{name}` of {_holder(variable, types)}"
-        raise context.error(fact, places[0], *_attributes(context, name, known, types))
+        raise context.error(f"unknown attribute `{name}` of {holder}", places[0], *_attributes(context, name, known, types))
     kind = context.schema.attributes[name]
     for field, place in zip(fields, places[1:], strict=True):
         kind = _field(context, kind, name, field, place)
@@ -162,10 +160,11 @@ def attribute(
     return canonical(kind), kind
 
 
-def _holder(variable: str, types: list[str | None]) -> str:
-    if len(types) == 1 and types[0] is not None:
-        return f"event type `{types[0]}`"
-    names = [name for name in types if name is not None]
+def holder(variable: str, types: Collection[str | None]) -> str:
+    """The events that a variable can hold, for messages."""
+    names = [name for name in sorted(types, key=str) if name is not None]
+    if len(names) == len(types) == 1:
+        return f"event type `{names[0]}`"
     return (
         f"`{variable}` (event types {quoted(names)})"
         if names and len(names) == len(types)
@@ -173,11 +172,12 @@ def _holder(variable: str, types: list[str | None]) -> str:
     )
 
 
-def _attributes(context: Context, name: str, known: frozenset[str], types: list[str | None]) -> tuple[str, ...]:
+def _attributes(context: Context, name: str, known: frozenset[str], types: Collection[str | None]) -> tuple[str, ...]:
     """The help of an unknown attribute: the nearest name and what there is, with types, in the order of the input."""
     have = [f"{other} ({kind})" for other, kind in context.schema.attributes.items() if other in known]
     more = f" and {len(have) - SHOWN_ATTRIBUTES} more" if len(have) > SHOWN_ATTRIBUTES else ""
-    owner = f"`{types[0]}` has" if len(types) == 1 and types[0] is not None else "the events have"
+    (only, *_) = types
+    owner = f"`{only}` has" if len(types) == 1 and only is not None else "the events have"
     listed = f"{owner}: {', '.join(have[:SHOWN_ATTRIBUTES])}{more}" if have else f"{owner} no attributes"
     near = suggestion(name, known)
     return (f"{near[0]} {listed}",) if near else (listed,)

@@ -9,6 +9,7 @@ What does not fit together raises `Mismatch`, which the expression binder turns 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
 from decimal import Decimal
@@ -155,7 +156,7 @@ def convert(expression: Expression, kind: pa.DataType) -> Expression:
     if isinstance(expression, Literal):
         return _convert_literal(expression, kind)
     if isinstance(expression, Field) and expression.type == NULL:
-        return Field(expression.variable, expression.path, kind, expression.source, expression.previous, span=expression.span)
+        return dataclasses.replace(expression, type=kind)
     return Apply("cast", (expression,), kind, span=expression.span)
 
 

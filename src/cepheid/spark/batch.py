@@ -214,7 +214,10 @@ class Plan:
             tie_names=self.options.order,
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
-            values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs) if self.compiled.valued else (),
+            values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs)
+            if self.compiled.valued and not self.compiled.lags
+            else (),
+            reads=tuple((name, self.payload_column(name)) for name in self.compiled.reads) if self.compiled.lags else (),
         )
 
     def needed(self) -> tuple[str, ...]:
@@ -421,7 +424,8 @@ class Plan:
             "not used": refusals_text(compiled),
             "tasks": self._where(),
             "left out": dropped,
-            "letters": f"{len(compiled.program.predicates)} predicates, as columns of Spark",
+            "letters": f"{len(compiled.program.predicates)} predicates, "
+            + ("behind the shuffle: lag looks at the events before" if compiled.lags else "as columns of Spark"),
             "order": ", ".join(["time", *ties, rest]),
             "update": guarantee.update,
             "state": guarantee.state,
@@ -454,6 +458,8 @@ class Plan:
     def _why_all(self) -> str:
         if self.options.positions:
             return "positions=True counts every event"
+        if self.compiled.lags:
+            return "lag looks at every event"
         if self.compiled.count_window is not None:
             return "the window counts every event"
         return "the pattern looks at the very next event" if not self.compiled.program.droppable else "every event may matter"
@@ -469,24 +475,34 @@ def shuffle_tasks(session: SparkSession) -> int:
 
 
 def has_own_letters(plans: Sequence[Plan]) -> bool:
-    """Whether what travels are the letters of a program, as there is one alone, and they fit; else for each predicate of all whether it holds."""
-    programs = [program for plan in plans for program in plan.compiled.programs]
+    """Whether what travels are the letters of a program, as there is one alone, and they fit; else for each predicate of all whether it holds.
+
+    Nothing travels of queries with lag: their letters are made behind the shuffle, of the columns that they read (`Task.reads`).
+    """
+    programs = [program for plan in plans if not plan.compiled.lags for program in plan.compiled.programs]
     return len(programs) == 1 and not programs[0].automaton.alphabet.number_bits
 
 
 def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
     """Where each query's letters come from."""
     columns = letter_columns(plans)
-    if has_own_letters(plans):
-        return ((tuple(columns), None),)
+    own_letters = has_own_letters(plans)
     place = {condition: number for number, (condition, _) in enumerate(itertools.chain(*columns.values()))}
-    alphabets = [[alphabet.conditions for alphabet in plan.compiled.alphabets] for plan in plans]
-    return tuple((tuple(columns), tuple(tuple(place[each] for each in own) for own in every)) for every in alphabets)
+
+    def letters(plan: Plan) -> Letters:
+        if plan.compiled.lags:
+            return (), ()
+        every = [alphabet.conditions for alphabet in plan.compiled.alphabets]
+        return tuple(columns), None if own_letters else tuple(tuple(place[each] for each in own) for own in every)
+
+    return tuple(map(letters, plans))
 
 
 def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, int]]]:
     """Names of the letter columns, and of each the predicates with what they add to its numbers; those of several queries each once."""
-    alphabets = [alphabet for plan in plans for alphabet in plan.compiled.alphabets]
+    alphabets = [alphabet for plan in plans if not plan.compiled.lags for alphabet in plan.compiled.alphabets]
+    if not alphabets:
+        return {}
     if has_own_letters(plans):
         (alphabet,) = alphabets
         return {LETTER: list(zip(alphabet.conditions, alphabet.values, strict=True))}
@@ -522,10 +538,15 @@ def prepare(
     columns = {**(first or {}), **plan.key_columns(), TIME: plan.time}
     columns |= {name: plan.letter(printer, parts) for name, parts in letter_columns(plans).items()}
     columns |= {
-        value_column(value): printer.value(value) for each in plans for program in each.compiled.programs for value in program.values
+        value_column(value): printer.value(value)
+        for each in plans
+        if not each.compiled.lags
+        for program in each.compiled.programs
+        for value in program.values
     }
     columns |= plan.tie_columns()
-    for name in [*(each.payload_column(name) for each in plans for name in each.needed()), *last]:
+    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *(each.compiled.reads if each.compiled.lags else ()))]
+    for name in [*read, *last]:
         columns.setdefault(name, column_named(name))
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))
     return travelling
@@ -535,4 +556,4 @@ LONG_SIGN = 63
 
 Letters = tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None]
 """The letter columns, and for each program of a query (`Compiled.programs`) the number of each predicate's bit in them; None: there is one program,
-and the column has its letters."""
+and the column has its letters. A query with lag has no columns, and makes its letters itself."""

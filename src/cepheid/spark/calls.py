@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.engine.letters.encoded import Texts
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.query import query as query_of
 from cepheid.spark.batch import Plan
@@ -123,10 +122,8 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
     task = dataclasses.replace(plan.task(), option=option)
     names = plan.source.names
     attributes = dict(zip(task.keys, task.key_names, strict=True)) | {column: name for name, column in task.payload}
-    attributes |= dict(zip(task.ties or (), task.tie_names, strict=False))
-    read = dict.fromkeys(
-        [*attributes.values(), *(name for reader in plan.compiled.readers(Texts()) for name in reader.columns), task.time_name]
-    )
+    attributes |= dict(zip(task.ties or (), task.tie_names, strict=False)) | {column: name for name, column in task.reads}
+    read = dict.fromkeys([*attributes.values(), *plan.compiled.reads, task.time_name])
     input_ = pa.schema([(name, plan.source.schema.attributes[name]) for name in read])
     reading = Reading(
         function=function,

@@ -64,6 +64,8 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
         return "the shuffle has one task"
     if compiled.absences:
         return "NOT FOLLOWED BY looks at events after a match"
+    if compiled.lags:
+        return "lag looks at events before a slice"
     if compiled.window is None:
         return "without a time in WITHIN a match may begin anywhere"
     if compiled.count_window is not None:

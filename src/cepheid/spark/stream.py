@@ -345,7 +345,9 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
     for plan in plans if options.since is not None else ():
         compiled = plan.compiled
         reason = (
-            "has no time in WITHIN"
+            "has lag, which looks at the events before"
+            if compiled.lags
+            else "has no time in WITHIN"
             if compiled.horizon is None
             else "has CONSUME BY"
             if compiled.consume is not Consumption.NONE

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.logical.plan import Apply, Expression, Field, Index, Literal, Time
+from cepheid.logical.plan import Apply, Expression, Field, Index, Lag, Literal, Time
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ Choice = Mapping[tuple[str, bool], int]
 
 
 def holds(condition: Expression, events: Sequence[Event], choice: Choice) -> bool:
-    """Whether a condition is true, with one position for each variable; NULL counts as false."""
+    """Whether a condition is true, with one position for each variable; NULL counts as false. events: all of the partition."""
     return evaluate(condition, events, choice) is True
 
 
@@ -61,6 +61,9 @@ def evaluate(expression: Expression, events: Sequence[Event], choice: Choice) ->
     match expression:
         case Literal(value=value):
             return _canonical(value, expression.type)
+        case Lag(variable=variable, previous=previous, steps=steps):
+            position = choice[variable, previous] - steps
+            return None if position < 0 else attribute_value(events[position].attributes, expression)
         case Field(variable=variable, previous=previous):
             return attribute_value(events[choice[variable, previous]].attributes, expression)
         case Time(variable=variable, previous=previous):
@@ -93,7 +96,7 @@ def apply(expression: Apply, arguments: list[Any]) -> Any:
 def attribute_value(attributes: Mapping[str, object], field: Field) -> Any:
     """The canonical value of an attribute (or a field inside it); a missing one is NULL."""
     value: object = attributes
-    for name in field.path:
+    for name in field.origin:
         value = value.get(name) if isinstance(value, Mapping) else None
     if value is None:
         return None

@@ -52,7 +52,7 @@ class QueryFragment:
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
     may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
-    too, with arithmetic, OR and NOT. previous: prev.
+    too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before.
     absence, partition, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s").
     """
@@ -68,6 +68,7 @@ class QueryFragment:
     correlated: bool = False
     many: bool = False
     previous: bool = False
+    lag: bool = False
     absence: float = 0.0
     partition: float = 0.25
     consume: float = 0.0
@@ -193,6 +194,19 @@ COMPARING = dataclasses.replace(
     count=0.15,
 )
 """The same with every clause of a query around it."""
+
+
+LAGGED = QueryFragment(
+    operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),
+    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "both"),
+    lag=True,
+    absence=0.15,
+    partition=0.5,
+    consume=0.2,
+    count=0.1,
+)
+"""What the automaton engine runs, with conditions on events before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,8 +480,27 @@ class QueryGenerator:
             return "1 = 1"
         return " AND ".join(self._conjunct(here, sorted(outer - {"ANY"})) for _ in range(self.random.choice([1, 1, 1, 2])))
 
+    def _lagged(self, name: str, others: Sequence[str]) -> str:
+        """A condition on an event before that of a variable, mostly beside that one."""
+        random = self.random
+        attribute = random.choice(["v", "v", "w", "s", "k", "ts"])
+        number = random.choice(["", "", ", 1", ", 2", ", 3"])
+        lagged = f"lag({name}.{attribute}{number})"
+        operator = random.choice(["=", "!=", "<", "<=", ">"])
+        other = random.choice([name, name, *others]) if self.fragment.correlated else name
+        forms = [
+            f"{lagged} IS {random.choice(['', 'NOT '])}NULL",
+            f"{other}.{attribute} {operator} {lagged}",
+            f"NOT {lagged} {operator} {other}.{attribute}",
+            f"{name}[type = 'A' OR lag(type{number}) {random.choice(['=', '!='])} 'B']",
+            f"({lagged} {operator} lag({other}.{attribute}, 2) OR {name}.v {operator} coalesce(lag({name}.v{number}), 1))",
+        ]
+        return random.choice(forms)
+
     def _conjunct(self, here: list[str], outside: list[str]) -> str:
         random = self.random
+        if self.fragment.lag and random.random() < 0.6:
+            return self._lagged(random.choice(here), [*here, *outside])
         name = random.choice(here)
         if outside and self.fragment.outer and random.random() < 0.4:
             name = random.choice(outside)

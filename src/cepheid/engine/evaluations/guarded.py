@@ -140,6 +140,11 @@ class Guarded(Keeping):
     def _parts(self) -> Iterable[Array | HasBytes]:
         return ()
 
+    @property
+    def _bounded(self) -> bool:
+        """Whether events leave the window; otherwise only what a trigger consumes goes, and that as a whole."""
+        return self.window is not None or self.count_window is not None
+
     # ------------------------------------------------------------------------------------------------ one event
 
     def _mask(self, letter: int) -> int | None:
@@ -188,12 +193,15 @@ class Guarded(Keeping):
             partition.epoch = self._epoch
             partition.close()
             partition.low = position
+        low = partition.low
         if self.window is not None:
             starts = partition.starts
             while starts and time - starts[0][1] > self.window:
-                partition.low = max(partition.low, starts.popleft()[0] + 1)
+                low = max(low, starts.popleft()[0] + 1)
         if self.count_window is not None:
-            partition.low = max(partition.low, position - self.count_window + 1)
+            low = max(low, position - self.count_window + 1)
+        if low > partition.low:
+            partition.rise(low)
 
     def _question(self, region: Region, macro: Macro) -> Question:
         found = self._questions.get(region)
@@ -208,6 +216,8 @@ class Guarded(Keeping):
         assert region.label is not None
         cell = Cell(partition.serial, partition.position - 1, region.label, child)
         partition.serial += 1
+        if self._bounded:
+            partition.cells.append(cell)
         return region, values, Node(cell.key, cell)
 
     def _asked(self, bank: Bank, region: Region, low: int) -> list[tuple[tuple[Value, ...], Node]]:
@@ -326,7 +336,7 @@ class Guarded(Keeping):
             demand(inside(counters, 0, NUMBER_LIMIT), len(counters) == 5)
             self.events, self._triggers, self._matches, self._skipped, ambiguous = counters.tolist()
             self.regions.ambiguous |= bool(ambiguous)
-            guarded_state.load(self.store, sections, partitions, self.regions, self.steps, epoch=self._epoch)
+            guarded_state.load(self.store, sections, partitions, self.regions, self.steps, epoch=self._epoch, bounded=self._bounded)
 
     def letters_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - others have some
         """The letters of events that what `dump` gave speaks of, in any order: none."""

@@ -7,14 +7,17 @@ are asked.
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 from bisect import bisect_left, insort
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from cepheid.engine.evaluations.guarded_graph import PASSES, Cell, Node, Ring, Stretch, Tree
+from cepheid.automata.regions import Macro
+from cepheid.engine.evaluations.guarded_graph import PASSES, Cell, Node, Ring, Steps, Stretch, Tree
 from cepheid.engine.evaluations.guarded_indexes import Bank
 from cepheid.engine.evaluations.guarded_values import Contents, restored, stored
 from cepheid.engine.memory.checks import ascending, demand, inside, numbers, owners, rows_of
@@ -24,16 +27,12 @@ from cepheid.engine.memory.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cepheid.automata.regions import Configuration, Macro, Regions
-    from cepheid.engine.evaluations.guarded_graph import Steps
+    from cepheid.automata.regions import Configuration, Regions
     from cepheid.engine.evaluations.guarded_values import Value
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T", Cell, Node, Ring)
-
-OBJECT_BYTES = 200
-"""About what a cell, a heap node, an entry or a start takes, with its numbers."""
 
 SLOT_COLUMNS = ("slot", "position", "low", "starts", "entries")
 ENTRY_COLUMNS = ("macro", "node")
@@ -52,14 +51,16 @@ class Partition:
     """What is kept of one partition while a match is open.
 
     position: of its next event. low: the least start that counts. starts: (position, time) of events that began a match. banks: by macro state, those
-    with entries. serial: of the next cell. epoch: how many triggers of any partition had consumed when it was read last.
+    with entries. serial: of the next cell. epoch: how many triggers of any partition had consumed when it was read last. cells: those of events that
+    may still count, the oldest first; none without a window.
     """
 
-    __slots__ = ("_order", "banks", "epoch", "low", "position", "serial", "starts")
+    __slots__ = ("_order", "banks", "cells", "epoch", "low", "position", "serial", "starts")
 
     def __init__(self, position: int, epoch: int) -> None:
         self.position = self.low = position
         self.starts: deque[tuple[int, int]] = deque()
+        self.cells: deque[Cell] = deque()
         self.banks: dict[Macro, Bank] = {}
         self._order: list[Macro] = []
         self.serial = 0
@@ -84,10 +85,20 @@ class Partition:
         del self.banks[macro]
         self._order.remove(macro)
 
+    def rise(self, low: int) -> None:
+        """Raise the least start that counts.
+
+        Cells of events before it let go of what they go on from: else each would keep all before it, to the beginning of the stream.
+        """
+        self.low = low
+        while self.cells and self.cells[0].position < low:
+            self.cells.popleft().child = None
+
     def close(self) -> None:
-        """Forget all that is open: only later starts count."""
+        """Forget all that is open: only later starts count. A trigger that is being given keeps what it needs."""
         self.low = self.position
         self.starts.clear()
+        self.cells.clear()
         self.banks.clear()
         self._order.clear()
 
@@ -121,11 +132,17 @@ class Partitions(Store):
 
     @property
     def reserved(self) -> int:
-        """About the bytes of what is open. O(live state)."""
-        return OBJECT_BYTES * sum(
-            len(_Graph(partition).lines) + len(partition.starts) + sum(len(bank.entries) for bank in partition.banks.values())
-            for partition in self.opened.values()
-        )
+        """The bytes of what is open, each Python object once, also of what no match needs any more. O(objects)."""
+        found, todo = 0, list[object](self.opened.values())
+        seen = set(map(id, todo))
+        while todo:
+            each = todo.pop()
+            found += sys.getsizeof(each)
+            for other in gc.get_referents(each):
+                if id(other) not in seen and not isinstance(other, Macro | Steps | type):
+                    seen.add(id(other))
+                    todo.append(other)
+        return found
 
 
 # ------------------------------------------------------------------------------------------------------------------- to sections
@@ -265,7 +282,14 @@ def _table(rows: list[Any], width: int) -> Array:
 
 
 def load(
-    partitions: Partitions, sections: Mapping[str, Any], stored_: Stored | None, regions: Regions, steps: Steps, *, epoch: int
+    partitions: Partitions,
+    sections: Mapping[str, Any],
+    stored_: Stored | None,
+    regions: Regions,
+    steps: Steps,
+    *,
+    epoch: int,
+    bounded: bool,
 ) -> None:
     """Fill fresh partitions from what `dump` gave; raises ValueError or LookupError where it does not fit."""
     slots = numbers(sections, "guarded_slots", width=len(SLOT_COLUMNS))
@@ -296,6 +320,7 @@ def load(
         partition.serial = 1 + int(lines[lines[:, 0] == CELL, 1].max(initial=0))
     for owner, start in zip(start_owner.tolist(), starts.tolist(), strict=True):
         opened[owner].starts.append((start[0], start[1]))
+    nodes: dict[int, list[Node]] = {owner: [] for owner in opened}
     for owner, (macro, node), values in zip(entry_owner.tolist(), entries.tolist(), texts["slots"], strict=True):
         part, found = made[node], macros[macro]
         demand(macro >= 0, node >= 0, isinstance(part, Node), len(values) == found.slots)
@@ -304,6 +329,32 @@ def load(
         held = tuple(restored(value) for value in values)
         demand(all(contents.may_hold(register, held[slot]) for _, slots in found.configurations for register, slot in slots))
         opened[owner].bank(found, steps).insert(held, part, int(low[owner]))
+        nodes[owner].append(part)
+    for owner, found_nodes in nodes.items() if bounded else ():
+        opened[owner].cells.extend(sorted(_cells(found_nodes), key=_by_position))
+
+
+def _cells(nodes: list[Node]) -> list[Cell]:
+    """The cells that nodes reach, each once. Linear in the nodes that they reach."""
+    todo, seen, found = list(nodes), set(map(id, nodes)), []
+    while todo:
+        node = todo.pop()
+        below = [node.left, node.right]
+        if isinstance(node.what, Stretch):
+            below += node.what.ring.entries[node.what.oldest : node.what.newest + 1]
+        elif id(node.what) not in seen:
+            seen.add(id(node.what))
+            found.append(node.what)
+            below.append(node.what.child)
+        for each in below:
+            if each is not None and id(each) not in seen:
+                seen.add(id(each))
+                todo.append(each)
+    return found
+
+
+def _by_position(cell: Cell) -> int:
+    return cell.position
 
 
 def _texts(section: bytes) -> Any:

@@ -63,6 +63,18 @@ class Arrived:
         return places if self.order is None else self.order[places]
 
     @property
+    def together(self) -> Arrived:
+        """The same rows with one segment for each slot; itself where that is so. O(rows log rows)."""
+        if len(np.unique(self.slots)) == len(self.slots):
+            return self
+        lengths = self.lengths
+        slots, positions = np.repeat(self.slots, lengths), np.arange(int(lengths.sum())) + np.repeat(self.before, lengths)
+        moved = np.argsort(slots, kind="stable")
+        cuts = np.flatnonzero(np.diff(slots[moved], prepend=-1))
+        order = moved if self.order is None else self.order[moved]
+        return Arrived(order, cuts, slots[moved[cuts]], positions[moved[cuts]] - cuts, self.rows)
+
+    @property
     def lengths(self) -> Array:
         """Rows of each segment."""
         return np.diff(self.cuts, append=self.rows if self.order is None else len(self.order))

@@ -17,8 +17,10 @@ from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
+from cepheid.engine.input.lags import attributes_of as lagged_attributes
+from cepheid.engine.input.lags import depth_of
 from cepheid.engine.input.read import STREAM_COLUMN
-from cepheid.engine.letters.encoded import EventReader, ValueLayout
+from cepheid.engine.letters.encoded import EventReader, Texts, ValueLayout
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.exact_counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
@@ -26,15 +28,15 @@ from cepheid.engine.output.measures import attributes_of
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
 from cepheid.logical.canonical import canonical_text
+from cepheid.logical.plan import lags_in
 
 if TYPE_CHECKING:
     from cepheid.automata import Program
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Guarantee, Method
-    from cepheid.engine.letters.encoded import Texts
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
-    from cepheid.logical.plan import QueryPlan
+    from cepheid.logical.plan import Lag, QueryPlan
     from cepheid.schema import EventSchema
 
 
@@ -76,9 +78,22 @@ class Compiled:
         """Events to letters, for each of `programs`."""
         return tuple(predicates_of(program.automaton.alphabet, self.schema) for program in self.programs)
 
+    @cached_property
+    def lags(self) -> tuple[Lag, ...]:
+        """The lagged attributes that `readers` read: columns that somebody has to fill before (`engine.input.lags`)."""
+        conditions = [condition for alphabet in self.alphabets for condition in alphabet.conditions]
+        return lags_in([*conditions, *(value for program in self.programs for value in program.values)])
+
     def readers(self, texts: Texts) -> list[EventReader]:
-        """A reader of one stream for each of `programs`; texts: of the state that its events go to."""
+        """A reader of one stream for each of `programs`, of events with the columns of `lags`; texts: of the state that its events go to."""
         return [EventReader(program, alphabet, texts) for program, alphabet in zip(self.programs, self.alphabets, strict=True)]
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The attributes of the events that `readers` and `lags` look at."""
+        filled = {lag.path[0] for lag in self.lags}
+        names = [name for reader in self.readers(Texts()) for name in reader.columns if name not in filled]
+        return tuple(dict.fromkeys([*names, *lagged_attributes(self.lags)]))
 
     @property
     def positional(self) -> bool:
@@ -127,14 +142,14 @@ class Compiled:
 
     @property
     def horizon(self) -> int | None:
-        """How long after its time an event can matter, in steps of the time column; None without a window: for ever."""
-        return None if self.window is None else self.window + self.delay
+        """How long after its time an event can matter, in steps of the time column; None without a window, and with lag: for ever."""
+        return None if self.window is None or self.lags else self.window + self.delay
 
     @property
     def droppable(self) -> bool:
-        """Whether events that are irrelevant to all `programs` can be left out before recognition: no state and no window counts them."""
+        """Whether events that are irrelevant to all `programs` can be left out before recognition: no state, window or lag counts them."""
         counts = [self.count_window, *(absence.count_window for absence in self.absences)]
-        return all(program.droppable for program in self.programs) and all(count is None for count in counts)
+        return not self.lags and all(program.droppable for program in self.programs) and all(count is None for count in counts)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -182,8 +197,12 @@ class Compiled:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the evaluation promises. Where matches wait for absences, each of these runs an automaton beside it."""
+        """What the evaluation promises, with lagged events. Where matches wait for absences, each of these runs an automaton beside it."""
         guarantee = self.method.guarantee(self.terms)
+        if self.lags:
+            events = "event" if depth_of(self.lags) == 1 else f"{depth_of(self.lags)} events"
+            kept = f"{guarantee.state}; and of each partition the last {events}, for ever (lag)"
+            guarantee = dataclasses.replace(guarantee, state=kept)
         if not self.absences:
             return guarantee
         return dataclasses.replace(

@@ -208,9 +208,13 @@ def program_text(compiled: Compiled) -> str:
         for number, tracker in enumerate(program.trackers, 1)
     ]
     lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]
-    dropped = "can be left out before" if compiled.droppable else "stay: the pattern counts or compares positions"
+    dropped = "can be left out before" if compiled.droppable else f"stay: {'lag looks at them' if compiled.lags else COUNTED}"
     lines += [f"events with an irrelevant letter {dropped}", f"fingerprint {compiled.fingerprint.hex()[:16]}"]
     return "\n".join(lines)
+
+
+COUNTED = "the pattern counts or compares positions"
+"""Why events with an irrelevant letter stay."""
 
 
 def _letter_parts(alphabet: Alphabet) -> Iterator[tuple[str, str]]:
@@ -294,7 +298,7 @@ def explain_queries(compiled: Mapping[str, Compiled]) -> Explanation:
     """How several queries are evaluated together: which as one, by what events come to them, and which alone."""
     joined, alone = families(compiled)
     conditions = {condition for family in joined for condition in family.shared}
-    conditions |= {condition for each in alone.values() for alphabet in each.alphabets for condition in alphabet.conditions}
+    conditions |= {c for each in alone.values() if not each.lags for alphabet in each.alphabets for c in alphabet.conditions}
     in_families = sum(len(family.names) for family in joined)
     shared = {
         "queries": f"{len(compiled):,}: {in_families:,} in {len(joined):,} famil{'y' if len(joined) == 1 else 'ies'}, {len(alone):,} alone",

@@ -84,7 +84,9 @@ def walk(node: syntax.Node) -> Iterator[syntax.Node]:
 
 
 def path_of(node: object) -> Path:
-    """The path of an attribute; of everything else nothing."""
+    """The path of an attribute, lagged or not; of everything else nothing."""
+    if isinstance(node, syntax.Call) and node.name.lower() == "lag" and node.arguments:
+        return path_of(node.arguments[0])
     if isinstance(node, syntax.Attribute):
         return node.path
     return (node.name,) if isinstance(node, syntax.Word) else ()
@@ -148,7 +150,7 @@ def value_type(query: Written, node: Any) -> pa.DataType | None:
             return pa.duration("us")
         case syntax.System(attribute="time"):
             return INSTANT
-        case syntax.Call(name=name):
+        case syntax.Call(name=name) if name.lower() != "lag":
             return pa.string() if name in TEXT_FUNCTIONS - {"length"} else pa.float64()
         case syntax.Parameter(name=name) if name in query.args:
             return given_type(query.args[name])

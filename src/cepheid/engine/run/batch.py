@@ -17,6 +17,7 @@ from cepheid.engine.evaluations.absence import Ends, longest, undecided, vetoed
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.input.keys import group, key_codes, key_table
+from cepheid.engine.input.lags import lagged_table
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.read import check_order, check_order_columns, in_order, times_of
@@ -95,8 +96,9 @@ def run(
     times, stream = ordered(compiled.schema, events, sort=sort, order=order)
     groups, where, null_count = _partitioned(compiled, events, stream, null_keys=null_keys)
     texts = Texts()
+    read_events = lagged_table(events, compiled.lags, where.rows, where.cuts) if compiled.lags else events
     letters, *negated = (
-        reader.read(events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in compiled.readers(texts)
+        reader.read(read_events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in compiled.readers(texts)
     )
     types = NamedTypes(compiled.plan, compiled.programs)
     types.see(events, (letters, *negated))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.engine.input.lags import Lags
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Partitions
 from cepheid.engine.memory import container
@@ -90,10 +91,11 @@ class Member:
             "payload": container.table_bytes(payload),
         }
 
-    def load(self, sections: Mapping[str, Any], *, latest: int) -> None:
-        """Go on, fresh, from what `dump` gave; raises whatever nonsense in it raises."""
+    def load(self, sections: Mapping[str, Any], *, latest: int) -> Stored:
+        """Go on, fresh, from what `dump` gave; returns its partitions. Raises whatever nonsense in it raises."""
         stored = load_keys(self.partitions, sections["keys"], sections["seen"])
         self.state.load(sections, container.table_of(sections["payload"]), stored, latest=latest)
+        return stored
 
 
 class QueryMember(Member):
@@ -108,6 +110,7 @@ class QueryMember(Member):
         grouped = compiled.written if group_nulls else ()
         self._written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self.partitions
         self._readers = compiled.readers(self.state.texts)
+        self._lags = Lags(compiled.lags, schema)
 
     @property
     def null_keys(self) -> int:
@@ -117,7 +120,8 @@ class QueryMember(Member):
     def read(self, events: pa.Table, times: Array, *, first: int, now: int, letters: Sequence[Array] | None = None) -> Found:
         """The matches that events decide.
 
-        first: place of the first of them in the stream. now: the least time that a later one may have. letters: of each program, if they are known.
+        first: place of the first of them in the stream. now: the least time that a later one may have. letters: of each program, if they are known,
+        which they are not of a query with lag.
         """
         arrived = self.partitions.arrive(events, interleaved=self.state.interleaved)
         shown = self._written.arrive(events).positions if self.compiled.derived else None
@@ -126,7 +130,8 @@ class QueryMember(Member):
         def positions() -> Array:
             return arrived.positions if shown is None else shown
 
-        own, *negated = [reader.read(events, positions=positions, letters=each) for reader, each in zip(self._readers, known, strict=True)]
+        lagged = self._lags.read(events, arrived, self.partitions.seen)
+        own, *negated = [reader.read(lagged, positions=positions, letters=each) for reader, each in zip(self._readers, known, strict=True)]
         if self._types is not None:
             self._types.see(events, (own, *negated))
         return self.state.feed(own, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
@@ -134,11 +139,11 @@ class QueryMember(Member):
     @property
     def nbytes(self) -> int:
         """Bytes of the run state."""
-        return super().nbytes + (self._written.nbytes if self.compiled.derived else 0)
+        return super().nbytes + self._lags.nbytes + (self._written.nbytes if self.compiled.derived else 0)
 
     def dump(self, *, latest: int) -> dict[str, Any]:
         """The live state as sections."""
-        sections = super().dump(latest=latest)
+        sections = super().dump(latest=latest) | self._lags.dump(self.partitions.seen)
         if self._has_both_keys:
             keys, seen = self._written.dump()
             sections |= {"written": container.table_bytes(keys), "written_seen": seen.astype("<i8")}
@@ -152,7 +157,7 @@ class QueryMember(Member):
             self._written.seen[:] = events
         if self.compiled.written:
             self._written.null_keys = null_keys
-        self.load(sections, latest=latest)
+        self._lags.load(sections, self.load(sections, latest=latest))
         for partitions in (self.partitions, self._written):
             if sum(partitions.seen.tolist()) > events:
                 raise ValueError("its sections do not fit together")

@@ -253,7 +253,8 @@ class QueriesRecognizer(Intake[ByName]):
         self._visited: list[Member] = []  # by the last batch
         self._pushes = 0
         conditions = [condition for family in found for condition in family.shared]
-        conditions += [condition for each in alone.values() for alphabet in each.alphabets for condition in alphabet.conditions]
+        # What a lag says depends on the keys of its query, which asks its conditions itself.
+        conditions += [c for each in alone.values() if not each.lags for alphabet in each.alphabets for c in alphabet.conditions]
         self._pooled = PooledReader(conditions, schema)
         self.nothing: dict[str, Matches] = {name: each.layout.nothing for name, each in self.compiled.items()}
 
@@ -296,8 +297,9 @@ class QueriesRecognizer(Intake[ByName]):
                 self._visited.append(single)
                 yield name, own_found
         for name, own in self._alone.items():
-            each = [self._pooled.letters(words, alphabet, events.num_rows) for alphabet in own.compiled.alphabets]
-            yield name, own.read(events, times, first=first, now=self._now, letters=each)
+            pooled = () if own.compiled.lags else own.compiled.alphabets
+            each = [self._pooled.letters(words, alphabet, events.num_rows) for alphabet in pooled]
+            yield name, own.read(events, times, first=first, now=self._now, letters=each or None)
 
     def _undecided(self) -> FoundByName:
         return FoundByName(self.nothing, ((name, member.state.undecided()) for name, member in self._alone.items()))

@@ -4,7 +4,7 @@ Comes in: one event. Goes out: the matches that it ends; or None, which says tha
 An event that can change nothing waits here, as a letter, until one comes that can: both are read in one call. Their order is what it was, for what
 waits ends no match and nothing shows it.
 
-Only where an event is read when it comes: without lateness, without absences, where its letter is one word and all that is read of it, and with keys
+Only where an event is read when it comes: without lateness, absences or lag, where its letter is one word and all that is read of it, and with keys
 of PARTITION BY that are numbers or texts and have come before.
 """
 
@@ -55,7 +55,7 @@ class Singles:
         compiled = state.compiled
         if compiled.absences or compiled.derived or not all(_is_plain(schema.field(name).type) for name in compiled.keys):
             return None
-        if compiled.valued or not isinstance(compiled.predicates, Predicates):
+        if compiled.valued or compiled.lags or not isinstance(compiled.predicates, Predicates):
             return None
         read = RowLetters.of(compiled.predicates)
         return None if read is None else cls(state, schema, read)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.input.lags import Lags
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.input.partitions import Partitions
 from cepheid.engine.letters.values import one_chunk
@@ -43,6 +44,7 @@ from cepheid.spark.tasks.worker import TIME, Task, aligned, compiled_here, own_l
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from cepheid.engine.input.partitions import Arrived
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import Found
@@ -133,12 +135,13 @@ class Unit:
         """
         kept = {*self.ties, *(column for task in self.unpacked for column in (*task.keys, *(own for _, own in task.payload)))}
         kept |= {column for task in self.unpacked for own in task.values for column in own}
+        kept |= {column for task in self.unpacked for _, column in task.reads}
         types = [(field.name, field.type) for field in self.travelling if field.name in kept]
         digest = hashlib.sha256(canonical_text(tuple(sorted(types))).encode())
         for compiled, task in zip(self.compiled, self.unpacked, strict=True):
             digest.update(compiled.meaning)
-            values = (task.values,) if task.values else ()
-            digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index, *values)).encode())
+            more = tuple(filter(None, (task.values, task.reads)))
+            digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index, *more)).encode())
         digest.update(canonical_text((self.queries, self.letters, self.ties)).encode())
         return digest.digest()
 
@@ -169,7 +172,7 @@ class Bucket:
         self.tasks, self.compiled, self.views = unit.unpacked, unit.compiled, unit.views
         self.schema, self.output = unit.travelling, unit.row
         first = self.tasks[0]
-        self.forgets = not any(task.index for task in self.tasks)
+        self.forgets = not any(task.index or compiled.lags for task, compiled in zip(self.tasks, self.compiled, strict=True))
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
         keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
         # NULL keys that are to be dropped are dropped before they come here.
@@ -179,6 +182,9 @@ class Bucket:
             for compiled, view in zip(self.compiled, self.views, strict=True)
         ]
         self.readers = [compiled.readers(state.texts) for compiled, state in zip(self.compiled, self.states, strict=True)]
+        reads = {name: self.schema.field(column).type for task in self.tasks for name, column in task.reads}
+        lags = {lag.path[0]: lag for compiled in self.compiled for lag in compiled.lags}
+        self.lags = Lags(tuple(lags.values()), pa.schema(list(reads.items())))
         self.events = 0
         self.latest = NEVER
         self.timers: list[int] = []
@@ -257,13 +263,14 @@ class Bucket:
         named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
         keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
         arrived = self.partitions.arrive(keys)
+        lagged = self._lagged(events, arrived)
         found = []
         for number, (task, query_state) in enumerate(zip(self.tasks, self.states, strict=True)):
             shown = [events[column] for _, column in task.payload]
             if task.index:
                 shown.append(pa.chunked_array([pa.array(arrived.positions)]))
             table = pa.Table.from_arrays(shown, schema=query_state.layout.events)
-            letters, *negated = self._said(events, number)
+            letters, *negated = self._said(lagged if task.reads else events, number)
             found.append(query_state.feed(letters, times, table, arrived, first=self.events, negated=negated, now=now))
         self.events += events.num_rows
         self.latest = max(self.latest, int(times[-1]))
@@ -275,12 +282,19 @@ class Bucket:
         return own_letters([one_chunk(events[column]) for column in columns], places, self.compiled[number].alphabets)
 
     def _said(self, events: pa.Table, number: int) -> list[Array]:
-        """What events say to a query's programs: their letters, and the values that guards read."""
+        """What events say to a query's programs: their letters, and the values that guards read; events: of a query with lag, `_lagged`."""
+        if self.tasks[number].reads:
+            return [reader.read(events) for reader in self.readers[number]]
         letters, values = self._letters(events, number), self.tasks[number].values
         if not values:
             return letters
         columns = [[one_chunk(events[name]) for name in own] for own in values]
         return [reader.of_columns(own, read) for reader, own, read in zip(self.readers[number], letters, columns, strict=True)]
+
+    def _lagged(self, events: pa.Table, arrived: Arrived) -> pa.Table:
+        """The attributes that queries with lag read, with the lagged columns."""
+        columns = {name: events[column] for task in self.tasks for name, column in task.reads}
+        return self.lags.read(pa.table(columns), arrived, self.partitions.seen)
 
     def _rows(self, found: Sequence[Found], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
@@ -351,6 +365,7 @@ class Bucket:
             "seen": seen.astype("<i8"),
             "pending": container.table_bytes(self.order.pending),
         }
+        sections |= self.lags.dump(self.partitions.seen)
         data = container.pack(sections | shared.dump(self.states), fingerprint=self.unit.fingerprint, compress=True)
         if len(data) > STATE_LIMIT:
             raise LimitError(
@@ -378,6 +393,7 @@ class Bucket:
             self.order.check(self.latest)
             self._check_pending()
             shared.load(self.states, sections, stored, latest=self.latest)
+            self.lags.load(sections, stored)
         self._check_buckets(buckets)
         return self
 
@@ -396,6 +412,8 @@ class Bucket:
         if any(self.order.pending[column].null_count for column in (TIME, *columns)):
             raise ValueError("waiting events have no time or no letter")
         for number, compiled in enumerate(self.compiled):
+            if self.tasks[number].reads:
+                continue
             programs = zip(self._letters(self.order.pending, number), compiled.programs, strict=True)
             if not all(are_letters(letters.astype(np.uint64), program.automaton.alphabet) for letters, program in programs):
                 raise ValueError("waiting events have letters of another query")

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.input.lags import SortedLags
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.letters.pooled import gathered
 from cepheid.engine.letters.values import no_events, plain, raw
@@ -68,7 +69,8 @@ class Task:
     input column), the events' attributes that the output needs. shown: what the events of the output have, in order. ties: input columns that
     order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
     sliced: whether the events come in slices of time, of which each gives the matches that end in it (`slices`), in place of keys. option:
-    how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read.
+    how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read. reads: of a query
+    with lag (attribute, input column), what its letters and values are made of here; else empty, and these travel.
     """
 
     text: str
@@ -86,6 +88,11 @@ class Task:
     sliced: bool = False
     option: str = OPTION
     values: tuple[tuple[str, ...], ...] = ()
+    reads: tuple[tuple[str, str], ...] = ()
+
+    def read(self, events: pa.RecordBatch | pa.Table) -> pa.Table:
+        """What its letters are made of, by attributes."""
+        return pa.table({name: events.column(column) for name, column in self.reads})
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -193,8 +200,10 @@ def run_tasks(
 
 
 def _with_letters(batch: pa.RecordBatch, letters: Letters, alphabets: Sequence[Predicates | LongPredicates]) -> pa.RecordBatch:
-    """A batch with the letters of a query's program in LETTER."""
+    """A batch with the letters of a query's program in LETTER, where letters travel."""
     columns, places = letters
+    if not columns:
+        return batch
     own = letters_column(own_letters([batch.column(column) for column in columns], places, alphabets)[0])
     return batch.set_column(batch.schema.get_field_index(LETTER), LETTER, own)
 
@@ -239,6 +248,8 @@ class TaskRun:
         self.texts = Texts()
         (self.reader,) = compiled.readers(self.texts)
         self.evaluation = compiled.evaluation(texts=self.texts)
+        reads = pa.schema([(name, schema.field(column).type) for name, column in task.reads])
+        self.lags = SortedLags(compiled.lags, reads) if compiled.lags else None
         self.window = compiled.window
         self.count_window = compiled.count_window
         self.view = task.view(compiled, schema)
@@ -260,10 +271,9 @@ class TaskRun:
         origins = cuts.copy()
         origins[0] -= self.base if continued else 0
         own = own_rows(batch) if self.task.sliced else None
-        letters = letters_of(batch.column(LETTER))
         if self.valued:
             self.texts.collect(lambda: [self.evaluation.texts_in(self.evaluation.dump())])
-            letters = self.reader.of_columns(letters, [batch.column(name) for name in self.task.values[0]])
+        letters = self._said(batch, cuts, continued=continued)
         events = self._events(batch, origins, cuts)
         last: Chunk | None = None
         read = Events(letters, times, cuts, continued=continued)
@@ -273,6 +283,13 @@ class TaskRun:
             last = found if len(found) else last
         self._keep(events, times, origins, cuts, last, continued=continued)
         self.base = batch.num_rows - int(origins[-1])
+
+    def _said(self, batch: pa.RecordBatch, cuts: Array, *, continued: bool) -> Array:
+        """What the events say: their letters, and the values that guards read."""
+        if self.lags is not None:
+            return self.reader.read(self.lags.read(self.task.read(batch), cuts, continued=continued))
+        letters = letters_of(batch.column(LETTER))
+        return self.reader.of_columns(letters, [batch.column(name) for name in self.task.values[0]]) if self.valued else letters
 
     # ---------------------------------------------------------------------------------------------------------------- what is kept
 
