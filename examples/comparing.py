@@ -83,7 +83,7 @@ RISING = Example(
 
 BREAK_IN = Example(
     """
-    SELECT LAST * WHERE ((Failed AS f){5} WITHIN 1 minute) ; Success AS s
+    SELECT LAST * WHERE ((Failed AS f):{5} WITHIN 1 minute) ; Success AS s
     FILTER s.address != f.address
     PARTITION BY user WITHIN 1 hour
     """,

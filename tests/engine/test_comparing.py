@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import comparing
@@ -15,6 +17,8 @@ from cepheid.testing.differential import WAYS, Case, answers, check, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[2] / "docs" / "comparing.md"
 
 FOUND = {
     "jump": [((1,), (0, 2)), ((1,), (2, 4)), ((1,), (1, 4))],
@@ -58,16 +62,17 @@ def test_the_same_matches_event_by_event(name: str) -> None:
 
 @pytest.mark.parametrize("name", comparing.EXAMPLES)
 def test_random_streams_give_the_matches_of_the_definition(name: str, seed: int, cases: int) -> None:
-    """On all ways: each stream as a table, and in one of the other ways."""
+    """On all ways: each stream as a table, and in one of the other ways; until there are enough with matches."""
     ways = [way for way in WAYS if way != "whole"]
     matched = 0
-    for number, case in enumerate(random_cases(name, seed, cases)):
+    for number, case in enumerate(random_cases(name, seed)):
+        if number >= cases and matched > cases / 40:
+            break
         found = WAYS["whole"](case, None)
         check(case, found)
         way = ways[number % len(ways)]
         assert WAYS[way](case, None) == found, f"{way}\n{case}"
         matched += bool(found)
-    assert matched > cases / 25
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -76,32 +81,38 @@ def test_another_way_to_say_the_same(name: str, seed: int, cases: int) -> None:
     for old, new in SAME[name]:
         assert old in text
         text = text.replace(old, new)
-    for case in random_cases(name, seed, cases // 2):
+    for case in itertools.islice(random_cases(name, seed), cases // 2):
         check(case, rows_of(case.query.run(case.events)), answers(cepheid.query(text), case.events)[0])
 
 
-def random_cases(name: str, seed: int, count: int) -> Iterator[Case]:
+def test_the_page_has_the_examples() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name, example in comparing.EXAMPLES.items():
+        assert example.text.rstrip() in page, name
+
+
+def random_cases(name: str, seed: int) -> Iterator[Case]:
     """Streams of the events of an example, of few keys, at steps that its gaps and windows are made of; some values are NULL.
 
-    Five failures and a success need more events, of one key.
+    Five failures from elsewhere need more events, of one key, and an address that is more frequent than others.
     """
     example = comparing.EXAMPLES[name]
     schema = example.table().schema
-    types = [kind for kind, *_ in example.rows]
-    columns = list(zip(*(row[2:] for row in example.rows), strict=True))
-    few = [sorted({value for value in column if value is not None}) for column in columns]
-    keys = {place for place, attribute in enumerate(example.columns) if attribute in example.query.tree.partition_by}
-    steps = STEPS[name]
-    for number in range(count):
+    rare = name == "break-in"
+    types = [*(kind for kind, *_ in example.rows), "Other"]
+    values = []
+    for place, attribute in enumerate(example.columns):
+        few = sorted({row[2 + place] for row in example.rows} - {None})
+        if attribute in example.query.tree.partition_by:
+            few = few[: 1 if rare else 2]
+        values.append([*few, *few[:1] * 4] if rare else few)
+    for number in itertools.count():
         rng = random.Random(f"{seed}/{name}/{number}")
         time, rows = comparing.NOON, []
-        for _ in range(rng.randint(9, 14) if name == "break-in" else rng.randint(3, 12)):
-            time += dt.timedelta(seconds=rng.choice(steps))
-            values = [
-                None if rng.random() < 0.05 else rng.choice(own[: 1 if name == "break-in" else 2] if place in keys else own)
-                for place, own in enumerate(few)
-            ]
-            rows.append(dict(zip(schema.names, (rng.choice([*types, "Other"]), time, *values), strict=True)))
+        for _ in range(rng.randint(9, 14) if rare else rng.randint(3, 12)):
+            time += dt.timedelta(seconds=rng.choice(STEPS[name]))
+            row = (rng.choice(types), time, *(None if rng.random() < 0.05 else rng.choice(few) for few in values))
+            rows.append(dict(zip(schema.names, row, strict=True)))
         events = pa.Table.from_pylist(rows, schema=schema)
         yield Case(seed, number, example.query, events, *answers(example.query, events))
 
