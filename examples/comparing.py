@@ -115,7 +115,7 @@ PAID_LATE = Example(
 SESSIONS = Example(
     """
     SELECT LAST * WHERE Click+[<= 30m] AS s NOT FOLLOWED BY Click FOR 30m
-    PARTITION BY user
+    PARTITION BY user WITHIN 1 day
     """,
     {"user": pa.string(), "page": pa.string()},
     (
