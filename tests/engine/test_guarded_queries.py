@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import cepheid
 from cepheid.engine.evaluations import guarded_methods
 from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
 from cepheid.engine.plan import methods
@@ -68,3 +70,22 @@ def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pyt
             assert rows == found["whole"], f"{way}\n{case}"
         done += 1
     assert done > cases / 3
+
+
+DAY = 86_400
+
+
+@pytest.mark.parametrize(
+    ("kind", "later"),
+    [
+        (pa.date32(), 2),
+        (pa.date64(), 2 * DAY * 1_000),
+        (pa.timestamp("s", "Europe/Berlin"), 2 * DAY),
+        (pa.timestamp("ns"), 2 * DAY * 10**9),
+    ],
+    ids=str,
+)
+def test_gaps_are_asked_in_the_steps_of_the_time_column(kind: pa.DataType, later: int) -> None:
+    table = pa.table({"type": ["A", "A"], "ts": pa.array([0, later], kind)})
+    found = {gap: len(cepheid.query(f"SELECT * WHERE A AS x ;[{gap}] A AS y").run(table)) for gap in ("> 1d", "<= 1d", "<= 2d", "> 2d")}
+    assert found == {"> 1d": 1, "<= 1d": 0, "<= 2d": 1, "> 2d": 0}

@@ -31,6 +31,7 @@ from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.describe import describe
 from cepheid.logical.predicates import tests_type
+from cepheid.logical.types import time_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -81,7 +82,7 @@ class Constructor:
         """The time of an event; raises BindError where events have none."""
         if self.schema.time_type is None:
             raise BindError("a time window or gap needs events with times", span=span, help="name the time column with time=")
-        return plan.Time("", self.schema.time_type)
+        return plan.Time("", time_value_type(self.schema.time_type))
 
     def text(self, pattern: Pattern) -> str:
         """A pattern as the names of registers have it."""
