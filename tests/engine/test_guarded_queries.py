@@ -34,6 +34,7 @@ COMPARED = {
 def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, seed: int, cases: int) -> None:
     """Against the definition, and however the events come: also what ANY and LIMIT choose."""
     guarded = matched = 0
+    chosen = set()
     for case in draw(COMPARED[name], count=cases, seed=seed):
         try:
             found = {way: of(case, None) for way, of in WAYS.items()}
@@ -44,11 +45,13 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
         check(case, found["whole"])
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
+        chosen.add(case.query.compiled(case.query.schema(case.events.schema)).method.name)
         if case.query.compiled(case.query.schema(case.events.schema)).method.name.startswith("guarded"):
             guarded += 1
             matched += bool(found["whole"])
     assert guarded > cases / 5
     assert matched > cases / 25
+    assert chosen >= {"guarded", "guarded count", "guarded choice"}
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)

@@ -164,10 +164,9 @@ def test_counts_within_the_column() -> None:
     ("text", "what", "under"),
     [
         ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
-        ("SELECT NXT * WHERE A ;[< 5] B", "a time gap", None),
-        ("SELECT NXT * WHERE A AS x ; B AS y FILTER x.v < y.v", "a condition that correlates events", "x.v < y.v"),
+        ("SELECT NXT * WHERE C ; LAST(A ;[< 5] B)", "LAST inside the pattern, around a part that compares events,", "LAST(A ;[< 5] B)"),
         ("SELECT MAX * WHERE A ; B UNLESS C", "UNLESS", None),
-        ("SELECT * WHERE C ; NXT(A ; B WITHIN 5)", "a time window on a sub-pattern", "A ; B WITHIN 5"),
+        ("SELECT * WHERE C ; NXT(A ; B WITHIN 5)", "NXT inside the pattern, around a part that compares events,", None),
         ("SELECT LAST * WHERE A NOT FOLLOWED BY (B UNLESS C) FOR 5", "UNLESS", None),
     ],
 )
