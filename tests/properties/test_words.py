@@ -191,4 +191,6 @@ def test_numbers_are_given_away_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_method_reads_numbers(cases: int, seed: int) -> None:
     cases_of_all = [case for group in GROUPS for case, _ in drawn(group, cases, seed)]
-    assert {case.query.compiled(case.query.schema(case.events.schema)).method for case in cases_of_all} == set(METHODS)
+    found = {case.query.compiled(case.query.schema(case.events.schema)).method for case in cases_of_all}
+    # Those for guards: test_values_travel.py.
+    assert found == {method for method in METHODS if not method.name.startswith("guarded")}

@@ -152,9 +152,9 @@ def travelling(monkeypatch):
 
         def enter(*compared):
             stack.enter_context(probing(*compared))
-            monkeypatch.setattr(batch, "recognize", reading(worker.recognize, compared))
-            monkeypatch.setattr(queries, "recognize_several", reading(worker.recognize_several, compared))
-            monkeypatch.setattr(queries, "recognize_decided", reading(absences.recognize_decided, compared))
+            monkeypatch.setattr(batch, "run_task", reading(worker.run_task, compared))
+            monkeypatch.setattr(queries, "run_tasks", reading(worker.run_tasks, compared))
+            monkeypatch.setattr(queries, "run_absences", reading(absences.run_absences, compared))
             monkeypatch.setattr(stream, "BucketProcessor", processor(compared))
 
         yield enter
