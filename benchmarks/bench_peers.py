@@ -154,7 +154,7 @@ COMPARING = (
 OVER_WINDOWS = {"gaps": ESPER, "joined": ESPER, "order": ESPER, "climb": FLINK_CEP}
 """Queries that compare events, and which peer shows what partial matches cost as the window grows; Esper has no word for `climb`."""
 
-WINDOWS = (8, 32, 96, 320, 960, 3200)
+WINDOWS = (8, 16, 32, 96, 320, 960, 3200)
 """Milliseconds, thus events."""
 
 PEER_EVENTS = 50_000

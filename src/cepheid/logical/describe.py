@@ -258,7 +258,7 @@ def _literal(literal: plan.Literal) -> str:
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
-    if pa.types.is_duration(literal.type):
+    if pa.types.is_duration(literal.type) and isinstance(value, int):
         return _in_coarsest_unit(value * NANOSECONDS[literal.type.unit])
     if pa.types.is_timestamp(literal.type):
         return f"{value}{literal.type.unit}"

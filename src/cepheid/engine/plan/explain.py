@@ -84,9 +84,8 @@ class Explanation:
 def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> Explanation:
     """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
     if stage is not None and stage not in STAGES:
-        raise InputError(
-            f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), f"the stages are {', '.join(STAGES)}"]
-        )
+        known = f"the stages are {', '.join(STAGES)}; a schema is given as schema=.."
+        raise InputError(f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), known])
     sections = [item for item in _sections(query, schema) if stage is None or item[0] in {stage, "schema"}]
     return Explanation(tuple(sections))
 
