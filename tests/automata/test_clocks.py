@@ -32,12 +32,14 @@ from cepheid.automata import (
     Automaton,
     classes,
     classify,
+    clocks,
     construct,
     determinize,
     determinize_timed,
     has_synchronous_resets,
     hide,
     is_deterministic,
+    one_clock,
     project,
     trim,
     trim_timed,
@@ -245,3 +247,43 @@ def test_examples_4_1_and_4_2() -> None:
     assert [len(two_clocks(T1).alphabet.registers), LONGEST] == [1, 2]
     with pytest.raises(NotSupportedError, match="`z1` is asked where it need not be"):
         two_clocks(T2)
+
+
+# ------------------------------------------------------------------------------------------------------------ Theorem 6.1: one clock
+
+
+@pytest.mark.parametrize(
+    ("where", "window", "bounds"),
+    [
+        ("A ;[<= 2] B", False, {"<="}),
+        ("A ;[<= 2] B", True, {"<="}),
+        ("A ;[>= 2] B", False, {">="}),
+        ("A ;[>= 2] B", True, None),
+        ("A ;[1, 2] B", False, None),
+        ("A ;[<= 2] B ;[<= 1] A", False, {"<="}),
+        ("A ;[<= 2] B ;[<= 1] A", True, None),
+        ("A ;[<= 2] B ;[>= 1] A", False, None),
+        ("A+ ;[<= 2] B", False, {"<="}),
+        ("(A ;[<= 2] B) OR (A ;[<= 1] B)", False, None),
+        ("A ; (A ; A ; B WITHIN 3)", False, {"<="}),
+        ("A+ ; (A ; A ; B WITHIN 3)", False, None),
+        ("A AS x ; B AS y FILTER y.v > x.v", False, None),
+    ],
+)
+def test_patterns_in_the_class_of_theorem_6_1(where: str, window: bool, bounds: set[str] | None) -> None:
+    automaton = built(where)
+    found = one_clock(automaton, window=window)
+    if bounds is None:
+        assert found is None
+        return
+    assert found is not None
+    assert classify(found).constant_update
+    assert classify(found).monotonic == bounds
+    rng = random.Random(f"{SEED} {where}")
+    for stream in (random_stream(rng, most=5) for _ in range(20)):
+        assert runs.matches(found, stream) == runs.matches(automaton, stream)
+
+
+def test_too_many_predicates_to_determinize_for_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "DETERMINIZED", 2)
+    assert one_clock(built("A+ ;[<= 2] B")) is None

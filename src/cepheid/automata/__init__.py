@@ -19,7 +19,7 @@ from cepheid.automata.classes import (
     is_windowed,
     monotonic_in,
 )
-from cepheid.automata.clocks import determinize_timed, trim_timed, two_clocks
+from cepheid.automata.clocks import determinize_timed, one_clock, trim_timed, two_clocks
 from cepheid.automata.construct import construct
 from cepheid.automata.formulas import formula
 from cepheid.automata.program import ChoiceProgram, EndProgram, Program, end_program, program_of, span_program, strategy_program
@@ -58,6 +58,7 @@ __all__ = [
     "is_timed_cel",
     "is_windowed",
     "monotonic_in",
+    "one_clock",
     "program_of",
     "project",
     "span_program",

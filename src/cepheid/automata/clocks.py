@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.automata.classes import check_zones, has_synchronous_resets
+from cepheid.automata.classes import AT_MOST, check_zones, has_synchronous_resets, is_deterministic, monotonic_in
 from cepheid.automata.transform import determinize, hide, reached, trim, united
 from cepheid.automata.transition import order
 from cepheid.automata.zones import Zone, assembled, clock_moves, greatest_ages
-from cepheid.errors import NotSupportedError
+from cepheid.errors import LimitError, NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.transition import Transition
     from cepheid.automata.zones import ClockMove
+
+DETERMINIZED = 8
+"""Most states, and most predicates with guards, of an automaton that `one_clock` determinizes to find out its class."""
 
 START, LAST_MARK = "time of the first event", "time of the last marked event"
 """The names of the clocks that `two_clocks` leaves; name in paper: z_N and z_X."""
@@ -116,6 +119,28 @@ def two_clocks(automaton: Automaton) -> Automaton:
             )
         )
     return assembled(automaton, changed, names)
+
+
+def one_clock(automaton: Automaton, *, window: bool = False) -> Automaton | None:
+    """An automaton with the same matches that is deterministic and monotonic and has one clock at most, where one is found (timed-cel, Theorem 6.1).
+
+    window: whether matches are bounded besides, by an upper bound on the time of the whole match that is not in the automaton. Tries the automaton as
+    it is, with fewer clocks (`two_clocks`), and determinized, this up to DETERMINIZED. None says that none of these is in the class.
+    """
+    try:
+        if not window and len(automaton.alphabet.registers) <= 1 and is_deterministic(automaton) and monotonic_in(automaton):
+            return automaton
+        found = two_clocks(automaton)
+        if len(found.alphabet.registers) > 1 or (window and LAST_MARK in found.alphabet.names):
+            return None
+        if not is_deterministic(found):
+            if max(found.states, found.alphabet.width) > DETERMINIZED:
+                return None
+            found = trim_timed(determinize_timed(found))
+    except (NotSupportedError, LimitError):
+        return None
+    directions = monotonic_in(found)
+    return found if (AT_MOST in directions if window else directions) else None
 
 
 def _known(moves: Sequence[ClockMove], automaton: Automaton) -> dict[str, list[frozenset[int]]]:
