@@ -120,23 +120,6 @@ def test_dead_ends_count_for_synchronous_resets() -> None:
     assert has_synchronous_resets(trim(automaton))
 
 
-def test_a_clock_that_is_not_set_is_not_zero() -> None:
-    """The proof of Theorem 5.4 begins where all clocks are 0, but a run begins where none is set: then moves count that no run takes.
-
-    In the paper an empty clock fails; here a guard says so that is forbidden to hold.
-    """
-    from cepheid.automata.zones import Zone, clock_moves, greatest_ages
-
-    moves = [(0, 1, A, (), "x", [0]), (0, 2, A, [(0, 1, 1, False)], "x", ()), (1, 3, B, [(0, 0, 1)], "y", ()), (2, 3, B, (), "y", ())]
-    automaton = clock_automaton(moves, [3])
-    assert has_synchronous_resets(automaton)
-    asking = next(each for each in clock_moves(automaton) if (each.source, each.target) == (0, 2))
-    zero = Zone((0,), ((0, 0), (0, 0)))
-    greatest = greatest_ages(clock_moves(automaton))
-    assert list(zero.after(asking.condition, asking.resets, greatest))
-    assert not list(Zone().after(asking.condition, asking.resets, greatest))
-
-
 def test_deterministic_is_about_transitions_and_not_about_runs() -> None:
     """Both moves at B may be enabled by some valuation, but by none that a run has: the clocks were reset together."""
     moves = [

@@ -14,11 +14,8 @@ from clock_cases import (
     SEED,
     T1,
     T2,
-    A,
-    B,
     after,
     built,
-    clock_automaton,
     later,
     occurrences,
     passes,
@@ -97,36 +94,6 @@ def test_an_automaton_without_synchronous_resets_is_refused() -> None:
         "error: determinization needs moves with one output to store the same, and these store differently in `z0`",
         "help: reset the same clocks wherever the output is the same, or mark the events that tell the moves apart",
     ]
-
-
-UNREACHED = clock_automaton(
-    [
-        (0, 1, A, (), "x", [0]),
-        (1, 2, A, [(0, 2, 2)], "x", [0]),
-        (2, 3, B, [(0, 0, 1)], "y", ()),
-        (2, 4, A, [(0, 0, 0)], "x", ()),
-        (1, 4, A, [(0, 0, 1)], "x", [0]),
-        (4, 3, B, (), "y", ()),
-        (4, 5, A, [(0, 2, 2)], "x", [1]),
-        (4, 6, A, [(0, 0, 1), (0, 2, 2)], "x", [0]),
-        (5, 3, B, [(1, 0, 1)], "y", ()),
-        (6, 3, B, [(0, 0, 1)], "y", ()),
-    ],
-    [3],
-)
-"""Two moves of one state reset different clocks for one output, but one of them asks what never holds."""
-
-
-def test_resets_differ_where_no_run_comes() -> None:
-    """The proof of Theorem 5.3 says that resets are the same in each transition of the result; they need not be in those that no run takes."""
-    assert has_synchronous_resets(UNREACHED)
-    with pytest.raises(NotSupportedError, match="store differently in `z0`, `z1`"):
-        determinize(UNREACHED)
-    found = determinize_timed(UNREACHED)
-    assert is_deterministic(found)
-    rng = random.Random(f"{SEED} unreached")
-    for stream in (random_stream(rng, most=7) for _ in range(CASES)):
-        assert runs.matches(found, stream) == runs.matches(UNREACHED, stream)
 
 
 def test_registers_of_any_kind_are_determinized_where_stores_agree() -> None:
