@@ -25,6 +25,7 @@ from clock_cases import (
     random_windowed,
 )
 
+import cepheid
 from cepheid.automata import (
     Automaton,
     classes,
@@ -43,7 +44,7 @@ from cepheid.automata import (
     two_clocks,
 )
 from cepheid.errors import LimitError, NotSupportedError
-from cepheid.testing import events, reference, runs
+from cepheid.testing import generators, reference, runs
 from cepheid.testing.harness import events_of
 
 if TYPE_CHECKING:
@@ -97,10 +98,24 @@ def test_an_automaton_without_synchronous_resets_is_refused() -> None:
 
 
 def test_registers_of_any_kind_are_determinized_where_stores_agree() -> None:
-    automaton = determinize(built("A AS x ; B AS y FILTER y.v > x.v"))
-    assert len(automaton.alphabet.registers) == 1
-    given = events_of(events("A1(v=1) B2(v=0) B3(v=2)"), SCHEMA)
-    assert {match.support for match in runs.matches(automaton, given)} == {(0, 2)}
+    rng = random.Random(f"{SEED} registers")
+    done = matched = refused = 0
+    while done < CASES / 10 or not (matched and refused):
+        text, rows = generators.random_query(rng, fragment=generators.CORRELATED), generators.random_stream(rng, most=5)
+        asked = cepheid.query(text)
+        schema = asked.schema(generators.SCHEMA, type="type", time="ts")
+        stream = events_of(rows, schema)
+        try:
+            automaton = construct(asked.bound(schema).pattern, schema)
+            found = determinize(automaton)
+        except (NotSupportedError, LimitError):
+            refused += 1
+            continue
+        if automaton.alphabet.guards:
+            expected = runs.matches(automaton, stream)
+            assert runs.matches(found, stream) == expected, (text, rows)
+            done += 1
+            matched += bool(expected)
 
 
 # ------------------------------------------------------------------------------------------------------------ what can come in time
