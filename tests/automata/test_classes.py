@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 from typing import TYPE_CHECKING
@@ -44,7 +45,12 @@ from cepheid.automata import (
     monotonic_in,
     trim,
 )
+from cepheid.automata.alphabet import Predicate
+from cepheid.automata.predicates import FAILS, can_hold
 from cepheid.errors import LimitError, NotSupportedError
+from cepheid.logical.plan import Apply, Field, Literal
+from cepheid.testing.evaluate import Event as Occurrence
+from cepheid.testing.evaluate import holds
 
 if TYPE_CHECKING:
     from clock_cases import Move, Valuation
@@ -128,6 +134,53 @@ def test_deterministic_is_about_transitions_and_not_about_runs() -> None:
         (1, 3, B, [(1, 2, None)], "y", ()),
     ]
     assert not is_deterministic(clock_automaton(moves, [2, 3]))
+
+
+# ------------------------------------------------------------------------------------------------- what one event may satisfy
+
+V = Field("", ("v",), pa.int64(), pa.int64())
+W = Field("", ("w",), pa.float64(), pa.float64())
+
+
+def compared(leaf: Field, operator: str, constant: float) -> Apply:
+    return Apply(operator, (leaf, Literal(constant, leaf.type)), pa.bool_())
+
+
+@pytest.mark.parametrize(("leaf", "values"), [(V, [None, *range(-2, 5)]), (W, [None, *(step / 2 for step in range(-4, 9))])])
+def test_comparisons_that_one_event_may_satisfy_and_fail(leaf: Field, values: list[float | None]) -> None:
+    rng, decided = random.Random(f"{SEED} {leaf.path}"), set()
+    for _ in range(CASES * 3):
+        kind = int if leaf is V else float
+        asked = [(compared(leaf, rng.choice(list(FAILS)), kind(rng.randint(0, 2))), rng.random() < 0.6) for _ in range(rng.randint(1, 4))]
+        if leaf is W and all(condition.operator in {"=", "!="} for condition, _ in asked):
+            continue
+        events = [Occurrence("A", 0, {"v": value, "w": value}) for value in values]
+        expected = any(all(holds(condition, [event], {("", False): 0}) == wanted for condition, wanted in asked) for event in events)
+        assert can_hold(asked) == expected, asked
+        decided.add(expected)
+    assert decided == {True, False}
+
+
+def test_conditions_are_taken_apart_as_far_as_they_say_something() -> None:
+    above, below, other = compared(V, ">", 1), compared(V, "<=", 1), compared(W, ">", 1.0)
+    both, either = Apply("and", (above, other), pa.bool_()), Apply("or", (above, other), pa.bool_())
+    assert not can_hold([(both, True), (below, True)])
+    assert not can_hold([(either, False), (above, True)])
+    assert not can_hold([(Apply("not", (above,), pa.bool_()), False), (below, True)])
+    assert can_hold([(either, True), (below, True)])
+    assert can_hold([(above, False), (below, False)]), "v may be NULL"
+
+
+def test_comparisons_make_an_automaton_deterministic() -> None:
+    def deciding(*operators: str) -> Automaton:
+        plain = clock_automaton([(0, 1, A, (), "x", [0]), (0, 2, B, (), "x", [])], [1, 2])
+        predicates = tuple(Predicate(compared(V, operator, 1)) for operator in operators)
+        return dataclasses.replace(plain, alphabet=dataclasses.replace(plain.alphabet, predicates=predicates))
+
+    assert is_deterministic(deciding(">", "<="))
+    assert has_synchronous_resets(deciding(">", "<="))
+    assert not is_deterministic(deciding(">", ">="))
+    assert not has_synchronous_resets(deciding(">", ">="))
 
 
 # ----------------------------------------------------------------------------------------------------------- against the definition

@@ -77,15 +77,15 @@ def classify(automaton: Automaton) -> ClockClasses:
 def is_deterministic(automaton: Automaton) -> bool:
     """Whether any two transitions of one state that one event may take together have different outputs (timed-cel, section 5).
 
-    The output of an unmarked event is the empty one, as that of an event marked with no variable. Conditions on events are taken as independent of
-    each other, as letters have them: only types exclude each other. Raises NotSupportedError as `classify`. O(transitions^2 x clocks).
+    The output of an unmarked event is the empty one, as that of an event marked with no variable. Types exclude each other, and so do comparisons
+    with constants; other conditions on events are taken as independent. Raises NotSupportedError as `classify`. O(transitions^2 x tests).
     """
     moves = clock_moves(automaton)
-    set_at, types = always_set(moves, automaton), automaton.alphabet.types
+    set_at = always_set(moves, automaton)
     every = frozenset(range(len(automaton.alphabet.registers)))
     return not any(
         one.output == other.output
-        and together(one.event, other.event, types)
+        and together(one.event, other.event, automaton.alphabet)
         and (one.condition & other.condition).is_satisfiable(every - set_at[one.source])
         for own in _outgoing(moves, automaton)
         for one, other in itertools.combinations(own, 2)
@@ -127,13 +127,13 @@ def _resets_follow_outputs(automaton: Automaton, moves: Sequence[ClockMove]) -> 
 
 def _resets_differ(automaton: Automaton, moves: Sequence[ClockMove]) -> bool:
     """Whether two runs with one output may reset different clocks at one event, for the first time."""
-    outgoing, types, greatest = _outgoing(moves, automaton), automaton.alphabet.types, greatest_ages(moves)
+    outgoing, greatest = _outgoing(moves, automaton), greatest_ages(moves)
     first = (automaton.initial, automaton.initial, Zone())
     seen, todo = {first}, [first]
     while todo:
         left, right, zone = todo.pop()
         for one, other in itertools.product(outgoing[left], outgoing[right]):
-            if one.output != other.output or not together(one.event, other.event, types):
+            if one.output != other.output or not together(one.event, other.event, automaton.alphabet):
                 continue
             for after in zone.after(one.condition & other.condition, one.resets, greatest):
                 if one.resets != other.resets:

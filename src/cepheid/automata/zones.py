@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.alphabet import Guard, Scope
+from cepheid.automata.predicates import can_hold
 from cepheid.automata.registers import Before, Elapsed, Now, Register, Store, values
 from cepheid.automata.transform import trim
 from cepheid.automata.transition import Transition, order
@@ -197,13 +198,17 @@ def without(ages: Ages) -> Ages:
     return below if upper is None else (*below, (upper + 1, None))
 
 
-def together(first: tuple[int, int], second: tuple[int, int], types: int) -> bool:
+def together(first: tuple[int, int], second: tuple[int, int], alphabet: Alphabet) -> bool:
     """Whether one event may have what both (requires, forbids) ask for.
 
-    Conditions are taken as independent of each other, as letters have them; only types exclude each other.
+    Types exclude each other, and so do comparisons with constants (`predicates.can_hold`). Other conditions are taken as independent.
     """
     requires, forbids = first[0] | second[0], first[1] | second[1]
-    return not requires & forbids and not (requires & types) & ((requires & types) - 1)
+    types = requires & alphabet.types
+    if requires & forbids or types & (types - 1):
+        return False
+    asked = ((predicate.condition, 1 << bit) for bit, predicate in enumerate(alphabet.predicates))
+    return can_hold((condition, bool(requires & bit)) for condition, bit in asked if (requires | forbids) & bit)
 
 
 def always_set(moves: Sequence[ClockMove], automaton: Automaton) -> list[frozenset[int]]:
