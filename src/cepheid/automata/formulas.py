@@ -6,7 +6,7 @@ WITHIN. The way is that of the paper's appendix A, in steps that each have a fun
 * a clock is empty or set in a state, never either; a step asks one interval of each clock (Lemma A.1);
 * a conjunction has one operand for each clock, which asks that clock alone. Variables that mark the steps make all operands take the same ones;
 * a step that asks its clock does not reset it: two operands, each for every other reset (Lemma A.4);
-* a clock is asked so many times at most until it is reset (Lemma A.2);
+* a clock is asked a bounded number of times until it is reset (Lemma A.2);
 * then a run falls into parts between resets, in which nested windows ask how long ago the reset was (Lemma A.3); states are eliminated as by Kleene.
 
 The pattern is exponential in the states and in the guards: it shows what timed CEL can say, not how to run an automaton.
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 FORMULA_NODES = 100_000
 """Operators and events of a formula, and steps of the automata that it is made of."""
 
-Span = tuple[int, int | None]
+AgeRange = tuple[int, int | None]
 """The ages that one step passes, from and to; None: any."""
 
-ALWAYS: Span = (0, None)
-NEVER: Span = (1, 0)
+ALWAYS: AgeRange = (0, None)
+NEVER: AgeRange = (1, 0)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Step:
     source: Hashable
     target: Hashable
     event: Project
-    asks: tuple[tuple[int, Span], ...] = ()
+    asks: tuple[tuple[int, AgeRange], ...] = ()
     resets: frozenset[int] = frozenset()
     needs: frozenset[int] = frozenset()
 
