@@ -46,10 +46,11 @@ def read(stream: Path) -> pa.Table:
 
 
 def write(found: pa.Table, target: str) -> None:
-    """One line per match: the times of its first event, of its second, or the first of its second step, and of its last."""
+    """One line per match: the times of its first event, of the first of its second step, and of its last."""
     steps = [found[name].combine_chunks() for name in found.column_names if len(name) == 1]
-    first, last = pc.list_element(steps[0], 0), found["end_time"]
-    second = pc.list_element(steps[0], 1) if len(steps) == 1 else pc.list_element(steps[1], 0)
+    first, last = found["start_time"], found["end_time"]
+    # Positions are times, but not those in a partition: a run has its last event here twice.
+    second = last if "id" in found.column_names else pc.list_element(steps[1], 0)
     csv.write_csv(pa.table([first, second, last], names=list("abc")), target, csv.WriteOptions(include_header=False))
 
 

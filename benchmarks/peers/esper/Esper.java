@@ -58,7 +58,7 @@ public final class Esper {
                 return "select * from Event match_recognize (partition by id measures a.ts as a, b.ts as b, b.ts as c "
                         + "all matches after match skip to next row pattern (a b) define b as b.price > a.price)";
             case "rising_run":
-                return "select * from Event match_recognize (partition by id measures a.ts as a, first(b.ts) as b, last(b.ts) as c "
+                return "select * from Event match_recognize (partition by id measures a.ts as a, last(b.ts) as b, last(b.ts) as c "
                         + "all matches after match skip to current row pattern (a b b+) define b as b.price > prev(b.price))";
             case "gaps": {
                 long gap = window * 5 / 8;

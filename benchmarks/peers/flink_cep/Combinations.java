@@ -45,8 +45,9 @@ public final class Combinations {
             matches++;
             if (writer != null) {
                 List<Event> last = match.getOrDefault("c", match.get("b"));
-                List<Event> second = match.getOrDefault("b", last);
-                writer.println(match.get("a").get(0).time + "," + second.get(0).time + "," + last.get(last.size() - 1).time);
+                long end = last.get(last.size() - 1).time;
+                long second = match.containsKey("c") && match.containsKey("b") ? match.get("b").get(0).time : end;
+                writer.println(match.get("a").get(0).time + "," + second + "," + end);
             }
         }
     }

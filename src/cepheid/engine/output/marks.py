@@ -85,6 +85,11 @@ class Ragged:
 
     def take(self, numbers: Array) -> Ragged:
         """The matches with these numbers, in this order."""
+        even = self.even
+        if even is not None and len(numbers) <= len(self):
+            width = len(even.alike)
+            positions, rows = (np.take(values.reshape(-1, width), numbers, axis=0).reshape(-1) for values in (self.positions, self.rows))
+            return Ragged(np.arange(0, len(rows) + 1, width), positions, self.labels[: len(rows)], rows)
         lengths = np.diff(self.offsets)[numbers]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         marks = np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1])
