@@ -10,15 +10,19 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pattern_cases import CASES, SEED
 
 import cepheid
-from cepheid.automata import Automaton, construct, hide
+from cepheid.automata import Automaton, Transition, construct, hide
+from cepheid.automata.alphabet import Alphabet, Guard
 from cepheid.automata.correlation import MARK, Correlation, sides
+from cepheid.automata.predicates import of_type
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Gathered, Kept, Now, terms
+from cepheid.automata.registers import Before, Compares, Gathered, Kept, Now, Register, Store, terms
 from cepheid.automata.transform import project
+from cepheid.automata.transition import order
 from cepheid.logical import plan as logical
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.variables import bounded, defined, named_outside_iterations, safe, scoped_conditions, well_formed
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from cepheid.testing.evaluate import Event
 
 SCHEMA = cepheid.query("SELECT * WHERE A").schema(generators.SCHEMA, type="type", time="ts")
+V = logical.Field("", ("v",), pa.int64(), pa.int64())
 MOST_VARIABLES = 4
 """Most variables of an expression: the valuations of Definition 2 are (events) ^ (variables)."""
 
@@ -324,6 +329,7 @@ def test_a_register_of_ours_belongs_to_a_condition_and_slots_are_shared() -> Non
 
 # ------------------------------------------------------------------------------------- well-formed, and not bounded
 
+UNEQUAL = "(A AS x FILTER x.v != y.v)+ ; B AS y"
 VALUES, SETS = "some values", "all values of a set"
 
 
@@ -333,7 +339,7 @@ VALUES, SETS = "some values", "all values of a set"
         (THREE, VALUES),
         ("(A AS x FILTER x.v < y.v)+ ; B AS y", VALUES),
         ("(A AS x FILTER x.v >= y.v)+ ; B AS y", VALUES),
-        ("(A AS x FILTER x.v != y.v)+ ; B AS y", SETS),
+        (UNEQUAL, SETS),
         ("(A AS x FILTER x.v + y.v > 2)+ ; B AS y", SETS),
         ("(A AS x FILTER x.v > y.v OR y.b)+ ; B AS y", SETS),
         ("B AS y ; (A AS x FILTER x.v != y.v)+", VALUES),
@@ -344,7 +350,7 @@ VALUES, SETS = "some values", "all values of a set"
     ],
 )
 def test_what_is_kept_where_an_expression_is_not_bounded(where: str, keeps: str) -> None:
-    """Comparisons but `!=` need one value for each side, whatever the order: registers suffice for more than bounded expressions."""
+    """For comparisons but `!=` one value for each side is enough, whatever the order: registers serve more than bounded expressions."""
     plan = plan_of(where)
     assert not bounded(plan.pattern)
     rng, matched = random.Random(f"{SEED} {where}"), 0
@@ -371,9 +377,35 @@ def grows(automaton: Automaton) -> Iterator[bool]:
                     yield before is not None and any(verb == MARK for verb, _ in actions)
 
 
-def test_a_set_must_be_kept_for_unequal() -> None:
-    """After events A with different values exactly the other values may follow: the runs of one word are told apart by each of them."""
-    plan = plan_of("(A AS x FILTER x.v != y.v)+ ; B AS y")
+GUESSING = (
+    Transition(0, 1, 1, frozenset("x"), writes=frozenset({Store(0, Now(V))})),
+    Transition(0, 1, 1, frozenset("x"), writes=frozenset({Store(1, Now(V))})),
+    Transition(1, 1),
+    Transition(1, 1, 1, frozenset("x"), writes=frozenset({Store(0, Gathered("max", Before(0), V))})),
+    Transition(1, 1, 1, frozenset("x"), writes=frozenset({Store(1, Gathered("min", Before(1), V))})),
+    Transition(1, 2, 2 | 4 | 8, frozenset("y")),
+)
+"""`(A AS x FILTER x.v != y.v)+ ; B AS y`: each run guesses of each value whether it is less than that of y or greater."""
+
+
+def test_unequal_needs_two_values_where_runs_may_guess() -> None:
+    """So sets are our choice, and no need: an output then has one run for each place between the values."""
+    guards = tuple(Guard(2 + place, Compares(Before(place), operator, V)) for place, operator in enumerate("<>"))
+    alphabet = Alphabet(tuple(of_type(kind, SCHEMA) for kind in "AB"), guards=guards, registers=(Register("less"), Register("greater")))
+    guessing = Automaton(3, 0, frozenset({2}), order(GUESSING), alphabet)
+    rng, plan, matched = random.Random(f"{SEED} guessing"), plan_of(UNEQUAL), 0
+    for case in itertools.count():
+        if case >= CASES and matched >= 10:
+            break
+        events = random_events(rng)
+        expected = set(reference.matches(plan, events))
+        assert runs.matches(guessing, events) == expected
+        matched += bool(expected)
+
+
+def test_one_run_for_each_output_must_keep_a_set_for_unequal() -> None:
+    """After events A with different values exactly the other values may follow: each set of values has other futures."""
+    plan = plan_of(UNEQUAL)
     automaton, ids = construct(plan.pattern, SCHEMA), range(4)
     for size in range(1, len(ids) + 1):
         for some in itertools.combinations(ids, size):
