@@ -30,6 +30,7 @@ from register_cases import (
     by_hand,
     random_events,
     store,
+    stream_of,
 )
 
 import cepheid
@@ -144,6 +145,14 @@ def test_random_automata_combine_as_defined(fragment: str) -> None:
         cases += 1
     assert all(matched.values())
     assert (tracked > 0) == (fragment == "nested")
+
+
+def test_an_intersection_hides_what_no_variable_shows() -> None:
+    """An event with an empty mark inside a match is not in its mapping, so a match without it is the same one."""
+    hidden = by_hand(Transition(0, 1, HUMIDITY, X), Transition(1, 2, TEMPERATURE, frozenset()), Transition(2, 3, HUMIDITY, Y))
+    passed = by_hand(Transition(0, 1, HUMIDITY, X), Transition(1, 1), Transition(1, 2, HUMIDITY, Y))
+    stream = stream_of("H(id=1) T(id=1) H(id=1)")
+    assert runs.matches(hide(intersection(hidden, passed)), stream) == {Match(0, 2, (("x", (0,)), ("y", (2,))))}
 
 
 def test_predicates_are_shared_and_registers_are_not() -> None:

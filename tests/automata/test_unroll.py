@@ -176,6 +176,13 @@ def test_the_registers_of_figure_1_grow_with_the_window(window: int) -> None:
     assert (tree.states, len(tree.alphabet.registers)) == (2 * window - 1, min(window - 1, 1))
 
 
+def test_what_no_guard_reads_later_is_not_held() -> None:
+    """Two of four events may be x, for two must come after it; once y is there, x is not asked again."""
+    where = "(ANY AS x ; ANY AS y ; ANY) FILTER x.id = y.id"
+    found = determinize_windowed(construct(cepheid.query(f"SELECT * WHERE {where}").bound(SCHEMA).pattern, SCHEMA), 4)
+    assert len(found.automaton.alphabet.registers) == 2
+
+
 def test_runs_with_equal_futures_are_one_configuration() -> None:
     """`A+` has 2^(w-1) ways of w events, which differ in their marks alone."""
     plain = construct(cepheid.query("SELECT * WHERE T+").bound(SCHEMA).pattern, SCHEMA)
