@@ -133,7 +133,13 @@ $(PEERS)/.venv-%/.installed: $(PEERS)/%/requirements.txt $(TOOLS)/.stamp
 $(PEERS)/.venv-core/bin/python: | $(TOOLS)/.stamp
 	@$(UV) venv --quiet --python "$(PYTHON313)" $(@D)/.. || echo "bench-peers: no CPython 3.13 (set PYTHON313=), so no CORE"
 
-bench-peers: setup $(PEERS)/.venv-core/bin/python $(foreach peer,flink pandas_match_recognize siddhi plots,$(PEERS)/.venv-$(peer)/.installed)
+# Esper has no package for Python: Maven brings the jars that its pom.xml names.
+$(PEERS)/.venv-esper/.installed: $(PEERS)/esper/pom.xml
+	@echo "setup: the jars of esper"
+	@mkdir -p $(@D) && cp $< $(@D)/pom.xml
+	@mvn -q -f $(@D)/pom.xml dependency:copy-dependencies -DoutputDirectory=jars && touch $@ || echo "bench-peers: no Maven, or no jars, so no Esper"
+
+bench-peers: setup $(PEERS)/.venv-esper/.installed $(PEERS)/.venv-core/bin/python $(foreach peer,flink pandas_match_recognize siddhi plots,$(PEERS)/.venv-$(peer)/.installed)
 	@if test -x $(PEERS)/.venv-core/bin/python; then $(MAKE) --no-print-directory $(PEERS)/.venv-core/.installed; fi
 	@$(BIN)/python benchmarks/bench_peers.py
 	@$(PEERS)/.venv-plots/bin/python $(PEERS)/plots/draw.py

@@ -1,9 +1,10 @@
 """Cepheid beside what users would pick, on the same events, in one run on one machine.
 
     make bench-peers            (makes the peers' environments first)
-    python benchmarks/bench_peers.py [--only PEER ...] [--timeout SECONDS] [--repeat R] [--scale X]
+    python benchmarks/bench_peers.py [--only PEER ...] [--part PART] [--timeout SECONDS] [--repeat R] [--scale X]
 
-Two streams, one event per millisecond: `uniform` (types A to E) and `rare` (C, the last step, is 0.05 %). Each peer reads as long a prefix as it
+Streams of one event per millisecond: `uniform` (types A to E) and `rare` (C, the last step, is 0.05 %); for queries that compare events `priced`
+(types A to D, with prices and ids), `ticks` (type A alone) and `priced_rare` (C is 0.01 %). Each peer reads as long a prefix as it
 manages in about a minute; the same program of ours runs on the same stream. Rates are events per CPU-second (all threads, the peer's JVM
 included), after a first run that does not count. The matches of both are compared on the peer's prefix, triple by triple.
 """
@@ -42,10 +43,11 @@ class Case:
     query: str
     events: int
     peers: dict[str, tuple[str, int, int]]
+    window: int = 99
 
 
 FLINK, TUNED, FLINK_CEP = "flink", "flink_tuned", "flink_cep"
-PANDAS, SIDDHI, CORE = "pandas_match_recognize", "siddhi", "core"
+PANDAS, SIDDHI, CORE, ESPER = "pandas_match_recognize", "siddhi", "core", "esper"
 FOLDERS = {TUNED: FLINK}
 ENVIRONMENTS = {TUNED: FLINK, FLINK_CEP: FLINK}
 """Whose program and environment a peer uses, where it has none of its own."""
@@ -117,30 +119,82 @@ CASES = (
     ),
 )
 
+COMPARING = (
+    Case(
+        "adjacent rise of price, per id",
+        "ticks",
+        "adjacent_rise",
+        EVENTS,
+        {ESPER: ("adjacent_rise", 2_000_000, 200_000), FLINK_CEP: ("adjacent_rise", 1_000_000, 50_000)},
+    ),
+    Case(
+        "rising runs of at least three, per id",
+        "ticks",
+        "rising_run",
+        EVENTS,
+        {ESPER: ("rising_run", 1_000_000, 100_000), FLINK_CEP: ("rising_run", 500_000, 50_000)},
+    ),
+    Case(
+        "gaps of at most 5 ms, all combinations",
+        "priced",
+        "gaps",
+        EVENTS,
+        {ESPER: ("gaps", 1_000_000, 100_000), FLINK_CEP: ("gaps", 500_000, 50_000)},
+        window=8,
+    ),
+    Case(
+        "D, then A and B of one id, all combinations",
+        "priced",
+        "equality",
+        EVENTS,
+        {ESPER: ("equality", 500_000, 50_000), FLINK_CEP: ("equality", 50_000, 10_000)},
+    ),
+)
+
+OVER_WINDOWS = {"gaps": ESPER, "joined": ESPER, "order": ESPER, "climb": FLINK_CEP}
+"""Queries that compare events, and which peer shows what partial matches cost as the window grows; Esper has no word for `climb`."""
+
+WINDOWS = (8, 16, 32, 96, 320, 960, 3200)
+"""Milliseconds, thus events."""
+
+PEER_EVENTS = 50_000
+
 
 def stream(name: str) -> Path:
     """The CSV file of a stream, made when it is not there."""
-    shares = {"uniform": (0.2, 0.2, 0.2, 0.2, 0.2), "rare": (0.249875, 0.249875, 0.0005, 0.249875, 0.249875)}
+    shares = {
+        "uniform": (0.2, 0.2, 0.2, 0.2, 0.2),
+        "rare": (0.249875, 0.249875, 0.0005, 0.249875, 0.249875),
+        "ticks": (1, 0, 0, 0, 0),
+        "priced": (0.25, 0.25, 0.25, 0.25, 0),
+        "priced_rare": (0.3333, 0.3333, 0.0001, 0.3333, 0),
+    }
     path = DATA / f"{name}.csv"
     if not path.exists():
         DATA.mkdir(exist_ok=True)
-        types = np.random.default_rng(8).choice(list("ABCDE"), EVENTS, p=shares[name])
+        generator = np.random.default_rng(8)
+        types = generator.choice(list("ABCDE"), EVENTS, p=shares[name])
+        if name in {"uniform", "rare"}:
+            rest = [""] * EVENTS
+        else:
+            prices, ids = np.round(generator.random(EVENTS) * 1000, 2), generator.integers(0, 100, EVENTS)
+            rest = [f",{price},{one}" for price, one in zip(prices.tolist(), ids.tolist(), strict=True)]
         with path.open("w", encoding="ascii") as sink:
-            sink.writelines(f"{one},{time}\n" for time, one in enumerate(types))
+            sink.writelines(f"{one},{time}{more}\n" for (time, one), more in zip(enumerate(types), rest, strict=True))
     return path
 
 
 def interpreter(peer: str) -> Path:
-    """The Python of a peer's environment, or our own."""
-    return Path(sys.executable) if peer == "cepheid" else FOLDER / f".venv-{ENVIRONMENTS.get(peer, peer)}" / "bin" / "python"
+    """The Python of a peer's environment, or our own; Esper has jars alone."""
+    return Path(sys.executable) if peer in {"cepheid", ESPER} else FOLDER / f".venv-{ENVIRONMENTS.get(peer, peer)}" / "bin" / "python"
 
 
-def run(peer: str, query: str, path: Path, events: int, warm_up: int, *, timeout: float) -> dict[str, Any]:
+def run(peer: str, query: str, path: Path, events: int, warm_up: int, *, timeout: float, window: int = 99) -> dict[str, Any]:
     """The figures of one run of a peer, or why there are none."""
     python = interpreter(peer)
-    if not python.exists():
+    if not python.exists() or (peer == ESPER and not (FOLDER / ".venv-esper" / "jars").exists()):
         return {"absent": "its environment is not installed"}
-    numbers = ["--events", str(events), "--warm-up", str(warm_up)]
+    numbers = ["--events", str(events), "--warm-up", str(warm_up), "--window", str(window)]
     command = [
         str(python),
         str(FOLDER / FOLDERS.get(peer, peer) / "run.py"),
@@ -182,7 +236,7 @@ def output(peer: str, query: str) -> Path:
 
 def ours(case: Case, query: str, path: Path, repeat: int) -> dict[str, Any]:
     """Our figures: the run of median CPU time."""
-    runs = [run("cepheid", query, path, case.events, 100_000, timeout=600) for _ in range(repeat)]
+    runs = [run("cepheid", query, path, case.events, 100_000, timeout=600, window=case.window) for _ in range(repeat)]
     if "cpu_seconds" not in runs[0]:
         return runs[0]
     figures = sorted(runs, key=lambda one: one["cpu_seconds"])[len(runs) // 2]
@@ -232,7 +286,7 @@ def measure(case: Case, only: list[str] | None, *, timeout: float, repeat: int) 
         if own_query not in own:
             own[own_query] = ours(case, own_query, path, repeat)
         print(f"{case.name}: {peer}, {events:,} events", file=sys.stderr)
-        figures = {"peer": peer, "query": query, **run(peer, query, path, events, warm_up, timeout=timeout)}
+        figures = {"peer": peer, "query": query, **run(peer, query, path, events, warm_up, timeout=timeout, window=case.window)}
         if "cpu_seconds" in figures and "cpu_seconds" in own[own_query]:
             mine = "from_file_events_per_cpu_second" if peer in {FLINK, TUNED} else "events_per_cpu_second"
             figures["ratio"] = round(own[own_query][mine] / figures["events_per_cpu_second"], 1)
@@ -254,18 +308,48 @@ def without_reading(peer: str, figures: dict[str, Any], own: dict[str, Any], pat
     return {"reading_cpu_seconds": reading["cpu_seconds"], "without_reading_events_per_cpu_second": rate, "without_reading_ratio": ratio}
 
 
+def over_windows(*, timeout: float, scale: float) -> list[dict[str, Any]]:
+    """Queries that compare events, ours and a peer's that keeps every partial match, while the window grows: C, the last step, is rare."""
+    rows = []
+    path = stream("priced_rare")
+    for query, peer in OVER_WINDOWS.items():
+        ended = False
+        for window in WINDOWS:
+            events = int(PEER_EVENTS * scale)
+            own = run("cepheid", query, path, events * 10, 10_000, timeout=timeout, window=window)
+            theirs = (
+                {"left_out": "a smaller window did not end"}
+                if ended
+                else run(peer, query, path, events, 5_000, timeout=timeout, window=window)
+            )
+            ended = ended or "cpu_seconds" not in theirs
+            rows.append({"query": query, "window": window, "cepheid": own, "peer": {"peer": peer, **theirs}})
+            print(f"{query}, window {window}: {own}\n    {theirs}", file=sys.stderr)
+    return rows
+
+
 def main() -> None:
     """Measure, print, record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=[FLINK, TUNED, FLINK_CEP, PANDAS, SIDDHI, CORE])
+    parser.add_argument("--only", nargs="*", choices=[FLINK, TUNED, FLINK_CEP, PANDAS, SIDDHI, CORE, ESPER])
+    parser.add_argument(
+        "--part", choices=["letters", "comparing", "all"], default="all", help="queries that compare events, the others, or all"
+    )
     parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--repeat", type=int, default=3, help="runs of ours; a peer runs once")
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of events: less for a trial")
     options = parser.parse_args()
-    cases = [measure(scaled(case, options.scale), options.only, timeout=options.timeout, repeat=options.repeat) for case in CASES]
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
-    figures = {"bar_ratio": BAR, "java": java[:1], "cpu_seconds": "all threads of the process and its children", "cases": cases}
-    circumstances.write("peers", figures)
+    about = {"java": java[:1], "cpu_seconds": "all threads of the process and its children"}
+
+    def measured(cases: tuple[Case, ...]) -> list[dict[str, Any]]:
+        return [measure(scaled(case, options.scale), options.only, timeout=options.timeout, repeat=options.repeat) for case in cases]
+
+    if options.part in {"letters", "all"}:
+        circumstances.write("peers", {"bar_ratio": BAR, **about, "cases": measured(CASES)})
+    if options.part in {"comparing", "all"}:
+        windows = over_windows(timeout=min(options.timeout, 60), scale=options.scale)
+        circumstances.write("peers_comparing", {**about, "cases": measured(COMPARING), "over_windows": windows})
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import itertools
 import random
 from pathlib import Path
 
@@ -22,13 +23,18 @@ from cepheid.automata import (
     Automaton,
     Program,
     Transition,
+    classify,
     concatenation,
     construct,
     determinize,
+    determinize_timed,
     determinize_windowed,
     end_program,
+    formula,
     hide,
     trim,
+    trim_timed,
+    two_clocks,
     union,
     unroll,
 )
@@ -40,6 +46,7 @@ from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, successors
 from cepheid.automata.transition import order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
+from cepheid.automata.zones import clock_moves
 from cepheid.engine.evaluations.labelling import Labelling
 from cepheid.engine.letters.codes import having
 from cepheid.engine.plan.explain import automaton_text
@@ -112,14 +119,21 @@ CONSUMERS = {
     "automata/supports.py labelling": "test_labellings_refuse_guards",
     "automata/transform.py _cubes_by_effect": "test_strategies_refuse_guards",
     "automata/transform.py without_twins": "test_strategies_refuse_guards",
-    "automata/transform.py _cubes": "test_determinization_refuses_guards",
+    "automata/transform.py _cubes": "test_eager_determinization_carries_guards",
+    "automata/transform.py _joined": "test_eager_determinization_carries_writes_where_they_agree",
     "automata/transform.py coverage": "test_programs_know_what_guards_may_change",
     "automata/transform.py cubes": "test_cubes_decide_guards",
-    "automata/transform.py determinize": "test_determinization_refuses_guards",
+    "automata/transform.py determinize": "test_eager_determinization_carries_writes_where_they_agree",
     "automata/transform.py hide": "test_hidden_events_are_written",
     "automata/transform.py project": "test_constructions_carry_guards",
     "automata/transform.py successors": "test_determinization_refuses_guards",
     "automata/transform.py trim": "test_constructions_carry_guards",
+    "automata/clocks.py _united": "test_clocks_refuse_other_guards",
+    "automata/clocks.py determinize_timed": "test_clocks_refuse_other_guards",
+    "automata/clocks.py trim_timed": "test_clocks_refuse_other_guards",
+    "automata/zones.py ClockMove": "test_clocks_refuse_other_guards",
+    "automata/zones.py assembled": "test_clocks_refuse_other_guards",
+    "automata/zones.py clock_moves": "test_clocks_refuse_other_guards",
     "automata/transition.py Transition": "test_a_move_that_writes_is_no_waiting",
     "automata/transition.py _key": "test_constructions_carry_writes",
     "automata/unroll.py _Determinization": "test_windows_carry_guards",
@@ -356,6 +370,51 @@ def test_cubes_decide_guards() -> None:
                 assert [move.enabled(mask) for move in moves] == [move.enabled(cube[0]) for move in moves]
 
 
+def outcomes(automaton: Automaton, masks: list[int]) -> set[tuple[object, ...]]:
+    """What the runs over all of some masks mark and write, and whether they are accepted: by the definition, with guards as the masks say."""
+    found: set[tuple[int, tuple[object, ...]]] = {(automaton.initial, ())}
+    for mask in masks:
+        found = {
+            (move.target, (*done, (move.mark, move.writes)))
+            for state, done in found
+            for move in automaton.outgoing[state]
+            if move.enabled(mask)
+        }
+    return {done for state, done in found if state in automaton.finals}
+
+
+def test_eager_determinization_carries_guards() -> None:
+    rng, matched = random.Random(f"{SEED} determinize"), 0
+    for _, other in random_automata():
+        found = determinize(other)
+        for _ in range(5):
+            masks = [rng.choice([0, *(move.requires for move in other.transitions)]) for _ in range(rng.randint(1, 4))]
+            masks = [mask for mask in masks if (mask & other.alphabet.types).bit_count() < 2]
+            expected = outcomes(other, masks)
+            assert outcomes(found, masks) == expected
+            matched += bool(expected)
+            for state, mask in itertools.product(range(found.states), masks):
+                marks = [move.mark for move in found.outgoing[state] if move.enabled(mask)]
+                assert len(marks) == len(set(marks))
+    assert matched
+
+
+def test_eager_determinization_carries_writes_where_they_agree() -> None:
+    found = determinize(sample())
+    assert {move.writes for move in found.transitions if move.source == found.initial} == {WRITES}
+    (begins,) = (move for move in sample().transitions if move.source == sample().initial)
+    both = dataclasses.replace(sample(), transitions=order([*sample().transitions, dataclasses.replace(begins, writes=frozenset())]))
+    with pytest.raises(NotSupportedError, match="these store differently in `v of x`"):
+        determinize(both)
+
+
+def test_clocks_refuse_other_guards() -> None:
+    """What reads transitions as those of clocks refuses guards that ask anything else; what it makes of clocks is in `test_clocks`."""
+    for ask in (clock_moves, classify, determinize_timed, trim_timed, two_clocks, formula):
+        with pytest.raises(NotSupportedError, match="is no timed complex event automaton"):
+            ask(sample())
+
+
 def test_programs_know_what_guards_may_change() -> None:
     """An event may be left out only if it changes nothing whatever the guards say."""
     for _, automaton in random_automata():
@@ -438,7 +497,7 @@ REFUSED = r"cannot ask what a partial match has stored: v = \(v of x\)"
 
 
 def test_determinization_refuses_guards() -> None:
-    for refuse in (determinize, lambda automaton: successors(automaton, 1, 1), lambda automaton: Program(automaton).successors(1, 1)):
+    for refuse in (lambda automaton: successors(automaton, 1, 1), lambda automaton: Program(automaton).successors(1, 1)):
         with pytest.raises(NotSupportedError, match=f"determinization by letters {REFUSED}") as error:
             refuse(sample())
         assert 'engine="reference"' in error.value.help[0]

@@ -14,7 +14,7 @@ import pytest
 from pattern_cases import CASES, SEED
 
 import cepheid
-from cepheid.automata import Automaton, Transition, construct, hide
+from cepheid.automata import Automaton, Transition, construct, hide, is_deterministic
 from cepheid.automata.alphabet import Alphabet, Guard
 from cepheid.automata.predicates import of_condition
 from cepheid.automata.regions import Regions
@@ -132,14 +132,6 @@ def test_examples_on_the_streams_of_the_paper() -> None:
 
 
 def test_example_5_1_the_second_automaton_is_deterministic_and_the_first_is_not() -> None:
-    """Deterministic: two transitions that one event may take differ in their output (timed-cel, section 5)."""
-
-    def is_deterministic(of: Automaton) -> bool:
-        # Nothing is forbidden, and bounds of one clock that are all upper ones hold together.
-        return not any(
-            a.source == b.source and a.mark == b.mark for number, a in enumerate(of.transitions) for b in of.transitions[:number]
-        )
-
     assert is_deterministic(T2)
     assert not is_deterministic(T1)
     assert {move.source for move in T1.transitions if move.mark is None and not move.stays} == {1}

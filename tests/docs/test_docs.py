@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ON_SPARK = {"spark.md", "sources.md", "streaming.md"}
 """Run by tests/spark/test_docs_spark.py."""
-FILES = sorted(path for path in DOCS.rglob("*.md") if path.name not in ON_SPARK)
+FILES = sorted(path for path in [*DOCS.glob("*.md"), *DOCS.glob("theory/*.md")] if path.name not in ON_SPARK)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 PROSE = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))]

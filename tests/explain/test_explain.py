@@ -34,6 +34,7 @@ QUERIES = {
     "strict_iteration": ("SELECT STRICT * WHERE (T+ AS hot ; H?) FILTER hot[temp > 40] WITHIN 100 EVENTS LIMIT 3", SENSORS),
     "not_supported": ("SELECT * WHERE T ; H UNLESS T WITHIN 5s", SENSORS),
     "gaps": ("SELECT * WHERE T ;[<= 2s] H ;[> 1s] T WITHIN 10s", SENSORS),
+    "one_clock": ("SELECT * WHERE T ;[<= 2s] H ;[<= 1s] T", SENSORS),
     "gaps_without_window": ("SELECT NXT * WHERE T ;[<= 2s] H", SENSORS),
     "order": ("SELECT * WHERE T AS x ; T AS y FILTER y.temp > x.temp WITHIN 1 minute", SENSORS),
     "carried": (

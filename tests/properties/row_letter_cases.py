@@ -348,12 +348,17 @@ def values_of(rng: random.Random, schema: EventSchema, mode: str) -> dict[str, A
     return row
 
 
+def events_of(schema: EventSchema, row: dict[str, Any]) -> pa.Table:
+    """The table that a recognizer makes of a list with this one row; raises CepheidError or KeyError."""
+    table = without_views(table_of([row]))
+    columns = [_cast(table[name], pa.field(name, kind)) for name, kind in schema.attributes.items()]
+    return pa.table(columns, list(schema.attributes))
+
+
 def by_arrow(schema: EventSchema, programs: tuple[Predicates, ...], row: dict[str, Any], *, fits: bool) -> tuple[int, ...] | None:
     """Time and letters as a recognizer has them of a list with this one row; None where that is an error. fits: so Python says, and makes its table."""
     try:
-        table = without_views(table_of([row]))
-        columns = [_cast(table[name], pa.field(name, kind)) for name, kind in schema.attributes.items()]
-        events = pa.table(columns, list(schema.attributes))
+        events = events_of(schema, row)
         clock = 0 if schema.time_column is None else int(times_of(events, schema.time_column)[0])
     except (CepheidError, KeyError):
         return None

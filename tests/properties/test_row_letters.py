@@ -10,6 +10,7 @@ import random
 import time
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from row_letter_cases import (
@@ -24,6 +25,7 @@ from row_letter_cases import (
     TIMES,
     Conditions,
     check,
+    events_of,
     fields_of,
     program_of,
     random_schema,
@@ -32,10 +34,12 @@ from row_letter_cases import (
 )
 
 import cepheid
+from cepheid.engine.letters.encoded import Texts, ValueLayout, ValueReader
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.row_letters import OPERATORS, RowLetters, why_arrow
 from cepheid.engine.letters.row_values import CHECKS
 from cepheid.engine.letters.values import OPERATIONS
+from cepheid.engine.run.singles import column_type
 from cepheid.logical import plan
 from cepheid.logical.folding import like
 from cepheid.logical.plan import Apply, Expression, Field, Index, Literal, Time
@@ -63,6 +67,31 @@ def test_random_conditions_have_the_letters_that_arrow_gives(mode: str, cases: i
     assert ways.total() == ROWS * cases
     least = {"ordinary": 1.0, "nasty": 1.0, "others": 0.4}[mode] * accepted
     assert ways[True] >= least > 0, f"of {accepted} rows that Arrow takes {ways[True]} by Python"
+
+
+@pytest.mark.parametrize("mode", ["ordinary", "nasty"])
+def test_random_values_have_the_words_that_arrow_gives(mode: str, cases: int, seed: int) -> None:
+    """What guards read of an event."""
+    rng = random.Random(f"{seed} {mode}")
+    compared = 0
+    for _ in range(cases):
+        schema = random_schema(rng)
+        conditions = Conditions(rng, schema)
+        program = program_of([conditions.condition(1)], schema)
+        values = tuple(dict.fromkeys(conditions.value(rng.choice(conditions.kinds), rng.randint(0, 3)) for _ in range(rng.randint(1, 4))))
+        letters, texts = RowLetters.of(program, values=values), Texts()
+        assert letters is not None, why_arrow(program, values=values)
+        reader = ValueReader(ValueLayout(values), schema, texts)
+        for _ in range(ROWS):
+            row = values_of(rng, schema, mode)
+            found = letters.read(row)
+            if found is None:
+                continue
+            columns = [pa.array([each], column_type(value)) for each, value in zip(found[-1], values, strict=True)]
+            wanted = reader.read(events_of(schema, row), None)
+            assert np.array_equal(reader.of_columns(columns), wanted), (row, values, found[-1])
+            compared += 1
+    assert compared > ROWS * cases // 2
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, TIMED_SCHEMA], ids=["numbers", "timestamps"])

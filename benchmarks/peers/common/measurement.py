@@ -17,13 +17,14 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def arguments() -> argparse.Namespace:
-    """The command line of every runner: --query NAME --stream FILE --events N --matches FILE --warm-up N."""
+    """The command line of every runner: --query NAME --stream FILE --events N --matches FILE --warm-up N --window MILLISECONDS."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--query", required=True, help="strict, next or all")
-    parser.add_argument("--stream", type=Path, required=True, help="a CSV file without header: type, time")
+    parser.add_argument("--query", required=True, help="its name: strict, next, all, gaps ..")
+    parser.add_argument("--stream", type=Path, required=True, help="a CSV file without header: type, time, and for some price, id")
     parser.add_argument("--events", type=int, required=True, help="how many events of the stream are read")
     parser.add_argument("--matches", type=Path, required=True, help="where the matches go: one line per match, the times of its events")
     parser.add_argument("--warm-up", type=int, default=20_000, help="events of a first run that does not count")
+    parser.add_argument("--window", type=int, default=99, help="most milliseconds that a match of a query that compares lasts")
     return parser.parse_args()
 
 

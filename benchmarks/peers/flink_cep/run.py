@@ -26,7 +26,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, str(SOURCE)], check=True)
         command = ["java", *OPEN, "-cp", f"{folder}:{jars}", "Combinations", options.query, str(options.stream), str(options.events)]
-        done = subprocess.run([*command, str(options.matches), str(options.warm_up)], check=True, capture_output=True, text=True)
+        command += [str(options.matches), str(options.warm_up), str(options.window)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
     figures = json.loads(done.stdout.splitlines()[-1])
     start_up = {
         "wall_seconds": round(watch.read()["wall_seconds"] - figures["wall_seconds"], 4),

@@ -1,4 +1,4 @@
-"""Draws the records of bench_paper.py and bench_peers.py: benchmarks/record/paper-*.svg and peers.svg, from the JSON files alone.
+"""Draws the records of bench_paper.py, bench_peers.py and bench_queries.py: benchmarks/record/*.svg, from the JSON files alone.
 
 benchmarks/peers/.venv-plots/bin/python benchmarks/peers/plots/draw.py [--png FOLDER]
 """
@@ -20,6 +20,7 @@ STRATEGIES = {"NXT": BLUE, "LAST": GREEN, "MAX": ORANGE, "ANY": PINK, "STRICT": 
 NAMES = {
     "cepheid": "Cepheid",
     "core": "CORE",
+    "esper": "Esper",
     "siddhi": "Siddhi",
     "flink": "Flink SQL",
     "flink_tuned": "Flink SQL, tuned",
@@ -122,14 +123,14 @@ def strategies(record: dict[str, Any]) -> alt.TopLevelMixin:
     return alt.hconcat(*panels).properties(title=alt.Title("Figure 5: selection strategies", subtitle=subtitle))
 
 
-def peers(record: dict[str, Any]) -> alt.TopLevelMixin:
+def peers(record: dict[str, Any], title: str = "A..B..C within 100 events") -> alt.TopLevelMixin:
     """Events per CPU-second of every engine, a panel per case."""
     panels = [peers_panel(case, last=case is record["cases"][-1]) for case in record["cases"]]
     subtitle = [
         "All threads of one process each, after a warm-up. Flink SQL: less a run that only reads its file.",
         "Where the matches differ, docs/benchmarks.md says how.",
     ]
-    title = alt.Title("A..B..C within 100 events", subtitle=subtitle)
+    title = alt.Title(title, subtitle=subtitle)
     return alt.vconcat(*panels, spacing=4).resolve_scale(x="shared").properties(title=title)
 
 
@@ -155,6 +156,50 @@ def peers_panel(case: dict[str, Any], *, last: bool) -> alt.LayerChart:
     texts = base.mark_text(align="left", dx=9, fontSize=11, color=BLACK).encode(alt.Text("text:N"))
     title = alt.Title(case["case"], fontSize=12, fontWeight="normal", frame="group")
     return (dots + texts).properties(width=520, height=22 * len(rows), title=title)
+
+
+def comparing(record: dict[str, Any]) -> alt.TopLevelMixin:
+    """The same for queries that compare events."""
+    return peers(record, "Queries that compare events")
+
+
+COMPARED = {
+    "gaps": "gaps: A ;[<= 5/8 W] B ;[<= 5/8 W] C",
+    "joined": "equality: A ; B ; C with B.id = A.id",
+    "order": "order: A ; C with C.price > A.price",
+    "climb": "prev: rising A's, then C",
+}
+
+
+def windows(record: dict[str, Any]) -> alt.TopLevelMixin:
+    """Events per CPU-second over the window: Cepheid beside an engine that keeps every partial match, a panel per query."""
+    panels = []
+    for query, title in COMPARED.items():
+        rows, ends = [], []
+        for one in record["over_windows"]:
+            for engine, figures in (("cepheid", one["cepheid"]), (one["peer"]["peer"], one["peer"])):
+                if one["query"] == query and "events_per_cpu_second" in figures:
+                    rows.append({"engine": NAMES[engine], "window": one["window"], "rate": figures["events_per_cpu_second"]})
+                elif one["query"] == query and "timed_out_after_seconds" in figures:
+                    rate = figures["events"] / figures["timed_out_after_seconds"]
+                    ends.append({"engine": NAMES[engine], "window": one["window"], "rate": rate, "text": "did not end"})
+        names = ["Cepheid", "Esper", "Flink Java API"]
+        encoded = (
+            alt.X("window:Q")
+            .title("window W in events, logarithmic")
+            .scale(type="log")
+            .axis(values=[8, 32, 96, 320, 960, 3200], format="d"),
+            alt.Y("rate:Q").title("events per CPU-second, logarithmic").scale(type="log", domain=[100, 1e8]).axis(format="~s"),
+            alt.Color("engine:N").scale(domain=names, range=[BLUE, PINK, ORANGE]),
+        )
+        chart = alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(*encoded)
+        if ends:
+            chart += alt.Chart(alt.Data(values=ends)).mark_point(shape="cross", size=80, filled=True).encode(*encoded)
+            chart += alt.Chart(alt.Data(values=ends)).mark_text(align="left", dx=8, fontSize=11).encode(*encoded[:2], alt.Text("text:N"))
+        panels.append(chart.properties(width=300, height=220, title=alt.Title(title, fontSize=12, fontWeight="normal")))
+    subtitle = "One event a millisecond; C is 1 event in 10,000, so partial matches pile up. The others keep each of them."
+    grid = alt.vconcat(alt.hconcat(*panels[:2]), alt.hconcat(*panels[2:]))
+    return grid.properties(title=alt.Title("What a longer window costs", subtitle=subtitle))
 
 
 KINDS = {"equal": BLUE, "between": GREEN, "thresholds": ORANGE, "shapes": PINK}
@@ -192,6 +237,8 @@ PLOTS = {
     "paper-stress": ("paper", stress),
     "paper-strategies": ("paper", strategies),
     "peers": ("peers", peers),
+    "peers-comparing": ("peers_comparing", comparing),
+    "peers-windows": ("peers_comparing", windows),
 }
 
 

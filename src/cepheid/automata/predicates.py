@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator as operators
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from cepheid.logical.tree import walk
 from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cepheid.logical.plan import Expression, Pattern
     from cepheid.schema import EventSchema
@@ -71,3 +72,61 @@ def conjunctions(pattern: Pattern, schema: EventSchema) -> dict[Predicate, Predi
         whole = parts[0] if len(parts) == 1 else Predicate(plan.Apply("and", tuple(part.condition for part in parts), pa.bool_()))
         found |= dict.fromkeys(parts, whole)
     return found
+
+
+# ------------------------------------------------------------------------------------------------------ what one event may satisfy
+
+FAILS = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+"""What holds where a comparison fails, of a value that is not NULL."""
+
+
+def can_hold(conditions: Iterable[tuple[Expression, bool]]) -> bool:
+    """Whether one event may satisfy some conditions (True) and fail others (False), as far as comparisons with constants say.
+
+    `v > 3` excludes `v <= 3`, whatever v is an expression of. All other conditions are taken as independent. Quadratic in the comparisons.
+    """
+    asked: dict[tuple[Expression, bool], list[tuple[str, Any]]] = defaultdict(list)
+    failing = []
+    todo = list(conditions)
+    while todo:
+        condition, holds = todo.pop()
+        match condition:
+            case plan.Apply(operator="not", arguments=(inner,)):
+                todo.append((inner, not holds))
+            case plan.Apply(operator="and", arguments=parts) if holds:
+                todo += [(part, True) for part in parts]
+            case plan.Apply(operator="or", arguments=parts) if not holds:
+                todo += [(part, False) for part in parts]
+            case plan.Apply(operator=operator, arguments=(value, plan.Literal(value=constant) as literal)) if operator in FAILS:
+                asked_of = value, pa.types.is_integer(literal.type)
+                if constant is not None and holds:
+                    asked[asked_of].append((operator, constant))
+                elif constant is not None:
+                    failing.append((asked_of, FAILS[operator], constant))
+    for asked_of, operator, constant in failing:
+        # Where nothing is asked that holds, it may be NULL.
+        if asked_of in asked:
+            asked[asked_of].append((operator, constant))
+    return all(_some_value(comparisons, whole=whole) for (_, whole), comparisons in asked.items())
+
+
+def _some_value(comparisons: Sequence[tuple[str, Any]], *, whole: bool) -> bool:
+    """Whether some value satisfies all comparisons with constants; whole: an integer. Values of all other types are taken as dense."""
+
+    def fits(value: Any) -> bool:
+        return all(COMPARE[operator](value, constant) for operator, constant in comparisons)
+
+    constants = {constant for _, constant in comparisons}
+    if any(map(fits, constants)):
+        return True
+    if any(operator == "=" for operator, _ in comparisons):
+        return False
+    if whole:
+        return any(fits(constant + step) for constant in constants for step in (-1, 1))
+    # Between two constants next to each other, or beyond the outermost ones.
+    above = {constant for operator, constant in comparisons if operator in {">", ">="}}
+    below = {constant for operator, constant in comparisons if operator in {"<", "<="}}
+    return not above or not below or max(above) < min(below)
+
+
+COMPARE = {"=": operators.eq, "!=": operators.ne, "<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}

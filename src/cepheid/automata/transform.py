@@ -8,14 +8,16 @@ import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cepheid.automata.registers import by_register
 from cepheid.automata.transition import Transition, order
-from cepheid.errors import LimitError
+from cepheid.errors import LimitError, NotSupportedError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.automaton import Automaton
+    from cepheid.automata.registers import Store
     from cepheid.automata.transition import Mark
 
 MAX_DETERMINISTIC_STATES = 5_000
@@ -136,8 +138,12 @@ def members(macro: int) -> Iterator[int]:
         macro ^= low
 
 
-def determinize(automaton: Automaton) -> Automaton:
+def determinize(automaton: Automaton, *, synchronous: bool = False) -> Automaton:
     """An I/O-deterministic automaton with the same complex events: two transitions of one state exclude each other or differ in their mark.
+
+    The states of a macro state share what registers hold, so moves that one event takes with one mark must store the same (timed-cel, Theorem 5.3).
+    Raises NotSupportedError where they do not. synchronous: whether resets are known to be synchronous (`classes.has_synchronous_resets`); then
+    no run comes where they do not, and these moves are left out. `clocks.determinize_timed` asks.
 
     Exponential in the worst case (Proposition 1); raises LimitError past `MAX_DETERMINISTIC_STATES`. Evaluation uses `successors` lazily;
     this is for people who look at the automaton, and for proofs by test. A macro state that holds a final state is final, and may go on.
@@ -161,12 +167,31 @@ def determinize(automaton: Automaton) -> Automaton:
     while todo:
         macro = todo.pop()
         for requires, forbids in _cubes(automaton, macro):
-            step = successors(automaton, macro, requires)
-            moves += [Transition(numbers[macro], number(target), requires, mark, forbids) for mark, target in step.marked]
-            if step.unmarked:
-                moves.append(Transition(numbers[macro], number(step.unmarked), requires, None, forbids))
+            for mark, (target, stores) in _joined(automaton, macro, requires).items():
+                if len(stores) == 1:
+                    moves.append(Transition(numbers[macro], number(target), requires, mark, forbids, *stores))
+                elif not synchronous:
+                    raise _stores_differ(automaton, stores)
     accepting = frozenset(n for macro, n in numbers.items() if macro & finals)
     return trim(dataclasses.replace(automaton, states=len(numbers), initial=0, finals=accepting, transitions=order(moves)))
+
+
+def _joined(automaton: Automaton, macro: int, mask: int) -> dict[Mark | None, tuple[int, set[frozenset[Store]]]]:
+    """For each mark, sorted, None at the end: the macro state that the enabled moves lead to, and what each of them stores."""
+    found: dict[Mark | None, tuple[int, set[frozenset[Store]]]] = {}
+    enabled = (move for state in members(macro) for move in automaton.outgoing[state] if move.enabled(mask))
+    for move in sorted(enabled, key=lambda move: (move.mark is None, sorted(move.mark or ()))):
+        target, stores = found.get(move.mark, (0, set()))
+        found[move.mark] = target | 1 << move.target, stores | {move.writes}
+    return found
+
+
+def _stores_differ(automaton: Automaton, stores: Iterable[frozenset[Store]]) -> NotSupportedError:
+    names = [automaton.alphabet.names[store.register] for store in sorted(frozenset().union(*stores), key=by_register)]
+    return NotSupportedError(
+        f"determinization needs moves with one output to store the same, and these store differently in {quoted(dict.fromkeys(names))}",
+        help="reset the same clocks wherever the output is the same, or mark the events that tell the moves apart",
+    )
 
 
 def _cubes(automaton: Automaton, macro: int) -> Iterator[tuple[int, int]]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cepheid.logical import plan
 from cepheid.logical.plan import Apply, Expression, Field, Interval, Pattern
+from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,18 +58,32 @@ class _Description:
     def steps(self, steps: int) -> str:
         if self.unit is None:
             return str(steps)
-        length = steps * self.unit
-        for nanoseconds, name in UNITS:
-            if length % nanoseconds == 0 and (length or name == "s"):
-                return f"{length // nanoseconds}{name}"
-        return f"{length}ns"
+        return _in_coarsest_unit(steps * self.unit)
+
+    def lower(self, steps: int) -> str:
+        return f"> {self.steps(steps - 1)}" if self._rounder(steps - 1, steps) else f">= {self.steps(steps)}"
+
+    def upper(self, steps: int) -> str:
+        return f"< {self.steps(steps + 1)}" if self._rounder(steps + 1, steps) else f"<= {self.steps(steps)}"
+
+    def _rounder(self, beside: int, steps: int) -> bool:
+        """Whether a strict bound is probably what was written: 4,999,999 us is `< 5s`."""
+        return self.unit is not None and self.unit < NANOSECONDS["s"] and beside > 0 and beside % 1_000 == 0 and steps % 1_000 != 0
 
     def interval(self, interval: Interval) -> str:
         if interval.upper is None:
-            return f"[>= {self.steps(interval.lower)}]"
+            return f"[{self.lower(interval.lower)}]"
         if interval.lower == 0:
-            return f"[<= {self.steps(interval.upper)}]"
+            return f"[{self.upper(interval.upper)}]"
         return f"[{self.steps(interval.lower)}, {self.steps(interval.upper)}]"
+
+
+def _in_coarsest_unit(nanoseconds: int) -> str:
+    """A duration in the coarsest unit that holds it: 5s, 1500ms."""
+    for length, name in UNITS:
+        if nanoseconds % length == 0 and (nanoseconds or name == "s"):
+            return f"{nanoseconds // length}{name}"
+    return f"{nanoseconds}ns"
 
 
 def own_conditions(pattern: Pattern) -> bool:
@@ -243,7 +258,9 @@ def _literal(literal: plan.Literal) -> str:
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
-    if pa.types.is_timestamp(literal.type) or pa.types.is_duration(literal.type):
+    if pa.types.is_duration(literal.type) and isinstance(value, int):
+        return _in_coarsest_unit(value * NANOSECONDS[literal.type.unit])
+    if pa.types.is_timestamp(literal.type):
         return f"{value}{literal.type.unit}"
     return str(value)
 

@@ -384,8 +384,17 @@ def _comparison_help(left: Expression, right: Expression) -> str:
         if found is not None:
             return found.format(value=constant.value)
     if "nested" in families:
-        return "compare a field inside it (x.path.to.field), or use IS NULL"
+        return _other_type_help(next(kind for kind in (type_of(left), type_of(right)) if family(kind) == "nested"))
     return _FAMILY_HELP.get(frozenset(families), "there is no implicit cast: cast one of the columns in the input")
+
+
+def _other_type_help(kind: pa.DataType) -> str:
+    """What to do about a type that has no comparison."""
+    if pa.types.is_struct(kind):
+        return "compare a field inside it (x.path.to.field), or use IS NULL"
+    kinds = ((pa.types.is_decimal, "decimals of at most 38 digits"), (pa.types.is_time, "integers"))
+    instead = next((text for fits, text in kinds if fits(kind)), "numbers or text")
+    return f"add a column of {instead} to the input, and compare that; this one can only be tested with IS NULL"
 
 
 def _reads_as_number(text: str) -> bool:

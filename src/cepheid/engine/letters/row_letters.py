@@ -1,7 +1,8 @@
 """The letters of one event from its values: the predicates of one program or more as one Python function, compiled once.
 
-Comes in: `Predicates` over one schema. Goes out: a function from a dict, or a tuple of the values in the order of the schema, to the event's time
-and its letters, the same as Arrow gives for a table of this one event; or to None, which says: go through Arrow, it decides or has the error.
+Comes in: `Predicates` over one schema, and the values that guards read. Goes out: a function from a dict, or a tuple of the values in the order of
+the schema, to the event's time, its letters and these values, the same as Arrow gives for a table of this one event; or to None, which says: go
+through Arrow, it decides or has the error.
 `row_values` has the lines that check and read the values, here are the operators. The function is generated source. All that a query or a schema
 says, and all constants, are objects that it is run with: no text of a user becomes source.
 """
@@ -36,16 +37,17 @@ if TYPE_CHECKING:
 DEEP = 12
 """Operators in one expression of Python: deeper ones get lines of their own, for Python's parser allows few parentheses in each other."""
 
-Read = tuple[int, ...]
-"""The time of an event, in steps of the time column (0 without one), and its letter in each program."""
+Read = tuple[Any, ...]
+"""The time of an event, in steps of the time column (0 without one), its letter in each program, and where there are any, a tuple of its values."""
 
 
 class RowLetters:
     """The predicates of programs over one schema, for one event at a time; immutable, so that any number of threads may share them.
 
     read: from a dict of exactly the schema's attributes, or a tuple of their values in the order of the schema, to the event's time in steps of
-    the time column (0 without one) and its letter in each program; None where the event has to go through Arrow. It never raises for what a dict
-    or tuple holds. O(attributes + nodes). source: of that function, to look at.
+    the time column (0 without one), its letter in each program, and the tuple of its values if any were asked for (None for NULL; times as steps,
+    dates as days); None where the event has to go through Arrow. It never raises for what a dict or tuple holds. O(attributes + nodes). source: of
+    that function, to look at.
     """
 
     __slots__ = ("read", "source")
@@ -57,10 +59,10 @@ class RowLetters:
         self.read: Callable[[object], Read | None] = space["read"]
 
     @classmethod
-    def of(cls, *programs: Predicates) -> RowLetters | None:
-        """The function of programs over the same schema; None where their conditions have to go through Arrow, see `why_arrow`."""
+    def of(cls, *programs: Predicates, values: Sequence[Expression] = ()) -> RowLetters | None:
+        """The function of programs over the same schema; None where their conditions or values have to go through Arrow, see `why_arrow`."""
         try:
-            return cls(*_source(programs))
+            return cls(*_source(programs, values))
         except (ThroughArrow, RecursionError, MemoryError, SyntaxError):
             return None
 
@@ -76,10 +78,10 @@ BUILTINS = MappingProxyType(
 """All that the source may call besides its constants."""
 
 
-def why_arrow(*programs: Predicates) -> str | None:
+def why_arrow(*programs: Predicates, values: Sequence[Expression] = ()) -> str | None:
     """Why programs have no `RowLetters`, None where they have them."""
     try:
-        RowLetters(*_source(programs))
+        RowLetters(*_source(programs, values))
     except ThroughArrow as reason:
         return str(reason)
     except (RecursionError, MemoryError, SyntaxError):
@@ -87,13 +89,18 @@ def why_arrow(*programs: Predicates) -> str | None:
     return None
 
 
-def _source(programs: Sequence[Predicates]) -> tuple[str, dict[str, object]]:
+def _source(programs: Sequence[Predicates], values: Sequence[Expression]) -> tuple[str, dict[str, object]]:
     """The source of a function `read`, and its constants."""
     schema = programs[0].schema
     names = Names()
     attributes = Attributes(schema.attributes, names)
     time = attributes.read((schema.time_column,), time_value_type(schema.time_type)) if schema.time_column is not None else None
     bodies = [_Letter(program, attributes, names).lines(f"letter{number}") for number, program in enumerate(programs)]
+    results = [time or "0", *(f"letter{number}" for number in range(len(programs)))]
+    if values:
+        reader = _Letter(programs[0], attributes, names)
+        results.append(f"({', '.join(nullable(reader.value(value)) for value in values)},)")
+        bodies.append(reader.before)
     variables = [attribute.variable for attribute in attributes.all.values()]
     body = [
         "if type(row) is dict:",
@@ -108,7 +115,7 @@ def _source(programs: Sequence[Predicates]) -> tuple[str, dict[str, object]]:
     if time is not None:
         body += [f"if {time} is None:", *indented(["return None"])]
     body += [line for lines in bodies for line in lines]
-    body += [f"return ({time or 0}, {', '.join(f'letter{number}' for number in range(len(programs)))},)"]
+    body += [f"return ({', '.join(results)},)"]
     # A column of the schema that the dict lacks, and numbers that Python refuses: half a million digits, a float that is infinite as a single.
     lines = ["def read(row):", " try:", *indented(indented(body)), " except (KeyError, ArithmeticError):", "  return None"]
     return "\n".join(lines), names.constants

@@ -11,11 +11,13 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cepheid.automata.classes import AT_LEAST, monotonic_in
+from cepheid.automata.clocks import one_clock
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Written, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
 from cepheid.language import syntax
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 from cepheid.language.words import write_name
 from cepheid.logical.absence import take_out
 from cepheid.logical.describe import describe, describe_expression
@@ -84,9 +86,8 @@ class Explanation:
 def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> Explanation:
     """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
     if stage is not None and stage not in STAGES:
-        raise InputError(
-            f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), f"the stages are {', '.join(STAGES)}"]
-        )
+        known = f"the stages are {', '.join(STAGES)}; a schema is given as schema=.."
+        raise InputError(f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), known])
     sections = [item for item in _sections(query, schema) if stage is None or item[0] in {stage, "schema"}]
     return Explanation(tuple(sections))
 
@@ -246,6 +247,7 @@ def evaluation_text(compiled: Compiled) -> str:
     rows = {
         "engine": guarantee.evaluation,
         "guards": "\n".join(guarantee.guards),
+        "class": class_text(compiled),
         "not used": refusals_text(compiled),
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": keys_text(compiled) or "none",
@@ -258,6 +260,19 @@ def evaluation_text(compiled: Compiled) -> str:
         "delay": guarantee.delay,
     }
     return rows_text(rows)
+
+
+def class_text(compiled: Compiled) -> str:
+    """The class of timed-cel, Theorem 6.1, where the matches are those of an automaton in it that has guards; "" elsewhere."""
+    automaton, window = compiled.program.automaton, compiled.window is not None and not compiled.from_gaps
+    bounded = compiled.count_window is not None or compiled.consume is not Consumption.NONE or compiled.absences
+    if compiled.plan.strategy is not Strategy.ALL or bounded or not automaton.alphabet.guards:
+        return ""
+    found = one_clock(automaton, window=window)
+    if found is None:
+        return ""
+    bounds = " or ".join(sorted(monotonic_in(found) - ({AT_LEAST} if window else set())))
+    return f"deterministic, monotonic ({bounds}), with one clock: O(1) per event is possible (timed-cel, Theorem 6.1)"
 
 
 def rows_text(rows: Mapping[str, str]) -> str:

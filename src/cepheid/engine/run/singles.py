@@ -4,8 +4,8 @@ Comes in: one event. Goes out: the matches that it ends; or None, which says tha
 An event that can change nothing waits here, as a letter, until one comes that can: both are read in one call. Their order is what it was, for what
 waits ends no match and nothing shows it.
 
-Only where an event is read when it comes: without lateness, absences or lag, where its letter is one word and all that is read of it, and with keys
-of PARTITION BY that are numbers or texts and have come before.
+Only where an event is read when it comes: without lateness, absences or lag, where its letter is one word, and with keys of PARTITION BY that are
+numbers or texts and have come before.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import pyarrow as pa
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.row_letters import RowLetters
 from cepheid.engine.run.query_state import Batch, Found, OneRow
+from cepheid.logical.types import type_of
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
     from cepheid.engine.run.query_state import QueryState
+    from cepheid.logical.plan import Expression
 
 
 MOST_WAITING = 1 << 10
@@ -45,7 +47,10 @@ class Singles:
         self._relevant: dict[int, bool] = {}
         self._keys = compiled.keys
         self._key_places = [schema.names.index(name) for name in compiled.keys]
+        (self._reader,) = compiled.readers(state.texts)
+        self._kinds = [column_type(value) for value in compiled.program.values]
         self._letters: list[int] = []
+        self._values: list[tuple[Any, ...]] = []
         self._times: list[int] = []
         self._slots: list[int] = []
 
@@ -55,9 +60,9 @@ class Singles:
         compiled = state.compiled
         if compiled.absences or compiled.derived or not all(_is_plain(schema.field(name).type) for name in compiled.keys):
             return None
-        if compiled.valued or compiled.lags or not isinstance(compiled.predicates, Predicates):
+        if compiled.lags or not isinstance(compiled.predicates, Predicates):
             return None
-        read = RowLetters.of(compiled.predicates)
+        read = RowLetters.of(compiled.predicates, values=compiled.program.values)
         return None if read is None else cls(state, schema, read)
 
     def __len__(self) -> int:
@@ -69,18 +74,18 @@ class Singles:
         found = self._read(row)
         if found is None:
             return None
-        time, letter = found
+        time, letter, *values = found
         if time < latest:
             return None
         if self._keys:
-            values = row if isinstance(row, tuple) else None
-            key = tuple(row[name] for name in self._keys) if values is None else tuple(values[place] for place in self._key_places)
+            key = tuple(row[place] for place in self._key_places) if isinstance(row, tuple) else tuple(row[name] for name in self._keys)
             slot = self._state.partitions.slot_of(key)
             if slot is None:
                 return None
             self._slots.append(slot)
         self._letters.append(letter)
         self._times.append(time)
+        self._values += values
         return time, self._every or self._matters(letter) or len(self._letters) >= MOST_WAITING
 
     def _matters(self, letter: int) -> bool:
@@ -97,9 +102,18 @@ class Singles:
         arrived = self._state.partitions.arrive_in(
             np.array(self._slots, np.int32) if self._keys else None, len(letters), interleaved=self._state.interleaved
         )
-        self._letters, self._times, self._slots = [], [], []
+        if self._kinds:
+            columns = [pa.array(column, kind) for column, kind in zip(zip(*self._values, strict=True), self._kinds, strict=True)]
+            letters = self._reader.of_columns(letters, columns)
+        self._letters, self._times, self._slots, self._values = [], [], [], []
         events = OneRow(row, self._schema)
         return Found(self._state, Batch(letters, times, events, arrived, first, places=np.zeros(len(letters), np.int64)))
+
+
+def column_type(value: Expression) -> pa.DataType:
+    """What `EventReader.of_columns` takes a value as: times and dates as integers."""
+    kind = type_of(value)
+    return pa.int64() if pa.types.is_temporal(kind) else kind
 
 
 def _is_plain(kind: pa.DataType) -> bool:
