@@ -24,15 +24,19 @@ from cepheid.automata import (
     Program,
     Transition,
     classify,
+    concatenation,
     construct,
     determinize,
     determinize_timed,
+    determinize_windowed,
     end_program,
     formula,
     hide,
     trim,
     trim_timed,
     two_clocks,
+    union,
+    unroll,
 )
 from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Scope
 from cepheid.automata.regions import Regions
@@ -67,15 +71,18 @@ CONSUMERS = {
     "automata/alphabet.py Alphabet": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "automata/alphabet.py Tracker": "test_strategies_refuse_guards",
     "automata/automaton.py Automaton": "test_a_move_that_writes_is_no_waiting",
-    "automata/construct.py _chain": "test_constructions_carry_guards",
+    "automata/construct.py chain": "test_constructions_carry_guards",
     "automata/construct.py _event": "test_constructions_carry_guards",
     "automata/construct.py _filter": "test_constructions_carry_guards",
     "automata/construct.py _marked": "test_constructions_carry_writes",
-    "automata/construct.py _plus": "test_constructions_carry_writes",
-    "automata/construct.py _product": "test_both_sides_of_a_conjunction_write",
+    "automata/construct.py plus": "test_constructions_carry_writes",
+    "automata/construct.py product": "test_both_sides_of_a_conjunction_write",
     "automata/construct.py _select": "test_strategies_refuse_guards",
     "automata/construct.py hide_fragment": "test_hidden_events_are_written",
     "automata/construct.py strict": "test_constructions_carry_guards",
+    "automata/closures.py _moves": "test_closures_carry_guards",
+    "automata/closures.py _together": "test_closures_carry_guards",
+    "automata/closures.py check_invariants": "test_closures_carry_guards",
     "automata/conditions.py _acting": "test_patterns_make_guards",
     "automata/conditions.py _actions": "test_patterns_make_guards",
     "automata/conditions.py _keeping": "test_patterns_make_guards",
@@ -83,9 +90,9 @@ CONSUMERS = {
     "automata/conditions.py completed": "test_patterns_make_guards",
     "automata/construct.py _windowed": "test_patterns_make_guards",
     "automata/fragment.py Fragment": "test_patterns_make_guards",
+    "automata/guards.py GuardBits": "test_closures_carry_guards",
     "automata/guards.py Guards": "test_patterns_make_guards",
     "automata/guards.py _parts": "test_patterns_make_guards",
-    "automata/guards.py _renumbered": "test_patterns_make_guards",
     "automata/liveness.py _filled": "test_patterns_make_guards",
     "automata/liveness.py without_empty": "test_patterns_make_guards",
     "automata/liveness.py without_sets_of_one": "test_patterns_make_guards",
@@ -93,10 +100,12 @@ CONSUMERS = {
     "automata/liveness.py live_registers": "test_patterns_make_guards",
     "automata/liveness.py without_unread": "test_patterns_make_guards",
     "testing/runs.py _Step": "test_patterns_make_guards",
+    "testing/runs.py only_run": "test_windows_carry_guards",
     "testing/runs.py matches": "test_patterns_make_guards",
     "automata/program.py _written": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "automata/program.py Program": "test_programs_know_what_guards_may_change",
     "automata/regions.py Regions": "test_macro_states_ask_guards",
+    "automata/regions.py asked": "test_macro_states_ask_guards",
     "automata/regions.py _direct_tests": "test_macro_states_ask_guards",
     "automata/regions.py _is_clock": "test_macro_states_ask_guards",
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
@@ -127,6 +136,9 @@ CONSUMERS = {
     "automata/zones.py clock_moves": "test_clocks_refuse_other_guards",
     "automata/transition.py Transition": "test_a_move_that_writes_is_no_waiting",
     "automata/transition.py _key": "test_constructions_carry_writes",
+    "automata/unroll.py _Determinization": "test_windows_carry_guards",
+    "automata/unroll.py _Windowed": "test_windows_carry_guards",
+    "automata/unroll.py _least_events": "test_windows_carry_guards",
     "automata/waiting.py WaitingAutomaton": "test_waiting_automata_refuse_guards",
     "automata/waiting.py WaitingMove": "test_waiting_automata_refuse_guards",
     "automata/waiting.py _answers": "test_waiting_automata_refuse_guards",
@@ -304,7 +316,25 @@ def test_both_sides_of_a_conjunction_write(monkeypatch: pytest.MonkeyPatch) -> N
         dataclasses.replace(body, moves=tuple(dataclasses.replace(t, writes=frozenset({Store(number, Now(V))})) for t in body.moves))
         for number, body in enumerate(constructor.build(Event("A")) for _ in range(2))
     )
-    assert [t.writes for t in construction._product(constructor, left, right).moves] == [frozenset({Store(0, Now(V)), Store(1, Now(V))})]
+    assert [t.writes for t in construction.product(constructor, left, right).moves] == [frozenset({Store(0, Now(V)), Store(1, Now(V))})]
+
+
+def test_closures_carry_guards() -> None:
+    """What they do with them is in test_closures."""
+    for made in (union(sample(), sample()), concatenation(sample(), sample())):
+        assert [(guard.test, guard.bit) for guard in made.alphabet.guards] == [(SAME, 1), (Compares(Before(1), "=", V), 2)]
+        assert {store for move in made.transitions for store in move.writes} == {Store(0, Now(V)), Store(1, Now(V))}
+        assert {move.requires for move in made.transitions if move.target in made.finals} <= {0b10, 0b100}
+
+
+def test_windows_carry_guards() -> None:
+    """What they do with them is in test_unroll."""
+    tree = unroll(sample(), 3)
+    assert [(guard.test, guard.bit) for guard in tree.alphabet.guards] == [(SAME, 1)]
+    assert [move.writes for move in tree.outgoing[tree.initial]] == [WRITES]
+    found = determinize_windowed(sample(), 3).automaton
+    assert [(guard.test, guard.bit) for guard in found.alphabet.guards] == [(SAME, 1), (Compares(Before(1), "=", V), 2)]
+    assert {store for move in found.transitions for store in move.writes} == {Store(0, Now(V)), Store(1, Now(V)), Store(0, Before(1))}
 
 
 def test_hidden_events_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

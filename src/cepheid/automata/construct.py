@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet
@@ -47,7 +47,24 @@ MAX_STATES = 20_000
 
 
 @dataclass
-class Constructor:
+class States:
+    """The numbering of states. states: how many there are."""
+
+    states: int = field(default=0, kw_only=True)
+
+    def state(self) -> int:
+        """A new state. Raises LimitError past `MAX_STATES`."""
+        if self.states >= MAX_STATES:
+            raise LimitError(
+                f"the pattern needs more than {MAX_STATES} automaton states (MAX_STATES)",
+                help="write a shorter pattern: counted repetitions and AND multiply states",
+            )
+        self.states += 1
+        return self.states - 1
+
+
+@dataclass
+class Constructor(States):
     """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
     masks: of each predicate that they ask for.
@@ -57,7 +74,6 @@ class Constructor:
     alphabet: Alphabet
     masks: Mapping[Predicate, int]
     guards: Guards
-    states: int = 0
 
     @classmethod
     def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = ()) -> Constructor:
@@ -67,16 +83,6 @@ class Constructor:
         alphabet = Alphabet(tuple(dict.fromkeys([*(wholes[each] for each in asked), *more])))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
         return cls(schema, alphabet, {each: bits[wholes[each]] for each in asked}, Guards(schema, len(alphabet.predicates) + LETTER_BITS))
-
-    def state(self) -> int:
-        """A new state."""
-        if self.states == MAX_STATES:
-            raise LimitError(
-                f"the pattern needs more than {MAX_STATES} automaton states (MAX_STATES)",
-                help="write a shorter pattern: counted repetitions and AND multiply states",
-            )
-        self.states += 1
-        return self.states - 1
 
     def clock(self, span: Span) -> Expression:
         """The time of an event; raises BindError where events have none."""
@@ -208,8 +214,12 @@ def _marked(body: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) 
 
 
 def _or(constructor: Constructor, pattern: plan.Or) -> Fragment:
-    operands = [constructor.build(operand) for operand in pattern.operands]
-    initial = constructor.state()
+    return either(constructor, [constructor.build(operand) for operand in pattern.operands])
+
+
+def either(states: States, operands: Sequence[Fragment]) -> Fragment:
+    """OR: a new initial state from which each operand may begin."""
+    initial = states.state()
     moves = [move for operand in operands for move in operand.moves]
     moves += [dataclasses.replace(move, source=initial) for operand in operands for move in operand.first]
     return Fragment(initial, frozenset().union(*(operand.finals for operand in operands)), tuple(moves), all_pending(operands))
@@ -227,7 +237,7 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     parts, begins = marked_by_prefixes(pattern, parts)
     optional = [isinstance(item, plan.Optional) for item in pattern.items]
     ends = [place for place in range(len(parts)) if all(optional[place + 1 :])]
-    body = _chain(parts, [link.operator == ";" for link in pattern.links], optional, ends, gaps=gaps)
+    body = chain(parts, [link.operator == ";" for link in pattern.links], optional, ends, gaps=gaps)
     for pending, level, scope in begins:
         body = started(body, pending, level)
         if not pending.correlation.missing:
@@ -256,7 +266,7 @@ def _age(constructor: Constructor, clock: Expression, interval: Interval, name: 
     return frozenset({Store(register, Now(clock))}), (Elapsed(Before(register), clock, interval),)
 
 
-def _chain(
+def chain(
     parts: Sequence[Fragment],
     loose: Sequence[bool],
     optional: Sequence[bool],
@@ -326,9 +336,9 @@ def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
     again = constructor.guards.asking_first(again, tests)
     copies = [body, *(_copied(constructor, again) for _ in range(longest - 1))]
     if pattern.maximum is None:
-        copies[-1] = _plus(constructor, copies[-1], again, stores, adjacent=pattern.adjacent)
+        copies[-1] = plus(constructor, copies[-1], again, stores, adjacent=pattern.adjacent)
     links = longest - 1
-    found = _chain(copies, [not pattern.adjacent] * links, [False] * longest, range(pattern.minimum - 1, longest), gaps=[stores] * links)
+    found = chain(copies, [not pattern.adjacent] * links, [False] * longest, range(pattern.minimum - 1, longest), gaps=[stores] * links)
     for pending in complete:
         found = completed(constructor.guards, found, pending, pattern.pattern)
     return found
@@ -354,12 +364,12 @@ def _check_copies(count: int, states: int, before: int, pattern: plan.Iterate) -
         )
 
 
-def _plus(constructor: Constructor, body: Fragment, again: Fragment, stores: frozenset[Store], *, adjacent: bool) -> Fragment:
+def plus(states: States, body: Fragment, again: Fragment, stores: frozenset[Store], *, adjacent: bool) -> Fragment:
     """`p+` and `p:+`: after an iteration one rests in a state that begins the next one.
 
     again: how the body begins there, over the same or other states.
     """
-    rest = constructor.state()
+    rest = states.state()
     # Later iterations differ from the first in what they begin with alone, so they go on in its states.
     pairs = zip(again.moves, body.moves, strict=True)
     back = [dataclasses.replace(move, source=rest, target=own.target) for move, own in pairs if own.source == body.initial]
@@ -374,11 +384,11 @@ def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
     operands = [hide_fragment(constructor.build(operand)) for operand in pattern.operands]
     left = operands[0]
     for right in operands[1:]:
-        left = _product(constructor, left, right)
+        left = product(constructor, left, right)
     return left
 
 
-def _product(constructor: Constructor, left: Fragment, right: Fragment) -> Fragment:
+def product(states: States, left: Fragment, right: Fragment) -> Fragment:
     """Both runs at once, with equal marks (timed-cel, section 4).
 
     Hidden marks inside are gone, so equal marks mean equal complex events.
@@ -390,7 +400,7 @@ def _product(constructor: Constructor, left: Fragment, right: Fragment) -> Fragm
     for move in left.moves:
         left_outgoing.setdefault(move.source, []).append(move)
     start = (left.initial, right.initial)
-    numbers = {start: constructor.state()}
+    numbers = {start: states.state()}
     todo, moves = [start], []
     while todo:
         pair = todo.pop()
@@ -400,7 +410,7 @@ def _product(constructor: Constructor, left: Fragment, right: Fragment) -> Fragm
                     continue
                 target = (a.target, b.target)
                 if target not in numbers:
-                    numbers[target] = constructor.state()
+                    numbers[target] = states.state()
                     todo.append(target)
                 both = a.requires | b.requires, a.mark, a.forbids | b.forbids, a.writes | b.writes
                 moves.append(Transition(numbers[pair], numbers[target], *both))

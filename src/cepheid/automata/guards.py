@@ -13,18 +13,19 @@ from cepheid.automata.alphabet import Guard
 from cepheid.automata.correlation import Correlation, speaks_of_one_event
 from cepheid.automata.liveness import GuardedMove, on_a_way, without_empty, without_sets_of_one, without_unread
 from cepheid.automata.predicates import of_condition
-from cepheid.automata.registers import Before, Compares, Holds, Kept, Now, Register, Store, reads, substituted, terms, test_after
+from cepheid.automata.registers import Compares, Holds, Kept, Now, Register, Renumbering, reads, terms
 from cepheid.automata.transform import members
 from cepheid.automata.transition import order
 from cepheid.logical import plan
 from cepheid.logical.plan import localize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cepheid.automata.alphabet import Alphabet, Predicate
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.fragment import Fragment
+    from cepheid.automata.regions import Literal
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Transition
     from cepheid.logical.plan import Expression
@@ -134,13 +135,20 @@ class Guards:
         kept = sorted({term.correlation for step in steps for part in _parts(step) for term in terms(part) if isinstance(term, Kept)})
         correlations = tuple(dict.fromkeys(self.correlations[number] for number in kept))
         places = {number: correlations.index(self.correlations[number]) for number in kept}
-        numbered = [_renumbered(step, registers, places) for step in steps]
+        numbers = Renumbering(registers, places)
+        numbered = [
+            GuardedMove(
+                dataclasses.replace(step.move, writes=numbers.stores(step.move.writes)),
+                frozenset(numbers.test(test) for test in step.tests),
+            )
+            for step in steps
+        ]
         tests = sorted({test for step in numbered for test in step.tests}, key=repr)
         bits = {test: automaton.alphabet.width + number for number, test in enumerate(tests)}
         alphabet = dataclasses.replace(
             automaton.alphabet,
             guards=tuple(Guard(bit, test) for test, bit in bits.items()),
-            registers=tuple(map(Register, _different([self.registers[register] for register in registers]))),
+            registers=tuple(map(Register, different([self.registers[register] for register in registers]))),
             correlations=correlations,
         )
         moves = (
@@ -155,24 +163,34 @@ def _parts(step: GuardedMove) -> Iterator[Test | Term | None]:
     yield from (store.term for store in step.move.writes)
 
 
-def _renumbered(step: GuardedMove, registers: Mapping[int, int], correlations: Mapping[int, int]) -> GuardedMove:
-    def now(register: int) -> Term:
-        return Before(registers[register])
+@dataclass
+class GuardBits:
+    """The guards of an automaton that is made of others: each gets its bit, behind the other bits of the alphabet, when it is first asked.
 
-    def renumbered(term: Term | None) -> Term | None:
-        found = substituted(term, now)
-        return dataclasses.replace(found, correlation=correlations[found.correlation]) if isinstance(found, Kept) else found
+    alphabet: predicates, trackers, and the correlations that tests speak of.
+    """
 
-    tests = set()
-    for test in step.tests:
-        found = test_after(test, now)
-        kept = renumbered(test.kept) if isinstance(test, Holds) else None
-        tests.add(Holds(kept) if isinstance(kept, Kept) else found)
-    stores = frozenset(Store(registers[store.register], renumbered(store.term)) for store in step.move.writes)
-    return GuardedMove(dataclasses.replace(step.move, writes=stores), frozenset(test for test in tests if test is not None))
+    alphabet: Alphabet
+    tests: dict[Test, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.alphabet = dataclasses.replace(self.alphabet, guards=(), registers=())
+
+    def asking(self, move: Transition, literals: Iterable[Literal]) -> Transition:
+        """A transition, of which only the bits of letters are read, that asks such tests."""
+        bits = dict.fromkeys((True, False), 0)
+        for test, truth in literals:
+            bits[truth] |= 1 << self.alphabet.width + self.tests.setdefault(test, len(self.tests))
+        letter = (1 << self.alphabet.width) - 1
+        return dataclasses.replace(move, requires=move.requires & letter | bits[True], forbids=move.forbids & letter | bits[False])
+
+    def finished(self, registers: Iterable[str]) -> Alphabet:
+        """The alphabet with the guards so far; registers: their names, by number."""
+        guards = tuple(Guard(self.alphabet.width + number, test) for test, number in self.tests.items())
+        return dataclasses.replace(self.alphabet, guards=guards, registers=tuple(map(Register, different(list(registers)))))
 
 
-def _different(names: Sequence[str]) -> list[str]:
+def different(names: Sequence[str]) -> list[str]:
     """Names, with numbers where two are the same."""
     often, seen, found = Counter(names), Counter[str](), []
     for name in names:

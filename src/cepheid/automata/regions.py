@@ -34,9 +34,9 @@ from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Index, Time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cepheid.automata.alphabet import Guard
+    from cepheid.automata.alphabet import Alphabet, Guard
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Mark, Transition
@@ -111,6 +111,21 @@ class _Way:
     literals: frozenset[Literal]
     state: int
     held: tuple[tuple[int, Term], ...]
+
+
+def asked(move: Transition, alphabet: Alphabet, before: Callable[[int], Term | None]) -> frozenset[Literal] | None:
+    """What a transition asks of the event where each register holds what `before` says (None: nothing); None where that cannot hold."""
+    literals = set()
+    for guard in alphabet.guards:
+        if (move.requires | move.forbids) & guard.mask:
+            test, wanted = test_after(guard.test, before), bool(move.requires & guard.mask)
+            if test is not None:
+                literals.add((test, wanted))
+            elif not wanted:
+                return None
+    if any((test, not wanted) in literals for test, wanted in literals):
+        return None
+    return frozenset(literals)
 
 
 class Regions:
@@ -208,15 +223,8 @@ class Regions:
         def before(register: int) -> Term | None:
             return Before(slots[register]) if register in slots else None
 
-        literals = set()
-        for guard in self.automaton.alphabet.guards:
-            if (move.requires | move.forbids) & guard.mask:
-                test, wanted = test_after(guard.test, before), bool(move.requires & guard.mask)
-                if test is not None:
-                    literals.add((test, wanted))
-                elif not wanted:
-                    return None
-        if any((test, not wanted) in literals for test, wanted in literals):
+        literals = asked(move, self.automaton.alphabet, before)
+        if literals is None:
             return None
         stored = {store.register: substituted(store.term, before) for store in move.writes}
         held = []
@@ -224,7 +232,7 @@ class Regions:
             term = stored[register] if register in stored else before(register)
             if term is not None:
                 held.append((register, term))
-        return _Way(frozenset(literals), move.target, tuple(held))
+        return _Way(literals, move.target, tuple(held))
 
     def _split(self, label: int | None, ways: Sequence[_Way], literals: tuple[Literal, ...]) -> Iterator[Region]:
         """The regions of some ways, split on one test after another, as long as a way waits for one."""

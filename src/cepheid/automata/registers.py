@@ -22,7 +22,7 @@ from cepheid.logical.plan import Time
 from cepheid.schema import time_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cepheid.logical.plan import Expression, Interval
 
@@ -170,6 +170,33 @@ def test_after(test: Test, change: Callable[[int], Term | None]) -> Test | None:
             assert isinstance(found, Kept)
             return Holds(found)
     raise TypeError(test)
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbering:
+    """New numbers of registers and of correlations, by the old ones."""
+
+    registers: Mapping[int, int]
+    correlations: Mapping[int, int]
+
+    def term(self, term: Term | None) -> Term | None:
+        """A term with the new numbers."""
+        found = substituted(term, lambda register: Before(self.registers[register]))
+        return dataclasses.replace(found, correlation=self.correlations[found.correlation]) if isinstance(found, Kept) else found
+
+    def test(self, test: Test) -> Test:
+        """A test with the new numbers."""
+        if isinstance(test, Holds):
+            kept = self.term(test.kept)
+            assert isinstance(kept, Kept)
+            return Holds(kept)
+        found = test_after(test, lambda register: Before(self.registers[register]))
+        assert found is not None
+        return found
+
+    def stores(self, stores: Iterable[Store]) -> frozenset[Store]:
+        """Stores with the new numbers."""
+        return frozenset(Store(self.registers[store.register], self.term(store.term)) for store in stores)
 
 
 def term_text(term: Term | None, names: Sequence[str]) -> str:

@@ -17,9 +17,9 @@ from cepheid.testing.denotation import Match
 from cepheid.testing.evaluate import EPOCH_DAY, compare, evaluate, holds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from cepheid.automata import Automaton, Transition
+    from cepheid.automata import Automaton, Transition, UnionAutomaton
     from cepheid.automata.registers import Term, Test
     from cepheid.automata.transition import Mark
     from cepheid.logical.plan import Expression
@@ -39,14 +39,41 @@ def matches(automaton: Automaton, events: Sequence[Event]) -> set[Match]:
     """The matches of an automaton over one stream: those of its accepting runs. Exponential in the events."""
     found: set[Match] = set()
     runs: set[Run] = set()
-    begins: Run = (automaton.initial, (None,) * len(automaton.alphabet.registers), ())
+    begins = _begins(automaton)
+    for position, step in enumerate(_read(automaton, events)):
+        runs = {after for run in [*runs, begins] for move in automaton.outgoing[run[0]] if (after := step.taken(run, move)) is not None}
+        found |= {_match(marked, position) for state, _, marked in runs if state in automaton.finals}
+    return found
+
+
+def unions(deterministic: UnionAutomaton, events: Sequence[Event]) -> dict[int, dict[str, tuple[int, ...]]]:
+    """By position where matches end, the union of these matches, by the one run of a deterministic automaton over one stream."""
+    states = enumerate(state for state, _, _ in only_run(deterministic.automaton, events))
+    return {position: deterministic.union(state, position) for position, state in states if state in deterministic.automaton.finals}
+
+
+def only_run(automaton: Automaton, events: Sequence[Event]) -> Iterator[Run]:
+    """The run of a deterministic automaton that begins at the first event of a stream, after each event.
+
+    Raises ValueError where an event enables no transition, or several.
+    """
+    run = _begins(automaton)
+    for step in _read(automaton, events):
+        (run,) = [after for move in automaton.outgoing[run[0]] if (after := step.taken(run, move)) is not None]
+        yield run
+
+
+def _begins(automaton: Automaton) -> Run:
+    return automaton.initial, (None,) * len(automaton.alphabet.registers), ()
+
+
+def _read(automaton: Automaton, events: Sequence[Event]) -> Iterator[_Step]:
+    """The events of a stream, each with the states of the trackers before it."""
     trackers = [0] * len(automaton.trackers)
     for position in range(len(events)):
         step = _Step(automaton, events, position, trackers)
-        runs = {after for run in [*runs, begins] for move in automaton.outgoing[run[0]] if (after := step.taken(run, move)) is not None}
-        found |= {_match(marked, position) for state, _, marked in runs if state in automaton.finals}
+        yield step
         trackers = [tracker.successor(state, step.mask) for tracker, state in zip(automaton.trackers, trackers, strict=True)]
-    return found
 
 
 def _match(marked: Marked, end: int) -> Match:
@@ -77,7 +104,8 @@ class _Step:
     def taken(self, run: Run, move: Transition) -> Run | None:
         """A run after the event, if it takes a transition; None where it cannot."""
         _, held, marked = run
-        mask = self.mask | sum(guard.mask for guard in self.automaton.alphabet.guards if self.asked(guard.test, held))
+        asking = [guard for guard in self.automaton.alphabet.guards if (move.requires | move.forbids) & guard.mask]
+        mask = self.mask | sum(guard.mask for guard in asking if self.asked(guard.test, held))
         if not move.enabled(mask):
             return None
         after = list(held)
