@@ -18,9 +18,10 @@ import numpy as np
 from cepheid.automata.regions import Regions
 from cepheid.engine.evaluations import guarded_state
 from cepheid.engine.evaluations.base import ALL, Chunk, Keeping
-from cepheid.engine.evaluations.guarded_choice import Count, chosen
-from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
+from cepheid.engine.evaluations.guarded_choice import Best, Count
+from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, paths, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
+from cepheid.engine.evaluations.guarded_maximal import Maximal
 from cepheid.engine.evaluations.guarded_state import Partitions
 from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, stored
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS
@@ -28,7 +29,7 @@ from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.engine.output.exact_counts import from_integers
 from cepheid.errors import LimitError
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -363,8 +364,8 @@ class GuardedCounts(Guarded):
 class GuardedChoice(Guarded):
     """The run state of NXT, LAST or MAX with guards; the interface is that of `Evaluation`.
 
-    Per trigger O(cells and heap nodes that it reaches, times a logarithm), MAX: all its matches, up to a limit; then as `Guarded` for those that are
-    chosen, which are told apart as SELECT shows them.
+    Per trigger O(cells and heap nodes that it reaches, times a logarithm), MAX: as `Maximal`; then output-linear for those that are chosen, which are
+    told apart as SELECT shows them.
     """
 
     program: ChoiceProgram
@@ -380,7 +381,11 @@ class GuardedChoice(Guarded):
     def _found(self, root: Node, low: int) -> Iterator[Found]:
         program = self.program
         hidden = {number for number, mark in enumerate(program.label_sets) if not mark}
-        for path in chosen(root, low, self.steps, strategy=program.strategy, shown=self._shown):
+        if program.strategy is Strategy.MAX:
+            after = Maximal(root, low, self.steps, shown=self._shown).after
+        else:
+            after = Best(root, low, self.steps, strategy=program.strategy, shown=self._shown).after
+        for path in paths(after):
             cells = [(cell.position, program.shown[cell.label]) for cell in reversed(path)]
             kept = [cell for place, cell in enumerate(cells) if place in {0, len(cells) - 1} or cell[1] not in hidden]
             yield tuple(position for position, _ in kept), tuple(label for _, label in kept)

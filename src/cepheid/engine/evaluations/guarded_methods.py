@@ -11,8 +11,8 @@ from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Holds, reads, test_text
 from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, Guarded, GuardedChoice, GuardedCounts
-from cepheid.engine.evaluations.guarded_choice import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
+from cepheid.engine.evaluations.guarded_maximal import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_run import guarded
 from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
@@ -170,7 +170,10 @@ class GuardedChoiceMethod(_Guards):
     def _delay(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)
         if terms.program.strategy is Strategy.MAX:
-            return f"all matches of the trigger are compared with each other, up to {MAXIMAL_LIMIT:,}"
+            return (
+                f"per trigger at most {MAXIMAL_LIMIT:,} steps of O(r), r = marked events that it reaches: matches that the same events would"
+                " enlarge are compared together, none is listed; then output-linear for what is chosen"
+            )
         return "O(r log n) per trigger, r = marked events that it reaches; then output-linear for what is chosen"
 
 
