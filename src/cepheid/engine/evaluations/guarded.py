@@ -85,6 +85,7 @@ class Guarded(Keeping):
         reader = Reader(self.program.values, self.program.automaton.alphabet, events)
         self.evaluator.now = reader
         letters, times = events.letters.tolist(), events.times.tolist()
+        vetoed = None if events.vetoed is None else events.vetoed.tolist()
         stops = [*events.cuts.tolist(), len(events)][1:]
         output = _Output(counts=self._counting)
         for segment, (row, start, stop) in enumerate(zip(rows.tolist(), events.cuts.tolist(), stops, strict=True)):
@@ -94,7 +95,7 @@ class Guarded(Keeping):
             for place in range(start, stop):
                 self._row = reader.row = place
                 root = self._event(partition, letters[place], times[place], place)
-                if root is not None:
+                if root is not None and not (vetoed and vetoed[place]):
                     for match, count in self._given(root, partition.position - 1):
                         if output.is_full:
                             yield output.taken()

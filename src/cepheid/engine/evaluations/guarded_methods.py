@@ -134,6 +134,7 @@ class GuardedCountMethod(_Guards):
     name = "guarded count"
     evaluation = GuardedCounts
     counts = True
+    heeds_vetoes = True
 
     def serves(self, task: Task) -> bool:
         """COUNT(*) without a strategy that chooses."""
@@ -153,6 +154,7 @@ class GuardedChoiceMethod(_Guards):
 
     name = "guarded choice"
     evaluation = GuardedChoice
+    heeds_vetoes = True
 
     def serves(self, task: Task) -> bool:
         """The strategies that choose; COUNT(*) counts what they choose."""
