@@ -404,6 +404,27 @@ def test_a_session_does_not_look_at_those_before_it() -> None:
     assert looked[0] == looked[1]
 
 
+@pytest.mark.parametrize("pause", [1, 100])
+def test_what_is_too_old_for_every_gap_is_forgotten_without_a_window(pause: int) -> None:
+    """`A+[<= 5]`: sessions that have ended, or A's that are the last of no longer match."""
+    interval = Interval(0, 5)
+    moves = [Transition(0, 1, A, X, writes=stores(r0=Now(T))), Transition(1, 1), Transition(1, 2, B | guard(0), Y)]
+    again = Transition(1, 1, A | guard(0), X, writes=stores(r0=Now(T)))
+    automaton = automaton_of(moves if pause == 1 else [*moves, again], Elapsed(Before(0), T, interval))
+    evaluation = Guarded(Program(automaton))
+    evaluation.ensure_slots(1)
+    used, position = [], 0
+    for number in range(40):
+        rows = [Row("A", pause * (10 * number + place // 4) + place % 4) for place in range(40)]
+        collect(list(evaluation.chunks(events(rows, first=position, slots=np.zeros(1, np.int32)))))
+        position += len(rows)
+        used.append(evaluation.memory_usage())
+    assert max(used[20:]) < 1.5 * max(used[:20])
+    time = pause * (10 * 39 + 9) + 3
+    assert evaluation.expire(time + 5).tolist() == []
+    assert evaluation.expire(time + 6).tolist() == [0]
+
+
 def test_limits_of_matches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded, "DISTINCT_LIMIT", 1)
     monkeypatch.setattr(guarded_maximal, "MAXIMAL_LIMIT", 1)

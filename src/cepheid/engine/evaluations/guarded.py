@@ -173,7 +173,7 @@ class Guarded(Keeping):
                 made.append(self._made(partition, region, tuple(self.evaluator.value(term, ()) for term in region.made), None))
         if made and self.window is not None:
             partition.starts.append((position, time))
-        steps: list[tuple[Bank, Step]] = [(bank, self.regions.step(bank.macro, mask)) for bank in partition.live()]
+        steps: list[tuple[Bank, Step]] = [(bank, self.regions.step(bank.macro, mask)) for bank in partition.live(time)]
         for bank, step in steps:
             for region in step.marked:
                 for values, child in self._asked(bank, region, low):
@@ -183,7 +183,7 @@ class Guarded(Keeping):
             if step.unmarked is not None:
                 entered += self._moved(bank, step.unmarked, low)
                 partition.drop(bank.macro)
-        self._enter(partition, entered, made)
+        self._enter(partition, entered, made, time)
         if made:
             self.marked[place] = 1
         root = united((node for region, _, node in made if region.final), self.steps)
@@ -246,6 +246,7 @@ class Guarded(Keeping):
         partition: Partition,
         entered: list[tuple[Macro, tuple[Value, ...], Node]],
         made: list[tuple[Region, tuple[Value, ...], Node]],
+        time: int,
     ) -> None:
         """Enter what has moved, and the cells of one event: those of one group are one entry. The greatest key comes last."""
         groups: dict[tuple[Macro, tuple[Value, ...]], Node] = {}
@@ -256,7 +257,7 @@ class Guarded(Keeping):
             assert union is not None
             groups[macro, values] = union
         for (macro, values), node in sorted(groups.items(), key=lambda item: item[1].key):
-            partition.bank(macro, self.steps).insert(values, node, partition.low)
+            partition.bank(macro, self.steps).insert(values, node, partition.low, now=time)
 
     # ------------------------------------------------------------------------------------------------ what a trigger gives
 
@@ -324,7 +325,7 @@ class Guarded(Keeping):
         low = partition.low
         if self.window is not None and time is not None:
             low = next((start for start, begun in partition.starts if time - begun <= self.window), partition.position)
-        return any(bank.greatest >= max(low, partition.low) for bank in partition.banks.values())
+        return any(bank.greatest >= max(low, partition.low) and (time is None or bank.until >= time) for bank in partition.banks.values())
 
     def dump(self) -> dict[str, Any]:
         """The live state of all partitions as named sections, see `guarded_state`."""
