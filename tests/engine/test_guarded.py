@@ -33,7 +33,7 @@ from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, ChoiceProgram, Program, Transition, regions, trim
-from cepheid.automata.registers import Before, Compares, Elapsed, Now
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
 from cepheid.engine.evaluations import guarded, guarded_indexes, guarded_maximal, guarded_methods
 from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
@@ -441,6 +441,33 @@ def test_limits_of_matches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         "an event completes more than 1 matches, each of which may be found in several ways (DISTINCT_LIMIT)",
         "MAX takes more than 1 steps for the matches of one event (MAXIMAL_LIMIT)",
     }
+
+
+def gathering(how: str) -> Automaton:
+    """`A+ ; B`, where B is compared with all A's."""
+    kept = Gathered(how, Before(0), V)
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Gathered(how, None, V) if how == "set" else Now(V))),
+        Transition(1, 1),
+        Transition(1, 1, A, X, writes=stores(r0=kept)),
+        Transition(1, 2, B | guard(0), Y),
+    ]
+    return automaton_of(moves, Compares(Before(0), "!=" if how == "set" else ">", V))
+
+
+def test_many_sets_of_values_are_an_error_and_many_values_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded, "SETS_LIMIT", 7)
+    rows = [*(Row("A", time, v=time) for time in range(4)), Row("B", 4, v=-1)]
+    assert len(run(Guarded(Program(gathering("set"))), rows[1:])) == 7
+    with pytest.raises(
+        LimitError, match=re.escape("groups of partial matches that keep different sets of values, and the limit is 7 (SETS_LIMIT)")
+    ):
+        run(Guarded(Program(gathering("set"))), [Row("A", 0, v=9), *rows])
+    many = [*(Row("A", time, v=time) for time in range(10)), Row("B", 10, v=-1)]
+    assert len(run(Guarded(Program(gathering("min"))), many)) == 2**10 - 1
+    promised = {how: GuardedMethod().guarantee(Terms(Program(gathering(how)))).update for how in ("set", "min")}
+    assert "sets of values are kept, of n values up to 2^n, and 16,384 at one event at most" in promised["set"]
+    assert "sets" not in promised["min"]
 
 
 def test_a_match_that_is_being_given_can_be_counted() -> None:

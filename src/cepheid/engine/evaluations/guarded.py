@@ -23,7 +23,7 @@ from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, pa
 from cepheid.engine.evaluations.guarded_indexes import Question
 from cepheid.engine.evaluations.guarded_maximal import Maximal
 from cepheid.engine.evaluations.guarded_state import Partitions
-from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, stored
+from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, is_several, stored
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT
@@ -49,6 +49,9 @@ Array = np.ndarray[Any, Any]
 DISTINCT_LIMIT = 1 << 20
 """Matches of one trigger that are kept to tell them apart, where one may be found in several ways."""
 
+SETS_LIMIT = 1 << 14
+"""Different sets of values that one event may make, where partial matches keep sets: each is a group, and n values have 2^n sets."""
+
 Found = tuple[tuple[int, ...], tuple[int, ...]]
 """A match: its positions, ascending, and their labels. With COUNT(*), the event of a trigger."""
 
@@ -58,7 +61,7 @@ class Guarded(Keeping):
 
     Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
     the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. Raises LimitError past the limits of
-    `automata.regions`, and past DISTINCT_LIMIT.
+    `automata.regions`, and past DISTINCT_LIMIT and SETS_LIMIT.
     """
 
     def __init__(self, program: Program, **bounds: Unpack[Bounds]) -> None:
@@ -227,6 +230,13 @@ class Guarded(Keeping):
         found = bank.ask(self._question(region, bank.macro), self.evaluator, low)
         if len(found) == 1:
             return list(found.items())
+        if len(found) > SETS_LIMIT and any(is_several(value) for values in found for value in values):
+            raise LimitError(
+                f"an event leads to {len(found)} groups of partial matches that keep different sets of values, and the limit is {SETS_LIMIT}"
+                " (SETS_LIMIT)",
+                help="a condition between an iteration and a later variable keeps all values of each choice of events: let the events follow"
+                " each other directly (`:+`, `:{5}`), compare with prev, or bound the iteration by a smaller window",
+            )
         # The keys differ, but where one match is in several groups.
         return sorted(found.items(), key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Holds, reads, test_text
-from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, Guarded, GuardedChoice, GuardedCounts
+from cepheid.automata.registers import Before, Compares, Gathered, Holds, Kept, reads, test_text
+from cepheid.automata.transform import reached
+from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
 from cepheid.engine.evaluations.guarded_maximal import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_run import guarded
@@ -60,6 +61,7 @@ COMPILED_ANSWERS = ANSWERS | {
 
 HASHED = "by equality: O(1)"
 CARRIED = "for each group of values that is kept for a later comparison: O(g), g = such groups alive"
+SETS = f"sets of values are kept, of n values up to 2^n, and {SETS_LIMIT:,} at one event at most"
 UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour must follow: O(g)"
 
 
@@ -74,7 +76,7 @@ class _Guards(Method):
         """As in `guarded_indexes`."""
         unknown = self._unknown(terms)
         asked = _Asked(terms.program, compiled=not unknown)
-        lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region"]
+        lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states show")
         delay = self._delay(terms)
@@ -182,8 +184,8 @@ class GuardedChoiceMethod(_Guards):
 class _Asked:
     """What the regions of a program ask of indexes.
 
-    updates: what an event costs. answers: a line for each comparison, in plain words. ambiguous: whether a match may be found in several ways.
-    complete: whether every macro state was looked at.
+    updates: what an event costs. answers: a line for each comparison, in plain words. sets: whether sets of values are kept. ambiguous: whether a
+    match may be found in several ways. complete: whether every macro state was looked at.
     """
 
     def __init__(self, program: Program, *, compiled: bool) -> None:
@@ -193,6 +195,8 @@ class _Asked:
         regions = Regions(program.automaton)
         self.updates: dict[str, None] = {}
         self.answers: dict[str, None] = {}
+        moves: list[tuple[Macro, Macro, bool]] = []
+        gathered = False
         seen, todo = {regions.initial}, [regions.initial]
         while todo and len(seen) <= LOOKED_AT:
             macro = todo.pop()
@@ -202,10 +206,15 @@ class _Asked:
                 elif macro is not regions.initial:
                     self._ask(Question(region, plural=regions.plural(macro)), self._names(macro))
                 for target, _ in region.targets:
+                    moves.append((macro, target, any(isinstance(term, Kept) for term in region.made)))
+                    gathered |= any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
                     if target not in seen:
                         seen.add(target)
                         todo.append(target)
         self.ambiguous, self.complete = regions.ambiguous, not todo
+        edges = [(source.number, target.number) for source, target, _ in moves]
+        # What is kept once for each variable is no set: an iteration is where a move can be taken again.
+        self.sets = gathered or any(keeps and source.number in reached({target.number}, edges) for source, target, keeps in moves)
 
     def _names(self, macro: Macro) -> list[str]:
         """What the slots of a macro state hold."""
