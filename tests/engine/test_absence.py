@@ -13,6 +13,7 @@ import pytest
 
 import cepheid
 from cepheid.engine.evaluations.absence import ALWAYS, Ends, undecided, vetoed
+from cepheid.engine.evaluations.guarded import Guarded
 from cepheid.engine.input import payload
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Partitions
@@ -26,6 +27,10 @@ from cepheid.testing.generators import ABSENT
 from cepheid.testing.harness import events as stream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cepheid.engine.evaluations.guarded import Found
+    from cepheid.engine.evaluations.guarded_graph import Node
     from cepheid.engine.plan.compiled import Compiled
 
 VARIANTS = ("compiled", "python", "checked")
@@ -167,6 +172,26 @@ def test_a_strategy_chooses_before_the_veto() -> None:
     query = cepheid.query("SELECT NXT * WHERE A ; B NOT FOLLOWED BY N FOR 2")
     assert [(match.start, match.end) for match in query.run(events)] == [(0, 1), (0, 5)]
     assert rows_of(query.run(events)) == rows_of(query.run(events.to_reader(max_chunksize=1)))
+
+
+@pytest.mark.parametrize("strategy", ["LAST", "NXT", "MAX"])
+@pytest.mark.parametrize("clause", ["", "PARTITION BY k", "PARTITION BY k CONSUME BY ANY"])
+def test_what_is_vetoed_is_not_chosen(strategy: str, clause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a session each event ends matches, and the last one alone is looked at."""
+    looked: list[int] = []
+    given = Guarded._given
+
+    def counted(self: Guarded, root: Node, position: int) -> Iterator[tuple[Found, int]]:
+        looked.append(position)
+        return given(self, root, position)
+
+    monkeypatch.setattr(Guarded, "_given", counted)
+    query = cepheid.query(f"SELECT {strategy} * WHERE A+[<= 5] AS x NOT FOLLOWED BY A FOR 5 {clause}")
+    table = pa.Table.from_pylist(stream("A1(k=1) A2(k=1) A4(k=2) A6(k=1) A13(k=2) A14(k=2) A16(k=1) A17(k=1)"))
+    whole, read = query.run(table, until="end"), query.run(table.to_reader(max_chunksize=1), until="end")
+    assert rows_of(whole) == rows_of(read)
+    assert whole
+    assert len(looked) == 2 * len(whole)
 
 
 def test_several_absences_are_decided_when_the_longest_is() -> None:

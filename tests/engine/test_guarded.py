@@ -33,8 +33,8 @@ from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, ChoiceProgram, Program, Transition, regions, trim
-from cepheid.automata.registers import Before, Compares, Elapsed, Now
-from cepheid.engine.evaluations import guarded, guarded_choice, guarded_indexes, guarded_methods
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
+from cepheid.engine.evaluations import guarded, guarded_indexes, guarded_maximal, guarded_methods
 from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
@@ -354,9 +354,80 @@ def test_strategies_choose_among_the_matches_of_an_event(monkeypatch: pytest.Mon
         assert [set(group) for _, group in itertools.groupby(found, key=lambda match: match[0][-1])] == wanted
 
 
+def test_the_maximal_matches_of_long_streams_are_those_of_the_definition() -> None:
+    """Streams with more matches than small cases have, of which a few are maximal."""
+    dominated = 0
+    for rng, automaton, _ in cases("maximal", CASES // 2, plain=True):
+        rows, window = random_rows(rng, 40), rng.randint(3, 5)
+        every = run(Guarded(Program(automaton), window=window), rows)
+        ends = itertools.groupby(every, key=lambda match: match[0][-1])
+        wanted = [(end, chosen(Strategy.MAX, list(group))) for end, group in ends]
+        found = run(GuardedChoice(ChoiceProgram(automaton, Strategy.MAX, None), window=window), rows)
+        assert [(end, set(group)) for end, group in itertools.groupby(found, key=lambda match: match[0][-1])] == wanted
+        assert len(found) == len(set(found))
+        dominated += len(every) - len(found)
+    assert dominated > CASES / 2
+
+
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
+def test_the_steps_of_a_choice_grow_with_the_session(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with gaps, all of whose events fit each other: one match of each event is chosen, which has all of them."""
+    automaton = trim(rising(Elapsed(Before(0), T, Interval(0, 5_000)), T))
+    monkeypatch.setattr(guarded_maximal, "MAXIMAL_LIMIT", 10 * 600)
+    found = {}
+    for length in (150, 600):
+        rows = [*(Row("A", time) for time in range(length)), Row("B", length)]
+        evaluation = GuardedChoice(ChoiceProgram(automaton, strategy, None))
+        assert run(evaluation, rows) == [(tuple(range(length + 1)), (X,) * length + (Y,))]
+        found[length] = evaluation.steps.index + evaluation.steps.melds
+    assert found[600] < 5 * found[150]
+
+
+def test_a_session_does_not_look_at_those_before_it() -> None:
+    """Without a window all clicks are kept, but a choice goes through those that its matches can have."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(T))),
+        Transition(1, 1),
+        Transition(1, 1, A | guard(0), X, writes=stores(r0=Now(T))),
+        Transition(1, 2, B | guard(0), Y),
+    ]
+    automaton = automaton_of(moves, Elapsed(Before(0), T, Interval(0, 5)))
+    looked = []
+    for before in (20, 200):
+        rows = [Row("A", 100 * time) for time in range(before)]
+        rows += [*(Row("A", 100 * before + time) for time in range(5)), Row("B", 100 * before + 5)]
+        evaluation = GuardedChoice(ChoiceProgram(automaton, Strategy.LAST, None))
+        run(evaluation, rows)
+        steps = evaluation.steps.index + evaluation.steps.melds
+        collect(list(evaluation.chunks(events(rows[-1:], first=len(rows), slots=np.zeros(1, np.int32)))))
+        looked.append(evaluation.steps.index + evaluation.steps.melds - steps)
+    assert looked[0] == looked[1]
+
+
+@pytest.mark.parametrize("pause", [1, 100])
+def test_what_is_too_old_for_every_gap_is_forgotten_without_a_window(pause: int) -> None:
+    """`A+[<= 5]`: sessions that have ended, or A's that are the last of no longer match."""
+    interval = Interval(0, 5)
+    moves = [Transition(0, 1, A, X, writes=stores(r0=Now(T))), Transition(1, 1), Transition(1, 2, B | guard(0), Y)]
+    again = Transition(1, 1, A | guard(0), X, writes=stores(r0=Now(T)))
+    automaton = automaton_of(moves if pause == 1 else [*moves, again], Elapsed(Before(0), T, interval))
+    evaluation = Guarded(Program(automaton))
+    evaluation.ensure_slots(1)
+    used, position = [], 0
+    for number in range(40):
+        rows = [Row("A", pause * (10 * number + place // 4) + place % 4) for place in range(40)]
+        collect(list(evaluation.chunks(events(rows, first=position, slots=np.zeros(1, np.int32)))))
+        position += len(rows)
+        used.append(evaluation.memory_usage())
+    assert max(used[20:]) < 1.5 * max(used[:20])
+    time = pause * (10 * 39 + 9) + 3
+    assert evaluation.expire(time + 5).tolist() == []
+    assert evaluation.expire(time + 6).tolist() == [0]
+
+
 def test_limits_of_matches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded, "DISTINCT_LIMIT", 1)
-    monkeypatch.setattr(guarded_choice, "MAXIMAL_LIMIT", 1)
+    monkeypatch.setattr(guarded_maximal, "MAXIMAL_LIMIT", 1)
     seen = set()
     for _, automaton, rows in cases("limits", 400):
         evaluations = [Guarded(Program(automaton)), GuardedChoice(ChoiceProgram(automaton, Strategy.MAX, None))]
@@ -368,8 +439,35 @@ def test_limits_of_matches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
                 seen.add(error.fact)
     assert seen == {
         "an event completes more than 1 matches, each of which may be found in several ways (DISTINCT_LIMIT)",
-        "MAX compares more than 1 matches of one event with each other (MAXIMAL_LIMIT)",
+        "MAX takes more than 1 steps for the matches of one event (MAXIMAL_LIMIT)",
     }
+
+
+def gathering(how: str) -> Automaton:
+    """`A+ ; B`, where B is compared with all A's."""
+    kept = Gathered(how, Before(0), V)
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Gathered(how, None, V) if how == "set" else Now(V))),
+        Transition(1, 1),
+        Transition(1, 1, A, X, writes=stores(r0=kept)),
+        Transition(1, 2, B | guard(0), Y),
+    ]
+    return automaton_of(moves, Compares(Before(0), "!=" if how == "set" else ">", V))
+
+
+def test_many_sets_of_values_are_an_error_and_many_values_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded, "SETS_LIMIT", 7)
+    rows = [*(Row("A", time, v=time) for time in range(4)), Row("B", 4, v=-1)]
+    assert len(run(Guarded(Program(gathering("set"))), rows[1:])) == 7
+    with pytest.raises(
+        LimitError, match=re.escape("groups of partial matches that keep different sets of values, and the limit is 7 (SETS_LIMIT)")
+    ):
+        run(Guarded(Program(gathering("set"))), [Row("A", 0, v=9), *rows])
+    many = [*(Row("A", time, v=time) for time in range(10)), Row("B", 10, v=-1)]
+    assert len(run(Guarded(Program(gathering("min"))), many)) == 2**10 - 1
+    promised = {how: GuardedMethod().guarantee(Terms(Program(gathering(how)))).update for how in ("set", "min")}
+    assert "sets of values are kept, of n values up to 2^n, and 16,384 at one event at most" in promised["set"]
+    assert "sets" not in promised["min"]
 
 
 def test_a_match_that_is_being_given_can_be_counted() -> None:
@@ -584,5 +682,5 @@ def test_matches_that_are_told_apart_are_promised_so() -> None:
 def test_strategies_and_counts_promise_no_enumeration(strategy: Strategy) -> None:
     promised = GuardedChoiceMethod().guarantee(Terms(ChoiceProgram(carried(), strategy, None), window=5))
     assert promised.evaluation.startswith(strategy.value)
-    assert ("compared with each other" in promised.delay) == (strategy is Strategy.MAX)
+    assert ("none is listed" in promised.delay) == (strategy is Strategy.MAX)
     assert "nothing is enumerated" in GuardedCountMethod().guarantee(Terms(Program(carried()), window=5)).delay

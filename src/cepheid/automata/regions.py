@@ -65,13 +65,21 @@ Literal = tuple["Test", bool]
 """A test over slots (its `Before` are slots), and whether it holds."""
 
 
+Lifetime = tuple[tuple[tuple[int, int], ...], ...]
+"""For each way to go on the (slot, greatest time since then) that it asks, all of them; none: it may be gone for ever."""
+
+
 class Macro:
-    """A macro state: its configurations, sorted. number: in the order in which an evaluation meets them; slots: how many."""
+    """A macro state: its configurations, sorted. number: in the order in which an evaluation meets them; slots: how many.
 
-    __slots__ = ("configurations", "number", "slots", "steps")
+    lifetime: how long a group can go on.
+    """
 
-    def __init__(self, configurations: tuple[Configuration, ...], number: int) -> None:
+    __slots__ = ("configurations", "lifetime", "number", "slots", "steps")
+
+    def __init__(self, configurations: tuple[Configuration, ...], number: int, lifetime: Lifetime) -> None:
         self.configurations = configurations
+        self.lifetime = lifetime
         self.number = number
         self.slots = 1 + max((slot for _, held in configurations for _, slot in held), default=-1)
         self.steps: dict[int, Step] = {}
@@ -159,13 +167,23 @@ class Regions:
                 raise LimitError(
                     f"the conditions between events need more than {MACRO_LIMIT} macro states (MACRO_LIMIT)", help=SIMPLER_HELP
                 )
-            found = self.macros[configurations] = Macro(configurations, len(self.macros))
+            found = self.macros[configurations] = Macro(configurations, len(self.macros), self._lifetime(configurations))
             if found.slots > SLOT_LIMIT:
                 raise LimitError(
                     f"a partial match would keep {found.slots} values for the conditions between events, and the limit is {SLOT_LIMIT} (SLOT_LIMIT)",
                     help=SIMPLER_HELP,
                 )
         return found
+
+    def _lifetime(self, configurations: tuple[Configuration, ...]) -> Lifetime:
+        found = set()
+        for state, held in configurations:
+            slots = dict(held)
+            for move in self.automaton.outgoing[state]:
+                if not move.stays:
+                    asked = (guard.test for guard in self.automaton.alphabet.guards if move.requires & guard.mask)
+                    found.add(tuple(sorted(bound for test in asked if (bound := _upper(test, slots)) is not None)))
+        return tuple(sorted(found))
 
     @cached_property
     def _plural(self) -> frozenset[int]:
@@ -309,6 +327,14 @@ def _age(term: Term) -> float:
         case Gathered(before=before) | Kept(before=before) if before is not None:
             return _age(before)
     return math.inf
+
+
+def _upper(test: Test, slots: Mapping[int, int]) -> tuple[int, int] | None:
+    """The slot whose time a test asks, and the greatest time since then for which it holds; None for another test."""
+    match test:
+        case Elapsed(before=Before(register=register), now=Time(), interval=interval) if register in slots and interval.upper is not None:
+            return slots[register], interval.upper
+    return None
 
 
 def _stays(macro: Macro, unmarked: tuple[Region, ...]) -> bool:

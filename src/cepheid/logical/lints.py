@@ -201,13 +201,21 @@ def empty_variable(context: Context, scoped: Scoped, seen: set[tuple[int, str]])
 
 
 def no_window(context: Context, pattern: Pattern) -> None:
-    """`;`, `+` or ALL without a window: on a stream every partial match is kept for ever."""
+    """`;`, `+` or ALL without a window: on a stream every partial match is kept for ever; and `+[<= 30m]`, of which the events are."""
     found = _unbounded(pattern)
     if found is not None:
         context.warn(
             "no window bounds the pattern in time: on a stream its state grows without end",
             found.span,
             "add WITHIN, as in WITHIN 1h or WITHIN 1000 EVENTS; a table ends, but without a window its matches can be as long as it is",
+        )
+        return
+    found = _unlimited(pattern)
+    if found is not None:
+        context.warn(
+            "no window bounds the iteration: its gap bounds the time from one to the next, and on a stream the events of all are kept for ever",
+            found.span,
+            "add WITHIN around the pattern, as in WITHIN 1d: then a match is no longer than that, and older events are forgotten",
         )
 
 
@@ -239,9 +247,22 @@ EXACT_DIGITS = 15
 """Longer numbers are rounded in a warning."""
 
 
+def _is_window(pattern: Pattern) -> bool:
+    return isinstance(pattern, WithinEvents) or (isinstance(pattern, Within) and pattern.interval.upper is not None)
+
+
+def _unlimited(pattern: Pattern) -> Pattern | None:
+    """An iteration with gaps and without a greatest number or a window, if there is one."""
+    if _is_window(pattern):
+        return None
+    if isinstance(pattern, Iterate) and not pattern.adjacent and pattern.maximum is None:
+        return pattern
+    return next((found for operand in variables.operands(pattern) if (found := _unlimited(operand)) is not None), None)
+
+
 def _unbounded(pattern: Pattern) -> Pattern | None:
     """A pattern whose matches can be arbitrarily long, if there is one that no window bounds."""
-    if isinstance(pattern, WithinEvents) or (isinstance(pattern, Within) and pattern.interval.upper is not None):
+    if _is_window(pattern):
         return None
     if isinstance(pattern, Sequence) and any(
         link.operator != ":" and (link.gap is None or link.gap.upper is None) for link in pattern.links

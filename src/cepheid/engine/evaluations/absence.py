@@ -5,7 +5,8 @@ after it, by time. So of n only its intervals matter, and of these, for each eve
 automaton without its marks, with one match per trigger, and with d as window (a match of n that starts after e and ends in time is no longer).
 A trigger is vetoed exactly if the greatest start so far, among the intervals that have ended when its deadline has passed, lies behind it.
 
-What p does is not changed by it: consumption, strategies and LIMIT see all matches of p, and a veto is for all matches of a trigger.
+What p does is not changed by it: consumption, strategies and LIMIT see all matches of p, and a veto is for all matches of a trigger. So which of
+these a strategy chooses need not be known where there is one (`Events.vetoed`).
 """
 
 from __future__ import annotations
@@ -138,6 +139,14 @@ def vetoed(triggers: Ends, completed: Ends, duration: int) -> Array:
     return result
 
 
+def any_vetoed(triggers: Ends, completed: Sequence[Ends], absences: Sequence[Absence]) -> Array:
+    """As `vetoed`, for several absences; completed: of each the matches of n."""
+    veto = np.zeros(len(triggers), np.bool_)
+    for absence, own in zip(absences, completed, strict=True):
+        veto |= vetoed(triggers, own, absence.duration)
+    return veto
+
+
 def undecided(times: Array, until: int, duration: int) -> Array:
     """For triggers at these times whether their deadline lies after `until`: bool."""
     if until - duration < NEVER:
@@ -268,15 +277,19 @@ class AbsenceState:
         np.add.at(before, arrived.slots, arrived.lengths)
         return arrived, place
 
+    def vetoes(self, times: Array, arrived: Arrived) -> Array:
+        """For each released event, by partition, whether n vetoes matches that end there: bool; times: of these events. As `vetoed`."""
+        lengths = arrived.lengths
+        positions = np.arange(int(lengths.sum())) + np.repeat(arrived.before, lengths)
+        every = Ends(np.repeat(arrived.slots, lengths), positions, times if arrived.order is None else times[arrived.order])
+        return any_vetoed(every, self._completed, self.absences)
+
     def given(self, found: Chunk, times: Array, arrived: Arrived) -> Chunk:
         """The matches of released events that no n vetoes; times: of these events."""
         if not len(found):
             return found
         first = found.triggers
-        triggers = _ends(found, found.ends, times, arrived).take(first)
-        veto = np.zeros(len(triggers), np.bool_)
-        for absence, completed in zip(self.absences, self._completed, strict=True):
-            veto |= vetoed(triggers, completed, absence.duration)
+        veto = any_vetoed(_ends(found, found.ends, times, arrived).take(first), self._completed, self.absences)
         return found.take(np.flatnonzero(np.repeat(~veto, np.diff(first, append=len(found))))) if veto.any() else found
 
     def forget(self, now: int) -> None:

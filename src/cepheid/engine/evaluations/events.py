@@ -29,7 +29,8 @@ class Events:
     segments start, cuts[0] == 0 (default: one segment). slots: int32, for each segment the slot (>= 0) that keeps its partition between segments and
     batches, or -1 (the default): the partition ends with the segment. continued: the first segment goes on with the partition of the last segment of
     the batch before; both have slot -1. values: what guards read of the events (`automata.registers.values`); None without guards, and until
-    `Valued` has taken them out of the letters.
+    `Valued` has taken them out of the letters. vetoed: bool, of which events the matches are left out, None: not known; what costs much to
+    make need not be made for them, see `Method.heeds_vetoes`.
     """
 
     letters: Array
@@ -38,6 +39,7 @@ class Events:
     slots: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     continued: bool = False
     values: Values | None = None
+    vetoed: Array | None = None
 
     def __post_init__(self) -> None:
         slots = self.slots if len(self.slots) else np.full(len(self.cuts), -1, np.int32)
@@ -61,10 +63,10 @@ class Events:
     def of(self, rows: Array | slice, **segments: Any) -> Events:
         """The events of these rows, in this order; segments: their cuts, slots and whether they are continued."""
         values = None if self.values is None else self.values.of(rows)
-        if isinstance(rows, slice):
-            return Events(self.letters[rows], self.times[rows], values=values, **segments)
+        vetoed = None if self.vetoed is None else self.vetoed[rows]
         # PERF: where an event has several words, take is three times as fast as indexing.
-        return Events(np.take(self.letters, rows, axis=0), self.times[rows], values=values, **segments)
+        letters = self.letters[rows] if isinstance(rows, slice) else np.take(self.letters, rows, axis=0)
+        return Events(letters, self.times[rows], values=values, vetoed=vetoed, **segments)
 
     def with_letters(self, letters: Array, *, values: Values | None = None) -> Events:
         """The same events with other letters; values: theirs, if they were among the letters."""

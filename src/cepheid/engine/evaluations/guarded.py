@@ -18,17 +18,18 @@ import numpy as np
 from cepheid.automata.regions import Regions
 from cepheid.engine.evaluations import guarded_state
 from cepheid.engine.evaluations.base import ALL, Chunk, Keeping
-from cepheid.engine.evaluations.guarded_choice import Count, chosen
-from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
+from cepheid.engine.evaluations.guarded_choice import Best, Count
+from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, paths, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
+from cepheid.engine.evaluations.guarded_maximal import Maximal
 from cepheid.engine.evaluations.guarded_state import Partitions
-from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, stored
+from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, is_several, stored
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.engine.output.exact_counts import from_integers
 from cepheid.errors import LimitError
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,6 +49,9 @@ Array = np.ndarray[Any, Any]
 DISTINCT_LIMIT = 1 << 20
 """Matches of one trigger that are kept to tell them apart, where one may be found in several ways."""
 
+SETS_LIMIT = 1 << 14
+"""Different sets of values that one event may make, where partial matches keep sets: each is a group, and n values have 2^n sets."""
+
 Found = tuple[tuple[int, ...], tuple[int, ...]]
 """A match: its positions, ascending, and their labels. With COUNT(*), the event of a trigger."""
 
@@ -57,7 +61,7 @@ class Guarded(Keeping):
 
     Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
     the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. Raises LimitError past the limits of
-    `automata.regions`, and past DISTINCT_LIMIT.
+    `automata.regions`, and past DISTINCT_LIMIT and SETS_LIMIT.
     """
 
     def __init__(self, program: Program, **bounds: Unpack[Bounds]) -> None:
@@ -84,6 +88,7 @@ class Guarded(Keeping):
         reader = Reader(self.program.values, self.program.automaton.alphabet, events)
         self.evaluator.now = reader
         letters, times = events.letters.tolist(), events.times.tolist()
+        vetoed = None if events.vetoed is None else events.vetoed.tolist()
         stops = [*events.cuts.tolist(), len(events)][1:]
         output = _Output(counts=self._counting)
         for segment, (row, start, stop) in enumerate(zip(rows.tolist(), events.cuts.tolist(), stops, strict=True)):
@@ -93,7 +98,7 @@ class Guarded(Keeping):
             for place in range(start, stop):
                 self._row = reader.row = place
                 root = self._event(partition, letters[place], times[place], place)
-                if root is not None:
+                if root is not None and not (vetoed and vetoed[place]):
                     for match, count in self._given(root, partition.position - 1):
                         if output.is_full:
                             yield output.taken()
@@ -171,7 +176,7 @@ class Guarded(Keeping):
                 made.append(self._made(partition, region, tuple(self.evaluator.value(term, ()) for term in region.made), None))
         if made and self.window is not None:
             partition.starts.append((position, time))
-        steps: list[tuple[Bank, Step]] = [(bank, self.regions.step(bank.macro, mask)) for bank in partition.live()]
+        steps: list[tuple[Bank, Step]] = [(bank, self.regions.step(bank.macro, mask)) for bank in partition.live(time)]
         for bank, step in steps:
             for region in step.marked:
                 for values, child in self._asked(bank, region, low):
@@ -181,7 +186,7 @@ class Guarded(Keeping):
             if step.unmarked is not None:
                 entered += self._moved(bank, step.unmarked, low)
                 partition.drop(bank.macro)
-        self._enter(partition, entered, made)
+        self._enter(partition, entered, made, time)
         if made:
             self.marked[place] = 1
         root = united((node for region, _, node in made if region.final), self.steps)
@@ -225,6 +230,13 @@ class Guarded(Keeping):
         found = bank.ask(self._question(region, bank.macro), self.evaluator, low)
         if len(found) == 1:
             return list(found.items())
+        if len(found) > SETS_LIMIT and any(is_several(value) for values in found for value in values):
+            raise LimitError(
+                f"an event leads to {len(found)} groups of partial matches that keep different sets of values, and the limit is {SETS_LIMIT}"
+                " (SETS_LIMIT)",
+                help="a condition between an iteration and a later variable keeps all values of each choice of events: let the events follow"
+                " each other directly (`:+`, `:{5}`), compare with prev, or bound the iteration by a smaller window",
+            )
         # The keys differ, but where one match is in several groups.
         return sorted(found.items(), key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
 
@@ -244,6 +256,7 @@ class Guarded(Keeping):
         partition: Partition,
         entered: list[tuple[Macro, tuple[Value, ...], Node]],
         made: list[tuple[Region, tuple[Value, ...], Node]],
+        time: int,
     ) -> None:
         """Enter what has moved, and the cells of one event: those of one group are one entry. The greatest key comes last."""
         groups: dict[tuple[Macro, tuple[Value, ...]], Node] = {}
@@ -254,7 +267,7 @@ class Guarded(Keeping):
             assert union is not None
             groups[macro, values] = union
         for (macro, values), node in sorted(groups.items(), key=lambda item: item[1].key):
-            partition.bank(macro, self.steps).insert(values, node, partition.low)
+            partition.bank(macro, self.steps).insert(values, node, partition.low, now=time)
 
     # ------------------------------------------------------------------------------------------------ what a trigger gives
 
@@ -322,7 +335,7 @@ class Guarded(Keeping):
         low = partition.low
         if self.window is not None and time is not None:
             low = next((start for start, begun in partition.starts if time - begun <= self.window), partition.position)
-        return any(bank.greatest >= max(low, partition.low) for bank in partition.banks.values())
+        return any(bank.greatest >= max(low, partition.low) and (time is None or bank.until >= time) for bank in partition.banks.values())
 
     def dump(self) -> dict[str, Any]:
         """The live state of all partitions as named sections, see `guarded_state`."""
@@ -363,8 +376,8 @@ class GuardedCounts(Guarded):
 class GuardedChoice(Guarded):
     """The run state of NXT, LAST or MAX with guards; the interface is that of `Evaluation`.
 
-    Per trigger O(cells and heap nodes that it reaches, times a logarithm), MAX: all its matches, up to a limit; then as `Guarded` for those that are
-    chosen, which are told apart as SELECT shows them.
+    Per trigger O(cells and heap nodes that it reaches, times a logarithm), MAX: as `Maximal`; then output-linear for those that are chosen, which are
+    told apart as SELECT shows them.
     """
 
     program: ChoiceProgram
@@ -380,7 +393,11 @@ class GuardedChoice(Guarded):
     def _found(self, root: Node, low: int) -> Iterator[Found]:
         program = self.program
         hidden = {number for number, mark in enumerate(program.label_sets) if not mark}
-        for path in chosen(root, low, self.steps, strategy=program.strategy, shown=self._shown):
+        if program.strategy is Strategy.MAX:
+            after = Maximal(root, low, self.steps, shown=self._shown).after
+        else:
+            after = Best(root, low, self.steps, strategy=program.strategy, shown=self._shown).after
+        for path in paths(after):
             cells = [(cell.position, program.shown[cell.label]) for cell in reversed(path)]
             kept = [cell for place, cell in enumerate(cells) if place in {0, len(cells) - 1} or cell[1] not in hidden]
             yield tuple(position for position, _ in kept), tuple(label for _, label in kept)

@@ -1,18 +1,17 @@
-"""COUNT(*), NXT, LAST and MAX over the cells that a trigger reaches, by dynamic programming instead of enumeration.
+"""COUNT(*), NXT and LAST over the cells that a trigger reaches, by dynamic programming instead of enumeration.
 
 `Fold` gives each cell a value that is made of those of the cells it goes on from: how many matches end in it, or the best support among these. Cells
 are taken in the order in which they were made, so that no recursion is as deep as a match is long. Over a ring a tree of sums answers what a stretch
-asks in O(log n). MAX compares sets of positions: it lists the matches, up to MAXIMAL_LIMIT.
+asks in O(log n). MAX is another construction over the same cells, `guarded_maximal`.
 """
 
 from __future__ import annotations
 
 import bisect
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from cepheid.engine.evaluations.guarded_graph import Cell, Node, Ring, Stretch, walk
-from cepheid.errors import LimitError
+from cepheid.engine.evaluations.guarded_graph import Cell, Node, Ring, Stretch, by_key
 from cepheid.language.syntax import Strategy
 
 if TYPE_CHECKING:
@@ -20,16 +19,14 @@ if TYPE_CHECKING:
 
     from cepheid.engine.evaluations.guarded_graph import Steps
 
-MAXIMAL_LIMIT = 1 << 14
-"""Matches of one trigger that MAX compares with each other."""
-
 T = TypeVar("T")
 
 
 class Fold(ABC, Generic[T]):
     """Values of the cells that a trigger reaches. low: the least start that counts.
 
-    O(cells and heap nodes that are reached), and O(log n) for each stretch; a stretch with a test costs its length.
+    O(cells and heap nodes that are reached), and O(log n) for each stretch; a stretch with a test costs its length. Of a ring all entries between two
+    that are reached count as reached.
     """
 
     def __init__(self, root: Node, low: int, steps: Steps) -> None:
@@ -75,7 +72,7 @@ class Fold(ABC, Generic[T]):
                 sums = self._sums.get(id(ring))
                 if sums is None:
                     sums = self._sums[id(ring)] = _Sums(ring, self._low)
-                todo += sums.reach(node.what.newest)
+                todo += sums.reach(node.what.oldest, node.what.newest)
         return list(found.values())
 
     def _total(self, root: Node) -> T:
@@ -116,20 +113,27 @@ class Fold(ABC, Generic[T]):
 
 
 class _Sums(Generic[T]):
-    """The values of the live entries of a ring, and of blocks of 2^k of them, filled from the oldest on."""
+    """The values of the live entries of a ring from the oldest that is reached, and of blocks of 2^k of them, filled from that one on."""
 
     def __init__(self, ring: Ring, low: int) -> None:
         self._ring = ring
-        self.first = bisect.bisect_left(ring.entries, low, key=lambda entry: entry.key[0])
-        self.filled = self.first
-        self._reached = self.first
+        self._live = bisect.bisect_left(ring.entries, low, key=lambda entry: entry.key[0])
+        self.first = self._reached = len(ring.entries)
         self._levels: list[list[T]] = [[]]
 
-    def reach(self, newest: int) -> list[Node]:
-        """The live entries up to this one that have not been reached before."""
-        found = self._ring.entries[self._reached : newest + 1]
-        self._reached = max(self._reached, newest + 1)
+    def reach(self, oldest: int, newest: int) -> list[Node]:
+        """The live entries from one to another that have not been reached before, and what is between them and those that have."""
+        entries, oldest = self._ring.entries, max(oldest, self._live)
+        if self.first == len(entries):
+            self.first = self._reached = oldest
+        found = entries[oldest : self.first] + entries[self._reached : newest + 1]
+        self.first, self._reached = min(self.first, oldest), max(self._reached, newest + 1)
         return found
+
+    @property
+    def filled(self) -> int:
+        """The entry whose value is put next."""
+        return self.first + len(self.values)
 
     @property
     def values(self) -> list[T]:
@@ -138,7 +142,6 @@ class _Sums(Generic[T]):
 
     def put(self, value: T, fold: Fold[T]) -> None:
         """The value of the next entry. O(1) amortized."""
-        self.filled += 1
         level = 0
         while True:
             if level == len(self._levels):
@@ -232,65 +235,62 @@ class Supports:
         return False
 
 
-class Best(Fold[int]):
-    """The best support of NXT or LAST among the matches that end in each cell, as a number of `supports`; -1 without any.
+Rope: TypeAlias = "Cell | tuple[Rope, ...]"
+"""Some cells, put together in O(1); one may be there more than once."""
+
+
+class Best(Fold[tuple[int, Rope]]):
+    """The best support of NXT or LAST among the matches that end in each cell, as a number of `Supports`, -1 without any; and the cells that have it.
 
     shown: for each label whether a support has its events.
     """
 
     def __init__(self, root: Node, low: int, steps: Steps, *, strategy: Strategy, shown: Sequence[bool]) -> None:
-        self.supports = Supports()
-        self._wins = self.supports.earlier if strategy is Strategy.NXT else self.supports.later
+        self._supports = Supports()
+        self._wins = self._supports.earlier if strategy is Strategy.NXT else self._supports.later
         self._shown = shown
+        self._next: dict[int, Rope] = {}
         super().__init__(root, low, steps)
 
     @property
-    def nothing(self) -> int:
+    def nothing(self) -> tuple[int, Rope]:
         """No support."""
-        return -1
+        return -1, ()
 
-    def extended(self, cell: Cell, below: int | None) -> int:
+    def extended(self, cell: Cell, below: tuple[int, Rope] | None) -> tuple[int, Rope]:
         """The best below, with the cell's event."""
-        before = below or 0
-        return self.supports.extended(before, cell.position) if self._shown[cell.label] else before
+        before = 0
+        if below is not None:
+            before, self._next[id(cell)] = below
+        return self._supports.extended(before, cell.position) if self._shown[cell.label] else before, cell
 
-    def added(self, one: int, other: int) -> int:
+    def added(self, one: tuple[int, Rope], other: tuple[int, Rope]) -> tuple[int, Rope]:
         """The better one."""
-        if one < 0 or other < 0 or one == other:
-            return max(one, other)
-        return one if self._wins(one, other) else other
+        if one[0] < 0 or other[0] < 0:
+            return max(one, other, key=_number)
+        if one[0] == other[0]:
+            return one[0], (one[1], other[1])
+        return one if self._wins(one[0], other[0]) else other
 
-    def admits(self, path: list[Cell], cell: Cell) -> bool:
-        """Whether a cell goes on with the best support of the path, the last event first."""
-        if not path:
-            return self.of[id(cell)] == self.total
-        last = path[-1]
-        best = self.of[id(last)]
-        return self.of[id(cell)] == (self.supports.before[best] if self._shown[last.label] else best)
+    def after(self, path: list[Cell]) -> Iterator[Cell]:
+        """The cells with which a path goes on to matches with the best support, as for `paths`."""
+        return iter(_cells(self._next[id(path[-1])] if path else self.total[1]))
 
 
-def chosen(root: Node, low: int, steps: Steps, *, strategy: Strategy, shown: Sequence[bool]) -> Iterator[list[Cell]]:
-    """The matches that a strategy chooses among those that end in the cells of a heap, as of `walk`; shown: see `Best`.
-
-    Raises LimitError where MAX has more than MAXIMAL_LIMIT matches to compare.
-    """
-    if strategy is Strategy.MAX:
-        return _maximal(root, low, steps, shown=shown)
-    return walk(root, low, steps, admits=Best(root, low, steps, strategy=strategy, shown=shown).admits)
+def _number(best: tuple[int, Rope]) -> int:
+    return best[0]
 
 
-def _maximal(root: Node, low: int, steps: Steps, *, shown: Sequence[bool]) -> Iterator[list[Cell]]:
-    found: list[tuple[int, list[Cell]]] = []
-    for path in walk(root, low, steps):
-        if len(found) == MAXIMAL_LIMIT:
-            raise LimitError(
-                f"MAX compares more than {MAXIMAL_LIMIT} matches of one event with each other (MAXIMAL_LIMIT)",
-                help="bound matches by a smaller window, or choose by NXT or LAST",
-            )
-        found.append((sum(1 << cell.position - low for cell in path if shown[cell.label]), list(path)))
-    maximal: list[int] = []
-    for support in sorted({support for support, _ in found}, key=int.bit_count, reverse=True):
-        if not any(support & ~larger == 0 for larger in maximal):
-            maximal.append(support)
-    kept = set(maximal)
-    return (path for support, path in found if support in kept)
+def _cells(rope: Rope) -> list[Cell]:
+    """The cells of a rope, each once, by falling keys."""
+    found: dict[int, Cell] = {}
+    seen: set[int] = set()
+    todo = [rope]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Cell):
+            found[id(part)] = part
+        elif id(part) not in seen:
+            seen.add(id(part))
+            todo += part
+    return sorted(found.values(), key=by_key, reverse=True)

@@ -207,26 +207,34 @@ def cells(node: Node | None, low: int, steps: Steps) -> Iterator[Cell]:
             add(part, entry.key)
 
 
-def walk(
-    node: Node | None, low: int, steps: Steps, *, admits: Callable[[list[Cell], Cell], bool] = lambda *_: True
-) -> Iterator[list[Cell]]:
-    """The matches that end in the cells of a heap: for each its cells, the last event first. The list is reused, and must not be kept.
+def walk(node: Node | None, low: int, steps: Steps) -> Iterator[list[Cell]]:
+    """The matches that end in the cells of a heap, as `paths` gives them.
 
-    admits: whether a cell may go on a path, for matches that have been chosen. Every other cell that is visited is part of a match; a stretch with a
-    test adds O(log n) integer operations for each.
+    Every cell that is visited is part of a match; a stretch with a test adds O(log n) integer operations for each.
+    """
+    return paths(lambda path: cells(path[-1].child if path else node, low, steps))
+
+
+def paths(after: Callable[[list[Cell]], Iterator[Cell]]) -> Iterator[list[Cell]]:
+    """Matches, for each its cells, the last event first. The list is reused, and must not be kept.
+
+    after: the cells that may go on a path, for matches that have been chosen; those of the empty path end matches.
     """
     path: list[Cell] = []
-    levels = [cells(node, low, steps)]
+    levels = [after(path)]
     while levels:
         cell = next(levels[-1], None)
         del path[len(levels) - 1 :]
         if cell is None:
             levels.pop()
             continue
-        if not admits(path, cell):
-            continue
         path.append(cell)
         if cell.child is None:
             yield path
         else:
-            levels.append(cells(cell.child, low, steps))
+            levels.append(after(path))
+
+
+def by_key(cell: Cell) -> Key:
+    """The order of cells, see above."""
+    return cell.key

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 SWEEP_FROM = 64
 """Entries of a macro state from which on those that are too old are swept, each time the entries have doubled."""
 
+FOREVER = 1 << 80
+"""After every time."""
+
 ALL, AGE, ORDER, GROUPS = "all", "age", "order", "groups"
 """The kinds of indexes below the hash."""
 
@@ -401,30 +404,46 @@ class Ordered:
 Bucket = Plain | Ages | Ordered
 
 
-class Bank:
-    """The entries of one macro state in one partition, and its indexes, made when they are first asked."""
+def _last(time: Value, most: int) -> int:
+    """When so much time has passed since a time; a NULL stands for different times, and nothing holds of it."""
+    return -FOREVER if time is None else int(time) + most
 
-    __slots__ = ("_indexes", "_steps", "_sweep_at", "entries", "greatest", "macro")
+
+class Bank:
+    """The entries of one macro state in one partition, and its indexes, made when they are first asked.
+
+    greatest: start of a match in it. until: the last time at which one of them can go on.
+    """
+
+    __slots__ = ("_indexes", "_steps", "_sweep_at", "entries", "greatest", "macro", "until")
 
     def __init__(self, macro: Macro, steps: Steps) -> None:
         self.macro = macro
         self.entries: list[tuple[tuple[Value, ...], Node]] = []
         self.greatest = -1
+        self.until = -FOREVER
         self._indexes: dict[Shape, dict[tuple[Value, ...], dict[tuple[Value, ...], Bucket | Node]]] = {}
         self._steps = steps
         self._sweep_at = SWEEP_FROM
 
-    def insert(self, values: tuple[Value, ...], node: Node, low: int) -> None:
-        """Add an entry; low: the least start that counts."""
+    def insert(self, values: tuple[Value, ...], node: Node, low: int, *, now: int = -FOREVER) -> None:
+        """Add an entry; low: the least start that counts. now: the time, if it is known; what could not go on before it may be forgotten."""
         if len(self.entries) >= self._sweep_at:
-            self.entries = [entry for entry in self.entries if entry[1].key[0] >= low]
+            self.entries = [entry for entry in self.entries if entry[1].key[0] >= low and self._deadline(entry[0]) >= now]
             self._sweep_at = max(SWEEP_FROM, 2 * len(self.entries))
             for shape in self._indexes:
                 self._build(shape, low)
         self.entries.append((values, node))
         self.greatest = max(self.greatest, node.key[0])
+        self.until = max(self.until, self._deadline(values))
         for shape in self._indexes:
             self._put(shape, values, node, low)
+
+    def _deadline(self, values: tuple[Value, ...]) -> int:
+        """The last time at which an entry with these values can go on."""
+        return max(
+            (min((_last(values[slot], most) for slot, most in way), default=FOREVER) for way in self.macro.lifetime), default=FOREVER
+        )
 
     def _build(self, shape: Shape, low: int) -> None:
         self._indexes[shape] = {}

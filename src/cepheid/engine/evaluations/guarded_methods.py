@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Holds, reads, test_text
-from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, Guarded, GuardedChoice, GuardedCounts
-from cepheid.engine.evaluations.guarded_choice import MAXIMAL_LIMIT
+from cepheid.automata.registers import Before, Compares, Gathered, Holds, Kept, reads, test_text
+from cepheid.automata.transform import reached
+from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
+from cepheid.engine.evaluations.guarded_maximal import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_run import guarded
 from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
@@ -60,6 +61,7 @@ COMPILED_ANSWERS = ANSWERS | {
 
 HASHED = "by equality: O(1)"
 CARRIED = "for each group of values that is kept for a later comparison: O(g), g = such groups alive"
+SETS = f"sets of values are kept, of n values up to 2^n, and {SETS_LIMIT:,} at one event at most"
 UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour must follow: O(g)"
 
 
@@ -74,7 +76,7 @@ class _Guards(Method):
         """As in `guarded_indexes`."""
         unknown = self._unknown(terms)
         asked = _Asked(terms.program, compiled=not unknown)
-        lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region"]
+        lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states show")
         delay = self._delay(terms)
@@ -134,6 +136,7 @@ class GuardedCountMethod(_Guards):
     name = "guarded count"
     evaluation = GuardedCounts
     counts = True
+    heeds_vetoes = True
 
     def serves(self, task: Task) -> bool:
         """COUNT(*) without a strategy that chooses."""
@@ -153,6 +156,7 @@ class GuardedChoiceMethod(_Guards):
 
     name = "guarded choice"
     evaluation = GuardedChoice
+    heeds_vetoes = True
 
     def serves(self, task: Task) -> bool:
         """The strategies that choose; COUNT(*) counts what they choose."""
@@ -170,15 +174,18 @@ class GuardedChoiceMethod(_Guards):
     def _delay(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)
         if terms.program.strategy is Strategy.MAX:
-            return f"all matches of the trigger are compared with each other, up to {MAXIMAL_LIMIT:,}"
+            return (
+                f"per trigger at most {MAXIMAL_LIMIT:,} steps of O(r), r = marked events that it reaches: matches that the same events would"
+                " enlarge are compared together, none is listed; then output-linear for what is chosen"
+            )
         return "O(r log n) per trigger, r = marked events that it reaches; then output-linear for what is chosen"
 
 
 class _Asked:
     """What the regions of a program ask of indexes.
 
-    updates: what an event costs. answers: a line for each comparison, in plain words. ambiguous: whether a match may be found in several ways.
-    complete: whether every macro state was looked at.
+    updates: what an event costs. answers: a line for each comparison, in plain words. sets: whether sets of values are kept. ambiguous: whether a
+    match may be found in several ways. complete: whether every macro state was looked at.
     """
 
     def __init__(self, program: Program, *, compiled: bool) -> None:
@@ -188,6 +195,8 @@ class _Asked:
         regions = Regions(program.automaton)
         self.updates: dict[str, None] = {}
         self.answers: dict[str, None] = {}
+        moves: list[tuple[Macro, Macro, bool]] = []
+        gathered = False
         seen, todo = {regions.initial}, [regions.initial]
         while todo and len(seen) <= LOOKED_AT:
             macro = todo.pop()
@@ -197,10 +206,15 @@ class _Asked:
                 elif macro is not regions.initial:
                     self._ask(Question(region, plural=regions.plural(macro)), self._names(macro))
                 for target, _ in region.targets:
+                    moves.append((macro, target, any(isinstance(term, Kept) for term in region.made)))
+                    gathered |= any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
                     if target not in seen:
                         seen.add(target)
                         todo.append(target)
         self.ambiguous, self.complete = regions.ambiguous, not todo
+        edges = [(source.number, target.number) for source, target, _ in moves]
+        # What is kept once for each variable is no set: an iteration is where a move can be taken again.
+        self.sets = gathered or any(keeps and source.number in reached({target.number}, edges) for source, target, keeps in moves)
 
     def _names(self, macro: Macro) -> list[str]:
         """What the slots of a macro state hold."""

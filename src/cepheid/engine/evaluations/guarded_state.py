@@ -74,9 +74,9 @@ class Partition:
             insort(self._order, macro, key=_by_configurations)
         return found
 
-    def live(self) -> list[Bank]:
-        """The banks with an entry that counts, in an order that depends on the automaton alone."""
-        for macro in [macro for macro, bank in self.banks.items() if bank.greatest < self.low]:
+    def live(self, time: int) -> list[Bank]:
+        """The banks with an entry that counts and may go on at a time, in an order that depends on the automaton alone."""
+        for macro in [macro for macro, bank in self.banks.items() if bank.greatest < self.low or bank.until < time]:
             self.drop(macro)
         return [self.banks[macro] for macro in self._order]
 

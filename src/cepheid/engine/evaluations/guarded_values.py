@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cepheid.automata.correlation import KeptEvents
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now, Test
 from cepheid.engine.evaluations.guarded_correlations import advance
 from cepheid.logical.plan import Index, Time
@@ -43,6 +44,15 @@ class Several(tuple[Value, ...]):
     """The different values that a set has, ascending, NULL last."""
 
     __slots__ = ()
+
+
+def is_several(value: Value) -> bool:
+    """Whether what a slot holds is of more than one event of a variable."""
+    return (
+        len(value) > 1
+        if isinstance(value, Several)
+        else isinstance(value, tuple) and any(len(own) > 1 for _, own in KeptEvents(*value).events)
+    )
 
 
 class Reader:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.evaluations.absence import Ends, longest, undecided, vetoed
+from cepheid.engine.evaluations.absence import Ends, any_vetoed, longest, undecided
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.input.keys import group, key_codes, key_table
@@ -102,7 +102,9 @@ def run(
     )
     types = NamedTypes(compiled.plan, compiled.programs)
     types.see(events, (letters, *negated))
-    evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), Events(letters, times)
+    followers = _followers(compiled, negated, times, where, variant=variant, texts=texts)
+    vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.method.heeds_vetoes else None
+    evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), Events(letters, times, vetoed=vetoed)
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
@@ -111,7 +113,7 @@ def run(
     if not compiled.absences:
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
     found = chunk_of(found)
-    given, waiting = decided(compiled, negated, times, found, where, until=until, variant=variant, texts=texts)
+    given, waiting = _decided(compiled, followers, times, found, where, until=until)
     open_matches = _matches(compiled, events, found.take(waiting), where)
     matches = _matches(compiled, events, found.take(given), where)
     return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
@@ -133,29 +135,37 @@ def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, 
     return groups, where, written.null_keys if compiled.written else 0
 
 
-def decided(
-    compiled: Compiled,
-    negated: Sequence[Array],
-    times: Array,
-    found: Chunk,
-    where: _Rows,
-    *,
-    until: int | str | None,
-    variant: str | None,
-    texts: Texts,
-) -> tuple[Array, Array]:
-    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`.
-
-    negated: the letters of each absence; texts: of their values.
-    """
-    first = found.triggers
-    triggers = where.ends(found, found.ends, times).take(first)
-    veto = np.zeros(len(triggers), np.bool_)
+def _followers(
+    compiled: Compiled, negated: Sequence[Array], times: Array, where: _Rows, *, variant: str | None, texts: Texts
+) -> list[Ends]:
+    """For each absence what ends matches of the pattern that is forbidden. negated: its letters; texts: of their values."""
+    found = []
     for absence, letters in zip(compiled.absences, negated, strict=True):
         # One interval per event that ends some.
         run = absence.evaluation(variant=variant, texts=texts)
-        followers = collect(list(grouped_chunks(run, Events(letters, times), where.rows, where.cuts)))
-        veto |= vetoed(triggers, where.ends(followers, followers.starts, times), absence.duration)
+        ended = collect(list(grouped_chunks(run, Events(letters, times), where.rows, where.cuts)))
+        found.append(where.ends(ended, ended.starts, times))
+    return found
+
+
+def _vetoed_rows(compiled: Compiled, followers: Sequence[Ends], times: Array, where: _Rows) -> Array:
+    """For each row of the table whether what is forbidden follows it: bool."""
+    count = len(times) if where.places is None else len(where.places)
+    lengths = np.diff(where.cuts, append=count)
+    owners, positions = np.repeat(np.arange(len(lengths)), lengths), np.arange(count) - np.repeat(where.cuts, lengths)
+    rows = where.rows_of(np.arange(count))
+    vetoed = np.zeros(len(times), np.bool_)
+    vetoed[rows] = any_vetoed(Ends(owners, positions, times[rows]), followers, compiled.absences)
+    return vetoed
+
+
+def _decided(
+    compiled: Compiled, followers: Sequence[Ends], times: Array, found: Chunk, where: _Rows, *, until: int | str | None
+) -> tuple[Array, Array]:
+    """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`."""
+    first = found.triggers
+    triggers = where.ends(found, found.ends, times).take(first)
+    veto = any_vetoed(triggers, followers, compiled.absences)
     if until is None:
         until = int(times.max(initial=NEVER))
     late = np.zeros(len(triggers), np.bool_) if isinstance(until, str) else undecided(triggers.times, until, longest(compiled.absences))

@@ -223,7 +223,9 @@ class QueryState:
         arrived = batch.arrived
         order = slice(None) if arrived.order is None else arrived.order
         kept = 0
-        for chunk in self.evaluation.chunks(Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots)):
+        heeds = self.absences is not None and self.compiled.method.heeds_vetoes
+        vetoed = self.absences.vetoes(batch.times, arrived) if self.absences is not None and heeds else None
+        for chunk in self.evaluation.chunks(Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots, vetoed=vetoed)):
             kept = kept if at_once else self._keep(batch, kept, self.evaluation.reached)
             given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
             if len(given):
