@@ -89,6 +89,7 @@ FIELDS = (
     "low",  # least start of these
     "depth",  # level that is looked at next
     "given",  # matches given at this trigger
+    "walked",  # entries that were looked at, and are to be taken from the budget
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
@@ -101,7 +102,7 @@ if not cython.compiled:
     S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_FORM_WIDTH, S_TESTS, S_SLOTS, S_NODE_WIDTH, S_WIDTH = range(
         19, 30
     )
-    S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN = range(30, 36)
+    S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
     C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
     N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
@@ -199,6 +200,7 @@ def may_pass(
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def newest_of_several(
+    S: cython.longlong[::1],
     words: cython.longlong[::1],
     forms: cython.const[cython.longlong][::1],
     data: cython.Py_ssize_t,
@@ -215,6 +217,7 @@ def newest_of_several(
     """What `newest` finds by several tests: each leaves out trees. O(n) at worst."""
     w: cython.Py_ssize_t = 0
     while n >= head:
+        S[S_WALKED] += 1
         w = data + (n & mask) * width
         if words[w + C_START] < low:
             break
@@ -402,6 +405,7 @@ def open_level(
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def next_cell(
+    S: cython.longlong[::1],
     words: cython.longlong[::1],
     forms: cython.const[cython.longlong][::1],
     data: cython.Py_ssize_t,
@@ -434,7 +438,7 @@ def next_cell(
         w = data + (cursor & mask) * width
         cursor = words[w + node + N_PREVIOUS]
         if forms[f + F_COUNT] > 1:
-            cursor = newest_of_several(words, forms, data, mask, width, values, node, head, low, cursor, f, at)
+            cursor = newest_of_several(S, words, forms, data, mask, width, values, node, head, low, cursor, f, at)
         else:  # without a test, its place says nothing
             n = forms[f + F_TESTS] if forms[f + F_COUNT] != 0 else 0
             cursor = newest(words, data, mask, width, values, node, head, low, cursor, forms[f + F_COUNT], n, words[at], words[at + 1])
@@ -454,6 +458,7 @@ def next_cell(
         size = pop(queue, base, size)
         if what < 0:
             break
+        S[S_WALKED] += 1
         n = what
         found = -1
         w = data + (n & mask) * width
@@ -534,6 +539,10 @@ def enumerate_matches(
         if d >= level_room:
             rc = EXIT_STACK
             break
+        if S[S_WALKED] > S[S_BUDGET]:
+            S[S_WALKED] = 0
+            rc = EXIT_PAUSE
+            break
         if moved != 0 and d > 0:  # it gives what the cell of the level above goes on from
             w = data + (levels[v - LEVEL_WIDTH + L_CELL] & mask) * width
             f = form_width * (words[w + C_KIND] >> FORM_BITS)
@@ -549,7 +558,7 @@ def enumerate_matches(
         if levels[v + L_BASE] + levels[v + L_SIZE] > queue_room:
             rc = EXIT_STACK
             break
-        n = next_cell(words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
+        n = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
         if n == -2:
             rc = EXIT_STACK
             break
@@ -1123,7 +1132,8 @@ def run(
             if budget < 0:
                 rc = EXIT_PAUSE
                 break
-            budget -= 2
+            budget -= 2 + S[S_WALKED]
+            S[S_WALKED] = 0
             # ------------------------------------------------------------------------------------------------ window
             p = shift + i
             oldest = words[b + B_LOW]
@@ -1233,14 +1243,14 @@ def run(
                         if n >= 0:
                             if (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0:
                                 if count_of > 1:
-                                    n = newest_of_several(words, forms, data, mask, width, kept_at, node, head, oldest, n, f, at)
+                                    n = newest_of_several(S, words, forms, data, mask, width, kept_at, node, head, oldest, n, f, at)
                                 else:
                                     n = newest(words, data, mask, width, kept_at, node, head, oldest, n, count_of, test, lower, upper)
                                 if n >= 0:
                                     start = words[data + (n & mask) * width + C_START]
                             else:
                                 open_level(words, forms, data, mask, width, node, head, oldest, n, f, at, levels, queue, 0, 0)
-                                child = next_cell(words, forms, data, mask, width, kept_at, node, head, oldest, f, at, levels, queue, 0)
+                                child = next_cell(S, words, forms, data, mask, width, kept_at, node, head, oldest, f, at, levels, queue, 0)
                                 if child == -2:
                                     rc = EXIT_STACK
                                     break
