@@ -50,6 +50,31 @@ def _greater(table: Table, held: Held, row: int) -> int | None:
     return made + 1 if table["type"][row] == "B" and table["price"][row] > table["price"][last] else None
 
 
+def _long_gaps(table: Table, held: Held, row: int) -> int | None:
+    _, last, made = held
+    return made + 1 if table["type"][row] == "ABC"[made] and row - last <= 100_000 * GAP else None
+
+
+def _equal_and_greater(table: Table, held: Held, row: int) -> int | None:
+    _, last, made = held
+    equal = table["type"][row] == "B" and table["id"][row] == table["id"][last]
+    return made + 1 if equal and table["price"][row] > table["price"][last] + 10 else None
+
+
+def _greater_soon(table: Table, held: Held, row: int) -> int | None:
+    return _greater(table, held, row) if row - held[1] <= 200 * GAP else None
+
+
+def _between(table: Table, held: Held, row: int) -> int | None:
+    _, last, _ = held
+    return _greater(table, held, row) if table["price"][row] < table["price"][last] + 1 else None
+
+
+def _kept_equal(table: Table, held: Held, row: int) -> int | None:
+    _, last, made = held
+    return made + 1 if table["type"][row] == "ABCD"[made] and (made == 1 or table["id"][row] == table["id"][last]) else None
+
+
 def _rising(table: Table, held: Held, row: int) -> int | None:
     _, last, made = held
     if table["type"][row] == "A":
@@ -59,11 +84,33 @@ def _rising(table: Table, held: Held, row: int) -> int | None:
 
 QUERIES: dict[str, tuple[str, str, int, tuple[int, ...], Any, int]] = {
     "gaps": ("A ;[<= 5] B ;[<= 5] C WITHIN {window}", "ABC", 100, (8,), _gaps, 3),
+    "long gaps": ("A ;[<= 500000] B ;[<= 500000] C WITHIN {window}", "ABC", 150, (800_000,), _long_gaps, 3),
     "equality": ("((A AS x ; B AS y) FILTER y.id = x.id) ; C WITHIN {window}", "ABC", 150, (100, 10_000), _equality, 3),
     "greater": ("A AS x ; B AS y FILTER y.price > x.price WITHIN {window}", "AB", 250, (100, 10_000, 1_000_000), _greater, 2),
+    "equal and greater": (
+        "A AS x ; B AS y FILTER y.id = x.id AND y.price > x.price + 10 WITHIN {window}",
+        "AB",
+        250,
+        (10_000, 1_000_000),
+        _equal_and_greater,
+        2,
+    ),
+    "greater after a gap": ("A AS x ;[<= 1000] B AS y FILTER y.price > x.price WITHIN {window}", "AB", 250, (10_000,), _greater_soon, 2),
+    "between": ("A AS x ; B AS y FILTER y.price > x.price AND y.price < x.price + 1 WITHIN {window}", "AB", 1_000, (10_000,), _between, 2),
+    "kept equal": (
+        "A ; B AS x ; C AS y ; D AS z FILTER y.id = x.id AND z.id = x.id WITHIN {window}",
+        "ABCD",
+        500,
+        (10_000,),
+        _kept_equal,
+        4,
+    ),
     "rising run": ("(A AS y FILTER y.price > prev(y).price)+ ; B WITHIN {window}", "AAAB", 300, (100, 10_000), _rising, 2),
 }
 """Pattern, types of the stream, most ns per event with LIMIT 1, windows; how the plain loop goes on, and after how many steps a match ends."""
+
+MANY = {"long gaps", "kept equal", "rising run"}
+"""Those whose partial matches grow with the square of the window."""
 
 
 def stream(kinds: str, events: int) -> Table:
@@ -120,7 +167,7 @@ def per_event(options: argparse.Namespace) -> list[dict[str, Any]]:
         for window in windows:
             compiled = compiled_of(pattern.format(window=window), arrow)
             texts, events = in_memory(compiled, arrow)
-            few = 300 if name == "rising run" else 1_000  # its partial matches grow with the square of the window
+            few = 300 if name in MANY else 1_000
             some = events.of(slice(0, few))
             expected = plain(table, step, steps, window, few)
             assert triggers(compiled, texts, some) == expected, name

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from cepheid.engine.memory import blocks as module
-from cepheid.engine.memory.blocks import HEAD, MASK, TAIL, BlockLayout, Blocks, Ring
-from cepheid.engine.memory.store import CLASSES, size_class
+from cepheid.engine.memory import store
+from cepheid.engine.memory.blocks import DATA, HEAD, MASK, TAIL, BlockLayout, Blocks, Ring
+from cepheid.engine.memory.store import CLASSES, TOP, size_class
 from cepheid.errors import LimitError
+from cepheid.kernel._blocks import grow
 
 LAYOUT = BlockLayout(words=(0, -1, 7), rings=(Ring(2), Ring(3), Ring(1, dated=False)), kept=2)
 
@@ -72,6 +74,78 @@ def test_rings_are_lists(seed):
             for number in range(3):
                 assert blocks.entries(owner, number).tolist() == expected[number]
     assert_disjoint(blocks)
+
+
+KERNEL_LAYOUT = BlockLayout(words=(0, -1), rings=(Ring(2), Ring(3, beside=1), Ring(3, beside=1)))
+
+
+def kernel_grow(blocks, row, ring):
+    """As a kernel makes room itself. Returns whether the block has stayed where it was."""
+    before = int(blocks.offsets[row])
+    layout = blocks.layout
+    arrays = (blocks.words, blocks.offsets, blocks.sizes, blocks.pool)
+    while lacks := grow(*arrays, row, layout.directory, len(layout.rings), 3, 1, ring, module.BLOCK_LIMIT):
+        assert lacks > 0
+        blocks.reserve(lacks)
+        before = int(blocks.offsets[row])
+        arrays = (blocks.words, blocks.offsets, blocks.sizes, blocks.pool)
+    return before == int(blocks.offsets[row])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rings_that_a_kernel_lets_grow_are_lists_whether_their_block_stays_or_moves(seed):
+    rng = random.Random(seed)
+    blocks = Blocks(KERNEL_LAYOUT, places=1)
+    rows = range(3 if seed % 2 else 1)
+    blocks.open(np.array(rows))
+    model = {row: ([], [], []) for row in rows}
+    stayed = {True: 0, False: 0}
+    for step in range(600):
+        row, ring = rng.choice(rows), rng.randrange(3)
+        expected, line = model[row][ring], blocks.directory(row)[ring]
+        if expected and rng.random() < 0.4:
+            blocks.words[int(blocks.offsets[row]) + KERNEL_LAYOUT.ring(ring) + HEAD] += 1
+            expected.pop(0)
+            continue
+        if line[TAIL] - line[HEAD] > line[MASK]:
+            stayed[kernel_grow(blocks, row, ring)] += 1
+            line = blocks.directory(row)[ring]
+        entry = [step, *(rng.randrange(100) for _ in range(KERNEL_LAYOUT.rings[ring].width - 1))]
+        place = int(blocks.offsets[row] + line[DATA] + (line[TAIL] & line[MASK]) * len(entry))
+        blocks.words[place : place + len(entry)] = entry
+        blocks.words[int(blocks.offsets[row]) + KERNEL_LAYOUT.ring(ring) + TAIL] += 1
+        expected.append(entry)
+        for owner, rings in model.items():
+            assert [blocks.entries(owner, number).tolist() for number in range(3)] == list(rings)
+    assert_disjoint(blocks)
+    assert stayed[True] > 0
+    assert len(rows) == 1 or stayed[False] > 0
+    assert blocks.pool[TOP] >= blocks.held
+
+
+def test_the_array_of_blocks_is_given_room_far_ahead_unless_the_machine_refuses(monkeypatch):
+    monkeypatch.setattr(store, "RESERVED", (1_000, 20_000, 300_000))
+    blocks = Blocks(LAYOUT)
+    sizes = []
+    for wanted in (600, 1_200, 21_000, 310_000):
+        blocks.reserve(wanted)
+        sizes.append(len(blocks.words))
+    assert sizes == [blocks.held + 600, 20_000, 300_000, 600_000]
+    assert blocks.reserved < 1_000, "what is not written yet is not counted"
+    zeros, refused = np.zeros, []
+
+    def limited(size, *rest):
+        if size > 5_000:
+            refused.append(size)
+            raise MemoryError
+        return zeros(size, *rest)
+
+    blocks = Blocks(LAYOUT)
+    blocks.reserve(900)
+    monkeypatch.setattr(np, "zeros", limited)
+    blocks.reserve(1_500)
+    assert len(blocks.words) == 2 * (blocks.held + 900)
+    assert refused == [20_000]
 
 
 def assert_disjoint(blocks):

@@ -39,6 +39,7 @@ LONG = {
     "nested strategies": ("SELECT * WHERE NXT(A ; B) ; C ; D", uniform(20_000)),
     "an absence": ("SELECT * WHERE A ; B ; C NOT FOLLOWED BY D FOR 3", uniform(20_000)),
     "keys": ("SELECT * WHERE A ; B ; C ; D PARTITION BY k", uniform(100_000)),
+    "comparisons that exclude nothing alone": ("SELECT * WHERE A AS x ; B AS y FILTER y.k > x.k AND 0 - y.k > 0 - x.k", uniform(400_000)),
 }
 
 

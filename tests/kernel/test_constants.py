@@ -59,13 +59,24 @@ OTHERS = {
     "guards": SUPPORTS
     | DIRECTORY
     | {"B_LIVE": guarded_run.LIVE, "B_TABLED": guarded_run.TABLED, "B_GREATEST": guarded_run.GREATEST}
-    | {f"C_{name.upper()}": place for place, name in enumerate(guarded_cells.CELL)}
-    | {f"N_{name.upper()}": place for place, name in enumerate(guarded_cells.NODE)}
+    | {f"C_{name.upper()}": place for place, name in enumerate(guarded_tables.CELL)}
+    | {f"N_{name.upper()}": place for place, name in enumerate(guarded_tables.NODE)}
     | {f"R_{name.upper()}": place for place, name in enumerate(guarded_tables.ROW)}
     | {f"L_{name.upper()}": place for place, name in enumerate(guarded_run.LEVEL)}
-    | {"NODE_WIDTH": len(guarded_cells.NODE), "LEVEL_WIDTH": len(guarded_run.LEVEL), "PUSHED": guarded_run.PUSHED}
-    | {name: getattr(guarded_tables, name) for name in ("TESTED", "OUTSIDE", "NULLS", "SLOT_BITS", "SHAPE_BITS")}
-    | {"HEIGHT_BITS": guarded_cells.HEIGHT_BITS, "RISING": 1, "WITH_NULL": 2, "ENTRY": -1, "CELL": -2},
+    | {"R_TESTS": len(guarded_tables.ROW), "LEVEL_WIDTH": len(guarded_run.LEVEL), "PUSHED": guarded_run.PUSHED}
+    | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
+    | {name: getattr(guarded_tables, name) for name in ("LABELS", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
+    | {name: getattr(guarded_tables, name) for name in ("OUTSIDE", "NULLS", "SLOT_BITS", "PLACE_BITS")}
+    | {name: getattr(guarded_cells, name) for name in ("HEIGHT_BITS", "HEIGHT_MASK")}
+    | {
+        "RISING": 1,
+        "NULL_BITS": guarded_tables.NULL_BITS,
+        "SHAPE_BITS": guarded_tables.SHAPE_BITS,
+        "SHAPES_MASK": (1 << guarded_tables.SHAPE_BITS) - 1,
+        "SUPERSEDED": -2,
+        "ENTRY": -1,
+        "CELL": -2,
+    },
 }
 
 

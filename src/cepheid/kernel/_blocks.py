@@ -92,16 +92,18 @@ def grow(
     plain: cython.Py_ssize_t,
     rings: cython.Py_ssize_t,
     width: cython.Py_ssize_t,
+    beside: cython.Py_ssize_t,
     ring: cython.Py_ssize_t,
     most: cython.longlong,
 ) -> cython.longlong:
-    """Double a ring of a row's block, and those more than half full, in a larger block (`cepheid.engine.memory.blocks.Blocks.grow`).
+    """Double a ring of a row's block, and those more than half full, as `cepheid.engine.memory.blocks.Blocks.grow` does.
 
-    Entries have 2 words in ring 0, `width` in the others. Returns 0, or how many words the pool lacks, or -1 where the block would have more
-    than `most` words.
+    Entries have 2 words in ring 0, `width` in the others, which have `beside` words per place behind their entries. Returns 0, or how many words the
+    pool lacks, or -1 where the block would have more than `most` words. Linear in the entries that move: where nothing lies behind the block it
+    grows where it is, and half of a ring's entries stay.
     """
     old: cython.Py_ssize_t = offsets[row]
-    new: cython.Py_ssize_t = 0
+    new: cython.Py_ssize_t = old
     to: cython.Py_ssize_t = plain + 4 * rings
     total: cython.longlong = to
     size: cython.longlong = 4
@@ -114,13 +116,17 @@ def grow(
     w: cython.Py_ssize_t = 0
     entry: cython.Py_ssize_t = 0
     k: cython.longlong = 0
+    head: cython.longlong = 0
+    tail: cython.longlong = 0
+    wrapped: cython.longlong = 0
+    mask: cython.longlong = 0
     places: cython.longlong = 0
     for r in range(rings):
         d = old + plain + 4 * r
         places = words[d + D_MASK] + 1
         if r == ring or 2 * (words[d + D_TAIL] - words[d + D_HEAD]) > places:
             places += places
-        total += places * (2 if r == 0 else width)
+        total += places * (2 if r == 0 else width + beside)
     if total > most:
         return -1
     while size < total:  # classes: 4, 5, 6, 7 times a power of two
@@ -128,43 +134,64 @@ def grow(
         klass += 1
         if size == 8 * part:
             part += part
-    new = pool[klass]
-    if new >= 0:
-        pool[klass] = words[new]
+    if old + sizes[row] == pool[FRESH]:
+        if old + size > words.shape[0]:
+            return size - sizes[row]
+        pool[FRESH] = old + size
     else:
-        new = pool[FRESH]
-        if new + size > words.shape[0]:
-            return size
-        pool[FRESH] = new + size
-    for j in range(plain):
-        words[new + j] = words[old + j]
-    for r in range(rings):
+        new = pool[klass]
+        if new >= 0:
+            pool[klass] = words[new]
+        else:
+            new = pool[FRESH]
+            if new + size > words.shape[0]:
+                return size
+            pool[FRESH] = new + size
+    to = total
+    # Where the block stays, entries move to higher words or not at all: so the last ones go first.
+    for r in range(rings - 1, -1, -1):
         entry = 2 if r == 0 else width
         d = old + plain + 4 * r
-        w = new + plain + 4 * r
-        places = words[d + D_MASK] + 1
-        if r == ring or 2 * (words[d + D_TAIL] - words[d + D_HEAD]) > places:
+        head = words[d + D_HEAD]
+        tail = words[d + D_TAIL]
+        mask = words[d + D_MASK]
+        places = mask + 1
+        if r == ring or 2 * (tail - head) > places:
             places += places
-        words[w + D_HEAD] = words[d + D_HEAD]
-        words[w + D_TAIL] = words[d + D_TAIL]
+        to -= places * (entry if r == 0 else entry + beside)
+        wrapped = head + mask + 1 - (head & mask)
+        if wrapped > tail:
+            wrapped = tail
+        for j in range(2):
+            k = wrapped if j == 0 else tail
+            while k > (head if j == 0 else wrapped):
+                k -= 1
+                v = old + words[d + D_DATA] + (k & mask) * entry + entry
+                w = new + to + (k & (places - 1)) * entry + entry
+                if v == w:
+                    continue
+                while w > new + to + (k & (places - 1)) * entry:
+                    v -= 1
+                    w -= 1
+                    words[w] = words[v]
+        w = new + plain + 4 * r
+        words[w + D_HEAD] = head
+        words[w + D_TAIL] = tail
         words[w + D_DATA] = to
         words[w + D_MASK] = places - 1
-        for k in range(words[d + D_HEAD], words[d + D_TAIL]):
-            v = old + words[d + D_DATA] + (k & words[d + D_MASK]) * entry
-            w = new + to + (k & (places - 1)) * entry
-            for j in range(entry):
-                words[w + j] = words[v + j]
-        to += places * entry
-    klass = 0
-    total = 4
-    part = 1
-    while total < sizes[row]:
-        total += part
-        klass += 1
-        if total == 8 * part:
-            part += part
-    words[old] = pool[klass]
-    pool[klass] = old
+    if new != old:
+        for j in range(plain):
+            words[new + j] = words[old + j]
+        klass = 0
+        total = 4
+        part = 1
+        while total < sizes[row]:
+            total += part
+            klass += 1
+            if total == 8 * part:
+                part += part
+        words[old] = pool[klass]
+        pool[klass] = old
     offsets[row] = new
     sizes[row] = size
     return 0

@@ -6,20 +6,22 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 
 A CELL is a marked event at the end of some partial matches: `width` words in ring 1 of its partition's block, with a number that grows for ever.
 A link is the number of a cell; one before the ring's head is freed, which means that all below it has expired. [C_POSITION, C_START] position of the
-event, and the greatest start of a match below. [C_CHILD, C_FORM, C_LOWER, C_UPPER] what it goes on from: the entries of a list from the child on
-whose value passes a test (-1: the match starts here). [C_REST] the next cell of the same entry. [C_MACRO, C_NULLS, C_VALUES ..] the macro state
-that it enters (-1: none), and the values of its slots. [C_TABLE] see below. A key is (start, number); keys of cells are all different.
+event, and the greatest start of a match below. [C_CHILD] what it goes on from: the entries of a list from the child on that pass some tests (-1: the
+match starts here). [C_REST] the next cell of the same entry. [C_KIND] its label, the macro state that it enters (+ 1; 0: none), and the number of its
+FORM, which says what list and what tests. [C_BOUNDS ..] two bounds per test of its form. Then the values of the slots of its macro state; [C_NULLS]
+says which of them are NULL. A key is (start, number); keys of cells are all different.
 
 An ENTRY is what one event puts into one group: a cell, and by falling keys those behind its C_REST. It stands in one LIST for each index of its
 macro state: all entries, or those with equal values in some slots. A list goes from its newest entry backwards, and is never changed. So a child is
-one number, whatever comes later. A NODE, 8 words of the cell per index, links it: to the entry before, and over a whole TREE of 2^k - 1 entries
-that begins with the node itself (skew-binary jumps, E. W. Myers 1983: the trees of a list are perfect, in preorder). Of its tree a node knows the
-least and the greatest tested value, and the greatest key. So the newest entry that passes a test is found in O(log n), and, where keys do not rise
-along the list (its node says so), entries come by falling keys out of a queue of trees.
+one number, whatever comes later. A NODE, `node_width` words of the cell per index, links it: to the entry before, and over a whole TREE of 2^k - 1
+entries that begins with the node itself (skew-binary jumps, E. W. Myers 1983: the trees of a list are perfect, in preorder). Of its tree a node knows
+which entry has the greatest key, and per tested slot the least and the greatest value. So the newest entry that passes a test is found in O(log n);
+of several tests each leaves out trees, which is O(n) at worst. Where keys do not rise along the list (its node says so), entries come by falling keys
+out of a queue of trees.
 
-HASH: the place of a cell in the ring holds, beside the cell, one place of a table of lists: C_TABLE is the newest entry (number * shapes + index) of
-a list whose key has this hash, N_CHAIN leads to the entry of the next list. Chains go from newer to older numbers: they end where cells are freed.
-The table is as large as the ring, and is made anew when the ring has grown.
+HASH: beside a ring of c cells stands a table of c lists: the newest entry (number and index) of a list whose key has this hash; the last word
+of its node leads to the entry of the next list, and says of an entry that is not the newest that it is none (SUPERSEDED). Chains go from newer to
+older numbers: they end where cells are freed. The table is made anew when the ring has grown.
 """
 
 from __future__ import annotations
@@ -76,7 +78,10 @@ FIELDS = (
     "macros",  # ! macro states
     "shapes",  # ! indexes that a macro state has at most
     "shape_width",  # ! numbers of an index in `shapes`
+    "form_width",  # ! numbers of a form in `forms`
+    "tests",  # ! tests that a cell has room for
     "slots",  # ! values that a cell has room for
+    "node_width",  # ! words of a node
     "width",  # ! words of a cell
     "hashed",  # ! 1: some index asks for equal values
     "event_words",  # ! words of an event's values
@@ -84,27 +89,31 @@ FIELDS = (
     "low",  # least start of these
     "depth",  # level that is looked at next
     "given",  # matches given at this trigger
+    "walked",  # entries that were looked at, and are to be taken from the budget
 )
 
 # Constants of C where the kernel is compiled (see `setup.py`): EXIT_ an exit, S_ a place of the vector `S`, B_ a word of a block, C_ of a cell, N_ of
-# a node, R_ a column of `regions`, L_ of `levels`; bits of C_FORM and N_FORM; what stands in a queue in the place of a tree; entries of a queue that
-# an event may need beside those of its matches.
+# a node, R_ a column of `regions`, F_ of `forms`, L_ of `levels`; what bits of a cell's kind, a test and N_FORM say; what stands in a queue in the
+# place of a tree; entries of a queue that an event may need beside those of its matches.
 if not cython.compiled:
     EXIT_DONE, EXIT_LETTER, EXIT_POOL, EXIT_LIMIT, EXIT_OUTPUT, EXIT_STACK, EXIT_PAUSE = range(7)
     S_ROW, S_SEGMENT, S_SEGMENT_END, S_WINDOW, S_TIMED, S_COUNT_WINDOW, S_CONSUME, S_LIMIT, S_CONTINUED, S_LETTER_MASK = range(10)
     S_EPOCH, S_ARGUMENT, S_BUFFERED_MATCHES, S_BUFFERED_POSITIONS, S_TRIGGERS, S_MATCHES, S_SKIPPED, S_SHIFT, S_PLAIN = range(10, 19)
-    S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_SLOTS, S_WIDTH, S_HASHED = range(19, 28)
-    S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN = range(28, 33)
+    S_BLOCK_LIMIT, S_BUDGET, S_CODES, S_MACROS, S_SHAPES, S_SHAPE_WIDTH, S_FORM_WIDTH, S_TESTS, S_SLOTS, S_NODE_WIDTH, S_WIDTH = range(
+        19, 30
+    )
+    S_HASHED, S_EVENT_WORDS, S_ENUMERATING, S_LOW, S_DEPTH, S_GIVEN, S_WALKED = range(30, 37)
     B_LIVE, B_TABLED, B_GREATEST = range(6, 9)
-    C_POSITION, C_START, C_CHILD, C_REST, C_LABEL, C_MACRO, C_FORM, C_LOWER, C_UPPER, C_TABLE, C_NULLS, C_VALUES = range(12)
-    N_PREVIOUS, N_JUMP, N_BEST, N_MOST, N_LEAST, N_GREATEST, N_FORM, N_CHAIN = range(8)
-    NODE_WIDTH = 8
-    R_NEXT, R_LABEL, R_TARGET, R_FINAL, R_FORM, R_NOW, R_LOWER, R_UPPER, R_EQUALS, R_MADE = range(10)
+    C_POSITION, C_START, C_CHILD, C_REST, C_KIND, C_NULLS, C_BOUNDS = range(7)
+    N_PREVIOUS, N_JUMP, N_BEST, N_FORM, N_ENDS = range(5)
+    R_NEXT, R_KIND, R_TARGET, R_FINAL, R_FORM, R_EQUALS, R_MADE, R_TESTS = range(8)
+    F_SHAPE, F_COUNT, F_TESTS = range(3)
     L_BASE, L_SIZE, L_CURSOR, L_FRESH, L_CELL = range(5)
     LEVEL_WIDTH = 5
-    TESTED, OUTSIDE, NULLS = 1, 2, 4
-    SLOT_BITS, SHAPE_BITS = 8, 16
-    RISING, WITH_NULL, HEIGHT_BITS = 1, 2, 8
+    LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = 0xFFFF, 16, 0xFF, 24
+    OUTSIDE, NULLS, SLOT_BITS, PLACE_BITS = 1, 2, 8, 16
+    RISING, HEIGHT_BITS, HEIGHT_MASK, NULL_BITS = 1, 1, 63, 8
+    SHAPE_BITS, SHAPES_MASK, SUPERSEDED = 16, 0xFFFF, -2
     ENTRY, CELL = -1, -2
     PUSHED = 80
 
@@ -113,20 +122,59 @@ if not cython.compiled:
 @cython.inline
 @cython.nogil
 @cython.exceptval(-9, check=False)
-def passes(
-    words: cython.longlong[::1], w: cython.Py_ssize_t, form: cython.longlong, lower: cython.longlong, upper: cython.longlong
+def passes_one(
+    words: cython.longlong[::1],
+    w: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    test: cython.longlong,
+    lower: cython.longlong,
+    upper: cython.longlong,
 ) -> cython.int:
-    """Whether the value of the entry at w passes a test."""
-    slot: cython.longlong = (form >> SLOT_BITS) & 255
+    """Whether the entry at w passes a test. values: where a cell has its values."""
+    slot: cython.longlong = (test >> SLOT_BITS) & 255
     value: cython.longlong = 0
     inside: cython.int = 0
-    if (form & TESTED) == 0:
-        return 1
     if ((words[w + C_NULLS] >> slot) & 1) != 0:
-        return (form & NULLS) != 0
-    value = words[w + C_VALUES + slot]
+        return (test & NULLS) != 0
+    value = words[w + values + slot]
     inside = value >= lower and value <= upper
-    return inside == ((form & OUTSIDE) == 0)
+    return inside == ((test & OUTSIDE) == 0)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def may_pass_one(
+    words: cython.longlong[::1], x: cython.Py_ssize_t, test: cython.longlong, lower: cython.longlong, upper: cython.longlong
+) -> cython.int:
+    """Whether some entry of the tree of the node at x may pass a test: exactly, where one of the bounds excludes nothing."""
+    y: cython.Py_ssize_t = x + N_ENDS + 2 * (test >> PLACE_BITS)
+    if (test & NULLS) != 0 and ((words[x + N_FORM] >> (NULL_BITS + (test >> PLACE_BITS))) & 1) != 0:
+        return 1
+    if (test & OUTSIDE) != 0:
+        return words[y] < lower or words[y + 1] > upper
+    return words[y] <= upper and words[y + 1] >= lower
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def passes(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    values: cython.Py_ssize_t,
+    w: cython.Py_ssize_t,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.int:
+    """Whether the entry at w passes the tests of the form at f, whose bounds are at `at`."""
+    k: cython.Py_ssize_t = 0
+    for k in range(forms[f + F_COUNT]):
+        if passes_one(words, w, values, forms[f + F_TESTS + k], words[at + 2 * k], words[at + 2 * k + 1]) == 0:
+            return 0
+    return 1
 
 
 @cython.cfunc
@@ -134,16 +182,52 @@ def passes(
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def may_pass(
-    words: cython.longlong[::1], x: cython.Py_ssize_t, form: cython.longlong, lower: cython.longlong, upper: cython.longlong
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    x: cython.Py_ssize_t,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
 ) -> cython.int:
-    """Whether some entry of the tree of the node at x may pass a test: exactly, where one of the bounds excludes nothing."""
-    if (form & TESTED) == 0:
-        return 1
-    if (form & NULLS) != 0 and (words[x + N_FORM] & WITH_NULL) != 0:
-        return 1
-    if (form & OUTSIDE) != 0:
-        return words[x + N_LEAST] < lower or words[x + N_GREATEST] > upper
-    return words[x + N_LEAST] <= upper and words[x + N_GREATEST] >= lower
+    """Whether some entry of the tree of the node at x may pass each of these tests."""
+    k: cython.Py_ssize_t = 0
+    for k in range(forms[f + F_COUNT]):
+        if may_pass_one(words, x, forms[f + F_TESTS + k], words[at + 2 * k], words[at + 2 * k + 1]) == 0:
+            return 0
+    return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def newest_of_several(
+    S: cython.longlong[::1],
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+) -> cython.longlong:
+    """What `newest` finds by several tests: each leaves out trees. O(n) at worst."""
+    w: cython.Py_ssize_t = 0
+    while n >= head:
+        S[S_WALKED] += 1
+        w = data + (n & mask) * width
+        if words[w + C_START] < low:
+            break
+        if passes(words, forms, values, w, f, at) != 0:
+            return n
+        if may_pass(words, forms, w + node, f, at) != 0:
+            n = words[w + node + N_PREVIOUS]
+        else:
+            n = words[w + node + N_JUMP]
+    return -1
 
 
 @cython.cfunc
@@ -155,23 +239,25 @@ def newest(
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
     node: cython.Py_ssize_t,
     head: cython.longlong,
     low: cython.longlong,
     n: cython.longlong,
-    form: cython.longlong,
+    tested: cython.longlong,
+    test: cython.longlong,
     lower: cython.longlong,
     upper: cython.longlong,
 ) -> cython.longlong:
-    """The newest entry from n on, of a list whose keys rise, that passes a test; -1 if none does. O(log n)."""
+    """The newest entry from n on, of a list whose keys rise, that passes a test (tested 0: any); -1 if none does. O(log n)."""
     w: cython.Py_ssize_t = 0
     while n >= head:
         w = data + (n & mask) * width
         if words[w + C_START] < low:
             break
-        if passes(words, w, form, lower, upper) != 0:
+        if tested == 0 or passes_one(words, w, values, test, lower, upper) != 0:
             return n
-        if may_pass(words, w + node, form, lower, upper) != 0:
+        if may_pass_one(words, w + node, test, lower, upper) != 0:
             n = words[w + node + N_PREVIOUS]
         else:
             n = words[w + node + N_JUMP]
@@ -252,8 +338,9 @@ def pop(queue: cython.longlong[::1], base: cython.Py_ssize_t, size: cython.Py_ss
 @cython.inline
 @cython.nogil
 @cython.exceptval(-9, check=False)
-def open_level(
+def push_tree(
     words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     width: cython.Py_ssize_t,
@@ -261,28 +348,55 @@ def open_level(
     head: cython.longlong,
     low: cython.longlong,
     n: cython.longlong,
-    form: cython.longlong,
-    lower: cython.longlong,
-    upper: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
+    queue: cython.longlong[::1],
+    base: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Push the tree of entry n, by its greatest key, if something in it lives and may pass the tests; the size then."""
+    x: cython.Py_ssize_t = data + (n & mask) * width + node
+    best: cython.longlong = words[x + N_BEST]
+    most: cython.longlong = 0
+    if best >= head:
+        most = words[data + (best & mask) * width + C_START]
+        if most >= low and may_pass(words, forms, x, f, at) != 0:
+            size = push(queue, base, size, most, best, n)
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-9, check=False)
+def open_level(
+    words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
+    data: cython.Py_ssize_t,
+    mask: cython.longlong,
+    width: cython.Py_ssize_t,
+    node: cython.Py_ssize_t,
+    head: cython.longlong,
+    low: cython.longlong,
+    n: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
     levels: cython.longlong[::1],
     queue: cython.longlong[::1],
     v: cython.Py_ssize_t,
     base: cython.Py_ssize_t,
 ) -> cython.int:
-    """Make the level at v ready to give the entries from n on that pass a test. Where keys rise, n passes; else it has its trees in a queue."""
+    """Make the level at v ready to give the entries from n on that pass. Where keys rise, n passes; else it has its trees in a queue."""
     size: cython.Py_ssize_t = 0
-    w: cython.Py_ssize_t = data + (n & mask) * width + node
     levels[v + L_BASE] = base
     levels[v + L_CURSOR] = -1
     levels[v + L_FRESH] = 1
-    if n >= head and (words[w + N_FORM] & RISING) != 0:
+    if n >= head and (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0:
         levels[v + L_CURSOR] = n
     else:
         while n >= head:
-            w = data + (n & mask) * width + node
-            if words[w + N_MOST] >= low and may_pass(words, w, form, lower, upper) != 0:
-                size = push(queue, base, size, words[w + N_MOST], words[w + N_BEST], n)
-            n = words[w + N_JUMP]
+            size = push_tree(words, forms, data, mask, width, node, head, low, n, f, at, queue, base, size)
+            n = words[data + (n & mask) * width + node + N_JUMP]
     levels[v + L_SIZE] = size
     return 0
 
@@ -291,16 +405,18 @@ def open_level(
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def next_cell(
+    S: cython.longlong[::1],
     words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
     data: cython.Py_ssize_t,
     mask: cython.longlong,
     width: cython.Py_ssize_t,
+    values: cython.Py_ssize_t,
     node: cython.Py_ssize_t,
     head: cython.longlong,
     low: cython.longlong,
-    form: cython.longlong,
-    lower: cython.longlong,
-    upper: cython.longlong,
+    f: cython.Py_ssize_t,
+    at: cython.Py_ssize_t,
     levels: cython.longlong[::1],
     queue: cython.longlong[::1],
     v: cython.Py_ssize_t,
@@ -320,7 +436,12 @@ def next_cell(
         return -2
     if cursor >= 0 and levels[v + L_FRESH] == 0:
         w = data + (cursor & mask) * width
-        cursor = newest(words, data, mask, width, node, head, low, words[w + node + N_PREVIOUS], form, lower, upper)
+        cursor = words[w + node + N_PREVIOUS]
+        if forms[f + F_COUNT] > 1:
+            cursor = newest_of_several(S, words, forms, data, mask, width, values, node, head, low, cursor, f, at)
+        else:  # without a test, its place says nothing
+            n = forms[f + F_TESTS] if forms[f + F_COUNT] != 0 else 0
+            cursor = newest(words, data, mask, width, values, node, head, low, cursor, forms[f + F_COUNT], n, words[at], words[at + 1])
         levels[v + L_FRESH] = 1
     while True:
         if cursor >= 0:
@@ -337,20 +458,19 @@ def next_cell(
         size = pop(queue, base, size)
         if what < 0:
             break
+        S[S_WALKED] += 1
         n = what
         found = -1
         w = data + (n & mask) * width
-        if words[w + C_START] >= low and passes(words, w, form, lower, upper) != 0:
+        if words[w + C_START] >= low and passes(words, forms, values, w, f, at) != 0:
             size = push(queue, base, size, words[w + C_START], n, ENTRY)
-        if (words[w + node + N_FORM] >> HEIGHT_BITS) > 0:
+        if ((words[w + node + N_FORM] >> HEIGHT_BITS) & HEIGHT_MASK) > 0:
             n = words[w + node + N_PREVIOUS]
             for _side in range(2):  # the two trees below
                 if n < head:
                     break
-                w = data + (n & mask) * width + node
-                if words[w + N_MOST] >= low and may_pass(words, w, form, lower, upper) != 0:
-                    size = push(queue, base, size, words[w + N_MOST], words[w + N_BEST], n)
-                n = words[w + N_JUMP]
+                size = push_tree(words, forms, data, mask, width, node, head, low, n, f, at, queue, base, size)
+                n = words[data + (n & mask) * width + node + N_JUMP]
         if size > room:
             found = -2
             break
@@ -371,6 +491,7 @@ def next_cell(
 def enumerate_matches(
     S: cython.longlong[::1],
     words: cython.longlong[::1],
+    forms: cython.const[cython.longlong][::1],
     levels: cython.longlong[::1],
     queue: cython.longlong[::1],
     out_offsets: cython.longlong[::1],
@@ -386,7 +507,10 @@ def enumerate_matches(
     mask: cython.longlong = words[line + D_MASK]
     data: cython.Py_ssize_t = b + words[line + D_DATA]
     width: cython.Py_ssize_t = S[S_WIDTH]
-    first_node: cython.Py_ssize_t = C_VALUES + S[S_SLOTS]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    first_node: cython.Py_ssize_t = values + S[S_SLOTS]
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    form_width: cython.Py_ssize_t = S[S_FORM_WIDTH]
     low: cython.longlong = S[S_LOW]
     d: cython.Py_ssize_t = S[S_DEPTH]
     given: cython.longlong = S[S_GIVEN]
@@ -397,30 +521,44 @@ def enumerate_matches(
     position_room: cython.longlong = out_positions.shape[0]
     level_room: cython.Py_ssize_t = levels.shape[0] // LEVEL_WIDTH - 1
     queue_room: cython.Py_ssize_t = queue.shape[0] // 3 - PUSHED
-    node: cython.Py_ssize_t = first_node
-    form: cython.longlong = 0
-    lower: cython.longlong = 0
-    upper: cython.longlong = 0
     n: cython.longlong = 0
     v: cython.Py_ssize_t = 0
     w: cython.Py_ssize_t = 0
+    f: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    node: cython.Py_ssize_t = first_node
     k: cython.Py_ssize_t = 0
+    base: cython.Py_ssize_t = 0
+    moved: cython.int = 1  # the level is another one than before
     rc: cython.int = 0
-    if d > 0:
-        w = data + (levels[(d - 1) * LEVEL_WIDTH + L_CELL] & mask) * width
-        form = words[w + C_FORM]
-        lower = words[w + C_LOWER]
-        upper = words[w + C_UPPER]
-        node = first_node + NODE_WIDTH * (form >> SHAPE_BITS)
     while True:
         v = d * LEVEL_WIDTH
         if nm >= match_room or npos + d + 1 > position_room:
             rc = EXIT_OUTPUT
             break
-        if d >= level_room or levels[v + L_BASE] + levels[v + L_SIZE] > queue_room:
+        if d >= level_room:
             rc = EXIT_STACK
             break
-        n = next_cell(words, data, mask, width, node, head, low, form, lower, upper, levels, queue, v)
+        if S[S_WALKED] > S[S_BUDGET]:
+            S[S_WALKED] = 0
+            rc = EXIT_PAUSE
+            break
+        if moved != 0 and d > 0:  # it gives what the cell of the level above goes on from
+            w = data + (levels[v - LEVEL_WIDTH + L_CELL] & mask) * width
+            f = form_width * (words[w + C_KIND] >> FORM_BITS)
+            at = w + C_BOUNDS
+            node = first_node + node_width * forms[f + F_SHAPE]
+            if levels[v + L_SIZE] < 0:
+                base = levels[v - LEVEL_WIDTH + L_BASE] + levels[v - LEVEL_WIDTH + L_SIZE]
+                if base > queue_room:
+                    rc = EXIT_STACK
+                    break
+                open_level(words, forms, data, mask, width, node, head, low, words[w + C_CHILD], f, at, levels, queue, v, base)
+        moved = 0
+        if levels[v + L_BASE] + levels[v + L_SIZE] > queue_room:
+            rc = EXIT_STACK
+            break
+        n = next_cell(S, words, forms, data, mask, width, values, node, head, low, f, at, levels, queue, v)
         if n == -2:
             rc = EXIT_STACK
             break
@@ -428,44 +566,19 @@ def enumerate_matches(
             if d == 0:
                 break
             d -= 1
-            if d > 0:
-                w = data + (levels[(d - 1) * LEVEL_WIDTH + L_CELL] & mask) * width
-                form = words[w + C_FORM]
-                lower = words[w + C_LOWER]
-                upper = words[w + C_UPPER]
-                node = first_node + NODE_WIDTH * (form >> SHAPE_BITS)
+            moved = 1
             continue
         levels[v + L_CELL] = n
-        w = data + (n & mask) * width
-        if words[w + C_CHILD] >= 0:
-            form = words[w + C_FORM]
-            lower = words[w + C_LOWER]
-            upper = words[w + C_UPPER]
-            node = first_node + NODE_WIDTH * (form >> SHAPE_BITS)
-            open_level(
-                words,
-                data,
-                mask,
-                width,
-                node,
-                head,
-                low,
-                words[w + C_CHILD],
-                form,
-                lower,
-                upper,
-                levels,
-                queue,
-                v + LEVEL_WIDTH,
-                levels[v + L_BASE] + levels[v + L_SIZE],
-            )
+        if words[data + (n & mask) * width + C_CHILD] >= 0:
             d += 1
+            levels[v + LEVEL_WIDTH + L_SIZE] = -1  # it is opened once there is room
+            moved = 1
             continue
         k = d
         while k >= 0:
             w = data + (levels[k * LEVEL_WIDTH + L_CELL] & mask) * width
             out_positions[npos] = words[w + C_POSITION]
-            out_labels[npos] = words[w + C_LABEL]
+            out_labels[npos] = words[w + C_KIND] & LABELS
             npos += 1
             k -= 1
         out_segments[nm] = segment
@@ -509,38 +622,40 @@ def hash_of(key: cython.longlong[::1], count: cython.Py_ssize_t, index: cython.l
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def listed(
+    S: cython.longlong[::1],
     words: cython.longlong[::1],
     shapes: cython.const[cython.int][::1],
     key: cython.longlong[::1],
     data: cython.Py_ssize_t,
     mask: cython.longlong,
-    width: cython.Py_ssize_t,
-    first_node: cython.Py_ssize_t,
     head: cython.longlong,
-    most_shapes: cython.longlong,
     macro: cython.longlong,
     shape: cython.longlong,
     s: cython.Py_ssize_t,
     place: cython.longlong,
 ) -> cython.longlong:
     """The newest entry of a macro state whose values are those in `key`, in the slots that the index at s of `shapes` names; -1 if there is none."""
-    e: cython.longlong = words[data + (place & mask) * width + C_TABLE]
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    chained: cython.Py_ssize_t = values + S[S_SLOTS] + node_width - 1
+    e: cython.longlong = words[data + (mask + 1) * width + (place & mask)]
     count: cython.Py_ssize_t = shapes[s + 1]
     n: cython.longlong = 0
     w: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     while e >= 0:
-        n = e // most_shapes
+        n = e >> SHAPE_BITS
         if n < head:
             break
         w = data + (n & mask) * width
-        if e - n * most_shapes == shape and words[w + C_MACRO] == macro:
+        if (e & SHAPES_MASK) == shape and ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) == macro + 1:
             k = 0
-            while k < count and words[w + C_VALUES + shapes[s + 2 + k]] == key[k]:
+            while k < count and words[w + values + shapes[s + 2 + k]] == key[k]:
                 k += 1
             if k == count:
                 return n
-        e = words[w + first_node + NODE_WIDTH * (e - n * most_shapes) + N_CHAIN]
+        e = words[w + chained + node_width * (e & SHAPES_MASK)]
     return -1
 
 
@@ -548,34 +663,36 @@ def listed(
 @cython.nogil
 @cython.exceptval(-9, check=False)
 def chain(
+    S: cython.longlong[::1],
     words: cython.longlong[::1],
     data: cython.Py_ssize_t,
     mask: cython.longlong,
-    width: cython.Py_ssize_t,
-    first_node: cython.Py_ssize_t,
     head: cython.longlong,
-    most_shapes: cython.longlong,
     shape: cython.longlong,
     n: cython.longlong,
     previous: cython.longlong,
     place: cython.longlong,
 ) -> cython.int:
-    """Put entry n first into its chain; `previous`, the entry before it in its list, leaves it."""
-    first: cython.Py_ssize_t = data + (place & mask) * width + C_TABLE
-    at: cython.Py_ssize_t = data + (n & mask) * width + first_node + NODE_WIDTH * shape + N_CHAIN
-    gone: cython.longlong = previous * most_shapes + shape
+    """Put entry n first into its chain; `previous`, the entry before it in its list, leaves it (-1: there is none)."""
+    width: cython.Py_ssize_t = S[S_WIDTH]
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    chained: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS] + S[S_SLOTS] + node_width - 1
+    first: cython.Py_ssize_t = data + (mask + 1) * width + (place & mask)
+    at: cython.Py_ssize_t = data + (n & mask) * width + chained + node_width * shape
+    gone: cython.longlong = previous << SHAPE_BITS | shape
     e: cython.longlong = words[first]
     words[at] = e
-    words[first] = n * most_shapes + shape
+    words[first] = n << SHAPE_BITS | shape
     if previous >= 0:
         while e >= 0:
-            n = e // most_shapes
+            n = e >> SHAPE_BITS
             if n < head:
                 words[at] = -1
                 break
-            first = data + (n & mask) * width + first_node + NODE_WIDTH * (e - n * most_shapes) + N_CHAIN
+            first = data + (n & mask) * width + chained + node_width * (e & SHAPES_MASK)
             if e == gone:
                 words[at] = words[first]
+                words[first] = SUPERSEDED
                 break
             at = first
             e = words[at]
@@ -589,6 +706,7 @@ def key_of(
     words: cython.longlong[::1],
     shapes: cython.const[cython.int][::1],
     key: cython.longlong[::1],
+    values: cython.Py_ssize_t,
     w: cython.Py_ssize_t,
     s: cython.Py_ssize_t,
 ) -> cython.int:
@@ -599,7 +717,7 @@ def key_of(
         slot = shapes[s + 2 + k]
         if ((words[w + C_NULLS] >> slot) & 1) != 0:
             return 0
-        key[k] = words[w + C_VALUES + slot]
+        key[k] = words[w + values + slot]
     return 1
 
 
@@ -614,41 +732,36 @@ def make_table(
     line: cython.Py_ssize_t,
     b: cython.Py_ssize_t,
 ) -> cython.int:
-    """Make the table anew, for a ring of this size. O(cells)."""
+    """Make the table anew, for a ring of this size, of the newest entry of each list. O(cells)."""
     head: cython.longlong = words[line + D_HEAD]
     tail: cython.longlong = words[line + D_TAIL]
     mask: cython.longlong = words[line + D_MASK]
     data: cython.Py_ssize_t = b + words[line + D_DATA]
     width: cython.Py_ssize_t = S[S_WIDTH]
     most_shapes: cython.longlong = S[S_SHAPES]
-    first_node: cython.Py_ssize_t = C_VALUES + S[S_SLOTS]
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    first_node: cython.Py_ssize_t = values + S[S_SLOTS]
     n: cython.longlong = 0
-    found: cython.longlong = 0
     macro: cython.longlong = 0
-    place: cython.longlong = 0
     w: cython.Py_ssize_t = 0
-    v: cython.Py_ssize_t = 0
+    x: cython.Py_ssize_t = 0
     s: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     for n in range(mask + 1):
-        words[data + n * width + C_TABLE] = -1
+        words[data + (mask + 1) * width + n] = -1
     for n in range(head, tail):
         w = data + (n & mask) * width
-        macro = words[w + C_MACRO]
+        macro = ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) - 1
         if macro < 0:
             continue
         for k in range(most_shapes):
             s = (macro * most_shapes + k) * S[S_SHAPE_WIDTH]
-            if shapes[s + 1] <= 0 or words[w + first_node + NODE_WIDTH * k + N_FORM] < 0:
+            x = w + first_node + node_width * k
+            if shapes[s + 1] <= 0 or words[x + N_FORM] < 0 or words[x + node_width - 1] == SUPERSEDED:
                 continue
-            key_of(words, shapes, key, w, s)
-            place = hash_of(key, shapes[s + 1], macro * most_shapes + k)
-            found = listed(words, shapes, key, data, mask, width, first_node, head, most_shapes, macro, k, s, place)
-            if found >= 0:  # of one event that enters a list twice, the entry with the greater key is the newer one
-                v = data + (found & mask) * width
-                if words[v + C_POSITION] == words[w + C_POSITION] and words[v + C_START] > words[w + C_START]:
-                    continue
-            chain(words, data, mask, width, first_node, head, most_shapes, k, n, found, place)
+            key_of(words, shapes, key, values, w, s)
+            chain(S, words, data, mask, head, k, n, -1, hash_of(key, shapes[s + 1], macro * most_shapes + k))
     words[b + B_TABLED] = mask
     return 0
 
@@ -673,9 +786,11 @@ def enter(
     width: cython.Py_ssize_t = S[S_WIDTH]
     macros: cython.Py_ssize_t = S[S_MACROS]
     most_shapes: cython.Py_ssize_t = S[S_SHAPES]
-    first_node: cython.Py_ssize_t = C_VALUES + S[S_SLOTS]
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
+    first_node: cython.Py_ssize_t = values + S[S_SLOTS]
     w: cython.Py_ssize_t = data + (n & mask) * width
-    macro: cython.longlong = words[w + C_MACRO]
+    macro: cython.longlong = ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) - 1
     start: cython.longlong = words[w + C_START]
     since: cython.longlong = words[b + B_GREATEST + macros + macro]
     first: cython.Py_ssize_t = b + B_GREATEST + 2 * macros + macro * most_shapes
@@ -684,80 +799,94 @@ def enter(
     place: cython.longlong = 0
     below: cython.longlong = 0
     form: cython.longlong = 0
+    height: cython.longlong = 0
     least: cython.longlong = 0
     greatest: cython.longlong = 0
     most: cython.longlong = 0
     best: cython.longlong = 0
     slot: cython.int = 0
+    count: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t = 0
     s: cython.Py_ssize_t = 0
+    v: cython.Py_ssize_t = 0
     x: cython.Py_ssize_t = 0
     y: cython.Py_ssize_t = 0
+    z: cython.Py_ssize_t = 0
+    over: cython.int = 0
     side: cython.int = 0
     one: cython.longlong = 1
     for k in range(most_shapes):
         s = (macro * most_shapes + k) * S[S_SHAPE_WIDTH]
-        x = w + first_node + NODE_WIDTH * k
+        v = first_node + node_width * k
+        x = w + v
         words[x + N_FORM] = -1
         words[x + N_PREVIOUS] = -1
         words[x + N_JUMP] = -1
-        words[x + N_CHAIN] = -1
-        slot = shapes[s]
         if shapes[s + 1] < 0:
             continue
         if shapes[s + 1] == 0:
             found = words[first + k]
             words[first + k] = n
         else:
-            if key_of(words, shapes, key, w, s) == 0:
+            if key_of(words, shapes, key, values, w, s) == 0:
                 continue  # NULL = anything does not hold
             place = hash_of(key, shapes[s + 1], macro * most_shapes + k)
-            found = listed(words, shapes, key, data, mask, width, first_node, head, most_shapes, macro, k, s, place)
-            chain(words, data, mask, width, first_node, head, most_shapes, k, n, found, place)
+            found = listed(S, words, shapes, key, data, mask, head, macro, k, s, place)
+            chain(S, words, data, mask, head, k, n, found, place)
         previous = -1
         if found >= since and found >= head and words[data + (found & mask) * width + C_POSITION] >= low:
             previous = found
         form = RISING
-        least = 0x7FFFFFFFFFFFFFFF
-        greatest = -least - 1
-        if slot >= 0:
-            if ((words[w + C_NULLS] >> slot) & 1) != 0:
-                form |= WITH_NULL
-            else:
-                least = words[w + C_VALUES + slot]
-                greatest = least
-        most = start
         best = n
+        over = 0
         words[x + N_PREVIOUS] = previous
         words[x + N_JUMP] = previous
         if previous >= 0:
             y = data + (previous & mask) * width
-            if (words[y + first_node + NODE_WIDTH * k + N_FORM] & RISING) == 0 or words[y + C_START] > start:
-                form &= ~RISING
-            elif words[y + C_START] == start and previous > n:
-                form &= ~RISING
-            y += first_node + NODE_WIDTH * k
+            if (words[y + v + N_FORM] & RISING) == 0 or words[y + C_START] > start or (words[y + C_START] == start and previous > n):
+                form = 0
+            y += v
             below = words[y + N_JUMP]
-            if below >= head and (words[y + N_FORM] >> HEIGHT_BITS) == (
-                words[data + (below & mask) * width + first_node + NODE_WIDTH * k + N_FORM] >> HEIGHT_BITS
-            ):
-                form += ((words[y + N_FORM] >> HEIGHT_BITS) + 1) << HEIGHT_BITS
-                for side in range(2):
-                    if side == 1:
-                        y = data + (below & mask) * width + first_node + NODE_WIDTH * k
-                        words[x + N_JUMP] = words[y + N_JUMP]
-                    form |= words[y + N_FORM] & WITH_NULL
-                    if words[y + N_LEAST] < least:
-                        least = words[y + N_LEAST]
-                    if words[y + N_GREATEST] > greatest:
-                        greatest = words[y + N_GREATEST]
-                    if words[y + N_MOST] > most or (words[y + N_MOST] == most and words[y + N_BEST] > best):
-                        most = words[y + N_MOST]
-                        best = words[y + N_BEST]
+            if below >= head:
+                z = data + (below & mask) * width + v
+                height = (words[y + N_FORM] >> HEIGHT_BITS) & HEIGHT_MASK
+                if ((words[z + N_FORM] >> HEIGHT_BITS) & HEIGHT_MASK) == height:  # the node is over these two trees
+                    over = 1
+                    words[x + N_JUMP] = words[z + N_JUMP]
+                    form |= (height + 1) << HEIGHT_BITS | (words[y + N_FORM] | words[z + N_FORM]) >> NULL_BITS << NULL_BITS
+                    if (form & RISING) == 0:
+                        most = start
+                        for side in range(2):
+                            place = words[(y if side == 0 else z) + N_BEST]
+                            if place >= head:
+                                found = words[data + (place & mask) * width + C_START]
+                                if found > most or (found == most and place > best):
+                                    most = found
+                                    best = place
+        count = shapes[s]
+        s += 2 + shapes[s + 1]
+        for j in range(count):
+            least = 0x7FFFFFFFFFFFFFFF
+            greatest = -least - 1
+            slot = shapes[s + j]
+            if ((words[w + C_NULLS] >> slot) & 1) != 0:
+                form |= one << (NULL_BITS + j)
+            else:
+                least = words[w + values + slot]
+                greatest = least
+            if over != 0:
+                if words[y + N_ENDS + 2 * j] < least:
+                    least = words[y + N_ENDS + 2 * j]
+                if words[y + N_ENDS + 2 * j + 1] > greatest:
+                    greatest = words[y + N_ENDS + 2 * j + 1]
+                if words[z + N_ENDS + 2 * j] < least:
+                    least = words[z + N_ENDS + 2 * j]
+                if words[z + N_ENDS + 2 * j + 1] > greatest:
+                    greatest = words[z + N_ENDS + 2 * j + 1]
+            words[x + N_ENDS + 2 * j] = least
+            words[x + N_ENDS + 2 * j + 1] = greatest
         words[x + N_BEST] = best
-        words[x + N_MOST] = most
-        words[x + N_LEAST] = least
-        words[x + N_GREATEST] = greatest
         words[x + N_FORM] = form
     if start > words[b + B_GREATEST + macro]:
         words[b + B_GREATEST + macro] = start
@@ -786,6 +915,8 @@ def enter_all(
     width: cython.Py_ssize_t = S[S_WIDTH]
     slots: cython.Py_ssize_t = S[S_SLOTS]
     most_shapes: cython.Py_ssize_t = S[S_SHAPES]
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    values: cython.Py_ssize_t = C_BOUNDS + 2 * S[S_TESTS]
     count: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
     j: cython.Py_ssize_t = 0
@@ -794,7 +925,7 @@ def enter_all(
     v: cython.Py_ssize_t = 0
     for j in range(made):
         w = data + ((first + j) & mask) * width
-        if words[w + C_MACRO] < 0:
+        if ((words[w + C_KIND] >> MACRO_BITS) & MACROS_MASK) == 0:
             continue
         k = count
         while k > 0 and words[data + (order[k - 1] & mask) * width + C_START] > words[w + C_START]:
@@ -808,10 +939,10 @@ def enter_all(
             if order[k] < 0:
                 continue
             v = data + (order[k] & mask) * width
-            if words[v + C_MACRO] != words[w + C_MACRO] or words[v + C_NULLS] != words[w + C_NULLS]:
+            if (((words[v + C_KIND] ^ words[w + C_KIND]) >> MACRO_BITS) & MACROS_MASK) != 0 or words[v + C_NULLS] != words[w + C_NULLS]:
                 continue
             e = 0
-            while e < slots and words[v + C_VALUES + e] == words[w + C_VALUES + e]:
+            while e < slots and words[v + values + e] == words[w + values + e]:
                 e += 1
             if e < slots:
                 continue
@@ -820,7 +951,7 @@ def enter_all(
             words[v + C_REST] = order[j]
             order[j] = -1
             for e in range(most_shapes):
-                words[w + C_VALUES + slots + NODE_WIDTH * e + N_FORM] = -1
+                words[w + values + slots + node_width * e + N_FORM] = -1
             break
     for j in range(count):
         if order[j] >= 0:
@@ -850,6 +981,7 @@ def run(
     regions: cython.const[cython.longlong][::1],
     operands: cython.const[cython.int][::1],
     shapes: cython.const[cython.int][::1],
+    forms: cython.const[cython.longlong][::1],
     key: cython.longlong[::1],
     order: cython.longlong[::1],
     levels: cython.longlong[::1],
@@ -865,9 +997,12 @@ def run(
     IN: letters (index into lut), times, cuts, rows (of each segment's block, 0: the workplace, reset first), values (the words of each event's
     values), columns (stride 3: where the word of a value stands, the word with its NULL bit, that bit).
     TABLES: lut (letter -> code, -1 unknown); of a code first_of[macro state * codes + code] (first region, -1 none), drops and stirs (macro states as
-    bits: whose groups end, whose groups do something; 1 is the initial one), cells_of (how many cells it makes at most). regions: by columns R_.
+    bits: whose groups end, whose groups do something; 1 is the initial one), cells_of (how many cells it makes at most). regions: by columns R_; from
+    R_TESTS on, per test of its form, the number of a value in `columns`, and what this value is to be more or less to be its two bounds.
     operands: lists of values, by number in `columns`: those that are asked to be equal, and a number and as many that become slots.
-    shapes: (macro state * shapes + index) * shape_width: tested slot or -1, number of slots asked to be equal (-1: no such index), these.
+    shapes: (macro state * shapes + index) * shape_width: number of slots tested, number of slots asked to be equal (-1: no such index), these, those.
+    forms: by columns F_ (form * form_width): index, number of tests, and for each whether it wants values OUTSIDE of its bounds, and NULLS, its slot,
+    and the place of this slot among those that the index has tested.
     BLOCKS: words, offsets, template, sizes, pool, widths (see `cepheid.engine.memory.blocks.Blocks`).
     SCRATCH: key, order, levels, queue. OUT: out_*; marked[row] = 1 where a cell was made.
     """
@@ -897,11 +1032,15 @@ def run(
     slots: cython.Py_ssize_t = S[S_SLOTS]
     width: cython.Py_ssize_t = S[S_WIDTH]
     event_words: cython.Py_ssize_t = S[S_EVENT_WORDS]
-    first_node: cython.Py_ssize_t = C_VALUES + slots
+    node_width: cython.Py_ssize_t = S[S_NODE_WIDTH]
+    form_width: cython.Py_ssize_t = S[S_FORM_WIDTH]
+    tests: cython.Py_ssize_t = S[S_TESTS]
+    kept_at: cython.Py_ssize_t = C_BOUNDS + 2 * tests
+    first_node: cython.Py_ssize_t = kept_at + slots
+    beside: cython.Py_ssize_t = S[S_HASHED]
     rings: cython.Py_ssize_t = widths.shape[0]
     order_room: cython.Py_ssize_t = order.shape[0] // 2
     rc: cython.int = 0
-    empty: cython.int = 0
     full: cython.int = 0
     c: cython.int = 0
     q: cython.Py_ssize_t = 0
@@ -917,6 +1056,7 @@ def run(
     event: cython.Py_ssize_t = 0
     node: cython.Py_ssize_t = 0
     made: cython.Py_ssize_t = 0
+    count_of: cython.Py_ssize_t = 0
     outputs: cython.Py_ssize_t = 0
     entering: cython.int = 0
     kept: cython.Py_ssize_t = 0
@@ -931,8 +1071,10 @@ def run(
     left: cython.longlong = 0
     child: cython.longlong = 0
     start: cython.longlong = 0
-    form: cython.longlong = 0
+    test: cython.longlong = 0
     now: cython.longlong = 0
+    f: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
     lower: cython.longlong = 0
     upper: cython.longlong = 0
     nulls: cython.longlong = 0
@@ -947,7 +1089,9 @@ def run(
         while True:
             # ------------------------------------------------------------------------------------------------ enumeration
             if S[S_ENUMERATING] != 0:
-                rc = enumerate_matches(S, words, levels, queue, out_offsets, out_positions, out_labels, out_segments, line, b, segment)
+                rc = enumerate_matches(
+                    S, words, forms, levels, queue, out_offsets, out_positions, out_labels, out_segments, line, b, segment
+                )
                 if rc != 0:
                     break
                 i += 1
@@ -988,7 +1132,8 @@ def run(
             if budget < 0:
                 rc = EXIT_PAUSE
                 break
-            budget -= 2
+            budget -= 2 + S[S_WALKED]
+            S[S_WALKED] = 0
             # ------------------------------------------------------------------------------------------------ window
             p = shift + i
             oldest = words[b + B_LOW]
@@ -1011,7 +1156,7 @@ def run(
             if full < 0 and timed != 0 and words[directory + D_TAIL] - words[directory + D_HEAD] > words[directory + D_MASK]:
                 full = 0
             if full >= 0:  # make room, and look at the event again
-                argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, width, full, most)
+                argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, width, beside, full, most)
                 if argument != 0:
                     rc = EXIT_POOL if argument > 0 else EXIT_LIMIT
                     break
@@ -1024,7 +1169,7 @@ def run(
                 rc = EXIT_STACK
                 argument = cells_of[c]
                 break
-            if S[S_HASHED] != 0 and words[b + B_TABLED] != mask:
+            if beside != 0 and words[b + B_TABLED] != mask:
                 make_table(S, words, shapes, key, line, b)
             # ------------------------------------------------------------------------------------------------ ask
             made = 0
@@ -1049,17 +1194,18 @@ def run(
                 while r >= 0:
                     child = -1
                     start = p
-                    form = 0
-                    lower = 0
-                    upper = 0
+                    w = data + ((tail + made) & mask) * width
+                    at = w + C_BOUNDS
+                    count_of = 0
                     if q != 0:
-                        form = regions[r + R_FORM]
-                        k = form >> SHAPE_BITS
-                        node = first_node + NODE_WIDTH * k
-                        s = (q * most_shapes + k) * S[S_SHAPE_WIDTH]
+                        f = form_width * regions[r + R_FORM]
+                        o = forms[f + F_SHAPE]
+                        count_of = forms[f + F_COUNT]
+                        node = first_node + node_width * o
+                        s = (q * most_shapes + o) * S[S_SHAPE_WIDTH]
                         n = -1
                         if shapes[s + 1] == 0:
-                            n = words[b + B_GREATEST + 2 * macros + q * most_shapes + k]
+                            n = words[b + B_GREATEST + 2 * macros + q * most_shapes + o]
                         else:
                             for k in range(shapes[s + 1]):
                                 o = 3 * operands[regions[r + R_EQUALS] + k]
@@ -1067,38 +1213,44 @@ def run(
                                     break
                                 key[k] = values[event + columns[o]]
                             else:
-                                k = form >> SHAPE_BITS
-                                n = hash_of(key, shapes[s + 1], q * most_shapes + k)
-                                n = listed(words, shapes, key, data, mask, width, first_node, head, most_shapes, q, k, s, n)
+                                o = forms[f + F_SHAPE]
+                                n = hash_of(key, shapes[s + 1], q * most_shapes + o)
+                                n = listed(S, words, shapes, key, data, mask, head, q, o, s, n)
                         if n < head or n < words[b + B_GREATEST + macros + q]:
                             n = -1
-                        if (form & TESTED) != 0:
-                            o = 3 * regions[r + R_NOW]
-                            if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
-                                if (form & NULLS) == 0:
-                                    n = -1
-                                form &= ~(TESTED | OUTSIDE | NULLS)  # no comparison holds: whoever asks for that gets all
+                        for k in range(count_of):
+                            test = forms[f + F_TESTS + k]
+                            o = 3 * regions[r + R_TESTS + 3 * k]
+                            lower = regions[r + R_TESTS + 3 * k + 1]
+                            upper = regions[r + R_TESTS + 3 * k + 2]
                             now = values[event + columns[o]]
-                            lower = regions[r + R_LOWER]
-                            upper = regions[r + R_UPPER]
-                            empty = (lower > 0 and now > greatest - lower) or (upper < 0 and now < least - upper)
-                            if empty != 0:  # a bound is past all values
-                                lower = greatest
+                            if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
+                                # No comparison holds: whoever asks for that gets all.
+                                if (test & NULLS) == 0:
+                                    n = -1
+                                lower = greatest if (test & OUTSIDE) != 0 else least
+                                upper = least if (test & OUTSIDE) != 0 else greatest
+                            elif (lower > 0 and now > greatest - lower) or (upper < 0 and now < least - upper):
+                                lower = greatest  # a bound is past all values
                                 upper = least
                             else:
                                 if lower != least:
                                     lower = least if lower < 0 and now < least - lower else now + lower
                                 if upper != greatest:
                                     upper = greatest if upper > 0 and now > greatest - upper else now + upper
+                            words[at + 2 * k] = lower
+                            words[at + 2 * k + 1] = upper
                         if n >= 0:
-                            w = data + (n & mask) * width
-                            if (words[w + node + N_FORM] & RISING) != 0:
-                                n = newest(words, data, mask, width, node, head, oldest, n, form, lower, upper)
+                            if (words[data + (n & mask) * width + node + N_FORM] & RISING) != 0:
+                                if count_of > 1:
+                                    n = newest_of_several(S, words, forms, data, mask, width, kept_at, node, head, oldest, n, f, at)
+                                else:
+                                    n = newest(words, data, mask, width, kept_at, node, head, oldest, n, count_of, test, lower, upper)
                                 if n >= 0:
                                     start = words[data + (n & mask) * width + C_START]
                             else:
-                                open_level(words, data, mask, width, node, head, oldest, n, form, lower, upper, levels, queue, 0, 0)
-                                child = next_cell(words, data, mask, width, node, head, oldest, form, lower, upper, levels, queue, 0)
+                                open_level(words, forms, data, mask, width, node, head, oldest, n, f, at, levels, queue, 0, 0)
+                                child = next_cell(S, words, forms, data, mask, width, kept_at, node, head, oldest, f, at, levels, queue, 0)
                                 if child == -2:
                                     rc = EXIT_STACK
                                     break
@@ -1114,16 +1266,11 @@ def run(
                         begins = 1
                     n = tail + made
                     made += 1
-                    w = data + (n & mask) * width
                     words[w + C_POSITION] = p
                     words[w + C_START] = start
                     words[w + C_CHILD] = child
                     words[w + C_REST] = -1
-                    words[w + C_LABEL] = regions[r + R_LABEL]
-                    words[w + C_MACRO] = regions[r + R_TARGET]
-                    words[w + C_FORM] = form
-                    words[w + C_LOWER] = lower
-                    words[w + C_UPPER] = upper
+                    words[w + C_KIND] = regions[r + R_KIND]
                     if regions[r + R_FINAL] != 0:
                         order[order_room + outputs] = n
                         outputs += 1
@@ -1134,11 +1281,11 @@ def run(
                         s = regions[r + R_MADE]
                         for k in range(operands[s]):
                             o = 3 * operands[s + 1 + k]
-                            words[w + C_VALUES + k] = values[event + columns[o]]
+                            words[w + kept_at + k] = values[event + columns[o]]
                             if (values[event + columns[o + 1]] & columns[o + 2]) != 0:
                                 nulls |= one << k
                         for k in range(operands[s], slots):
-                            words[w + C_VALUES + k] = 0
+                            words[w + kept_at + k] = 0
                         words[w + C_NULLS] = nulls
                     r = regions[r + R_NEXT]
                 if rc != 0:

@@ -397,7 +397,7 @@ def run(
             ):
                 full = 0
             if full >= 0:  # make room, and look at the event again
-                argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, 3, full, most)
+                argument = grow(words, offsets, sizes, pool, rows[segment], plain, rings, 3, 0, full, most)
                 if argument != 0:
                     rc = EXIT_POOL if argument > 0 else EXIT_LIMIT
                     break

@@ -411,7 +411,7 @@ def run(
                         break
                     blocks[d + D_HEAD] = head
             if full >= 0:  # make room, and look at the event again
-                argument = grow(blocks, offsets, sizes, pool, numbers[segment], directory, rings, 2, full, block_limit)
+                argument = grow(blocks, offsets, sizes, pool, numbers[segment], directory, rings, 2, 0, full, block_limit)
                 b = offsets[numbers[segment]]
                 if argument == 0:
                     continue

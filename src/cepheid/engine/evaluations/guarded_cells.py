@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cepheid.engine.evaluations.guarded_tables import NULLS, OUTSIDE, SHAPE_BITS, SLOT_BITS, TESTED
+from cepheid.engine.evaluations.guarded_tables import CELL, FORM_BITS, LABELS, MACRO_BITS, MACROS_MASK, NODE
 from cepheid.engine.memory.checks import demand, inside
 
 if TYPE_CHECKING:
@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-CELL = ("position", "start", "child", "rest", "label", "macro", "form", "lower", "upper", "table", "nulls", "values")
-"""The words of a cell; then come its other values, and per index those of NODE."""
-
-NODE = ("previous", "jump", "best", "most", "least", "greatest", "form", "chain")
-"""The words that link a cell in a list."""
-
-HEIGHT_BITS, HEIGHTS = 8, 60
+HEIGHT_BITS, HEIGHT_MASK, HEIGHTS = 1, 63, 60
 """Where the form of a node has the height of its tree, in bits; and how many heights there are."""
 
 
@@ -66,23 +60,23 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     """
     head, tail = rings.T
     links = _Links(cells, owner, head, tail)
-    position, macro, form = (links.column(name) for name in ("position", "macro", "form"))
+    position, kind = links.column("position"), links.column("kind")
+    macro, form = (kind >> MACRO_BITS & MACROS_MASK) - 1, kind >> FORM_BITS
     demand(
         inside(links.column("start"), 0, position + 1),
-        inside(links.column("label"), 0, tables.program.labels),
+        inside(kind & LABELS, 0, tables.program.labels),
         inside(macro, -1, len(tables.macros)),
         inside(links.column("child"), -1, links.number),
-        inside(form & (1 << SLOT_BITS) - 1, 0, (TESTED | OUTSIDE | NULLS) + 1),
-        inside(form >> SLOT_BITS & (1 << SHAPE_BITS - SLOT_BITS) - 1, 0, max(1, tables.slots)),
-        inside(form >> SHAPE_BITS, 0, tables.most_shapes),
+        inside(form, 0, len(tables.forms)),
     )
+    index = tables.form_table.reshape(len(tables.forms), -1)[form, 0]
     here, there = links.followed(np.where(macro >= 0, links.column("rest"), -1))
     demand(position[here] == position[there])
     demand(inside(newest, -1, tail[:, None]))
     lists = newest.reshape(len(tail), len(tables.macros), tables.most_shapes)
     for place in range(tables.most_shapes):
-        listed = _check_nodes(links, macro >= 0, len(CELL) - 1 + tables.slots + len(NODE) * place)
-        _, there = links.followed(np.where(form >> SHAPE_BITS == place, links.column("child"), -1))
+        listed = _check_nodes(links, macro >= 0, tables.first_node + tables.node_width * place)
+        _, there = links.followed(np.where(index == place, links.column("child"), -1))
         demand(listed[there])
         partition, number = np.nonzero(lists[:, :, place] >= head[:, None])
         there = (np.cumsum(tail - head) - tail)[partition] + lists[partition, number, place]
@@ -94,9 +88,10 @@ def _check_nodes(links: _Links, entered: Array, first: int) -> Array:
 
     Which are in a list: bool.
     """
-    previous, jump, form = (links.cells[:, first + NODE.index(name)] for name in ("previous", "jump", "form"))
+    previous, jump, best, form = (links.cells[:, first + NODE.index(name)] for name in ("previous", "jump", "best", "form"))
     listed = entered & (form >= 0)
-    height = np.where(listed, form >> HEIGHT_BITS, -1)
+    height = np.where(listed, form >> HEIGHT_BITS & HEIGHT_MASK, -1)
+    demand(inside(best[listed], -1, links.number[listed] + 1))
     demand(height < HEIGHTS, np.int64(1) << np.maximum(height, 0) <= links.number + 1)
     jump = np.where(listed, jump, -1)
     over, beyond = links.followed(jump)

@@ -51,11 +51,14 @@ ANSWERS = {
 COMPILED_UPDATES = UPDATES | {
     AGE: "by the time since an event: O(log n), O(n) at worst where starts come out of order",
     ORDER: "by one comparison: O(log n), O(n) at worst where starts come out of order",
+    GROUPS: "by several comparisons: O(log n) where one of them decides, O(n) at worst",
 }
 """What the kernel's indexes cost."""
 
 COMPILED_ANSWERS = ANSWERS | {
-    AGE: "finds the partial matches of that age through a tree over the times: O(log n), n = their last events alive"
+    AGE: "finds the partial matches of that age through a tree over the times: O(log n), n = their last events alive",
+    GROUPS: "finds the partial matches that compare so through one tree over the values of all such comparisons: "
+    "O(log n) where one of them decides, O(n) at worst, n = their last events alive",
 }
 """How the kernel answers."""
 
@@ -80,6 +83,8 @@ class _Guards(Method):
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states show")
         delay = self._delay(terms)
+        if asked.several and not unknown:
+            delay += "; where several comparisons are asked at one event, O(n) at worst"
         if asked.ambiguous:
             delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
         return Guarantee(
@@ -184,8 +189,9 @@ class GuardedChoiceMethod(_Guards):
 class _Asked:
     """What the regions of a program ask of indexes.
 
-    updates: what an event costs. answers: a line for each comparison, in plain words. sets: whether sets of values are kept. ambiguous: whether a
-    match may be found in several ways. complete: whether every macro state was looked at.
+    updates: what an event costs. answers: a line for each comparison, in plain words. sets: whether sets of values are kept. several: whether no
+    index answers all that some region asks. ambiguous: whether a match may be found in several ways. complete: whether every macro state was looked
+    at.
     """
 
     def __init__(self, program: Program, *, compiled: bool) -> None:
@@ -195,6 +201,7 @@ class _Asked:
         regions = Regions(program.automaton)
         self.updates: dict[str, None] = {}
         self.answers: dict[str, None] = {}
+        self.several = False
         moves: list[tuple[Macro, Macro, bool]] = []
         gathered = False
         seen, todo = {regions.initial}, [regions.initial]
@@ -228,11 +235,11 @@ class _Asked:
         shape = question.shape
         if shape.equals:
             self.updates.setdefault(HASHED)
-        if shape.carried and shape.kind != GROUPS:
-            self.updates.setdefault(CARRIED)
-            for slot in shape.carried:
-                if slot not in shape.equals:
-                    self.answers.setdefault(f"({names[slot]}) is carried to a later comparison: one index for each of its values alive")
+        self.several |= shape.kind == GROUPS
+        for slot in shape.carried:
+            if slot not in shape.equals:  # else it is a value of the event
+                self.updates.setdefault(CARRIED)
+                self.answers.setdefault(f"({names[slot]}) is carried to a later comparison: one index for each of its values alive")
         if shape.kind != ALL:
             self.updates.setdefault(self._costs[shape.kind])
         for test, truth in question.literals:

@@ -15,8 +15,8 @@ import numpy as np
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
 from cepheid.engine.evaluations.guarded import Guarded
-from cepheid.engine.evaluations.guarded_cells import CELL, NODE, check
-from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
+from cepheid.engine.evaluations.guarded_cells import check
+from cepheid.engine.evaluations.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, UnknownError
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory import blocks
@@ -67,8 +67,9 @@ class GuardSizes:
 class GuardedRun(BlockRun):
     """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
 
-    Update per live macro state and region: O(1), with a hash; a test of one value O(log n), where starts come out of order O(n) at worst.
-    Delay: output-linear times O(log n). Raises UnknownError where the kernel does not know what the program asks, LimitError past BLOCK_LIMIT.
+    Update per live macro state and region: O(1), with a hash; a test of one value O(log n). Where starts come out of order, and where several values
+    are tested, O(n) at worst. Delay: output-linear times O(log n), where several values are tested O(n) at worst. Raises UnknownError where the
+    kernel does not know what the program asks, LimitError past BLOCK_LIMIT.
     """
 
     kind: ClassVar[type[np.generic]] = np.uint16
@@ -91,7 +92,7 @@ class GuardedRun(BlockRun):
         self.codes = LetterCodes(program.bits)
         self.mends |= {"letter": self._mend_letter, "stack": self._mend_stack}
         self._flatten()
-        self._shapes = tables.shape_table
+        self._shapes, self._forms = tables.shape_table, tables.form_table
         self._key: Array = np.zeros(max(1, tables.shape_width), np.int64)
         self._order: Array = np.zeros(2, np.int64)
         self._levels: Array = np.zeros(len(LEVEL) * sizes.levels, np.int64)
@@ -105,7 +106,10 @@ class GuardedRun(BlockRun):
             "macros": len(tables.macros),
             "shapes": tables.most_shapes,
             "shape_width": tables.shape_width,
+            "form_width": tables.form_width,
+            "tests": tables.tests,
             "slots": tables.slots,
+            "node_width": tables.node_width,
             "width": self.store.layout.rings[1].width,
             "hashed": tables.hashed,
         }
@@ -114,9 +118,9 @@ class GuardedRun(BlockRun):
 
     def _layout(self) -> BlockLayout:
         macros, shapes = len(self.tables.macros), self.tables.most_shapes
-        width = len(CELL) - 1 + self.tables.slots + len(NODE) * shapes
+        width = self.tables.first_node + self.tables.node_width * shapes
         words = (*HEADER, 1, -1, *(-1,) * macros, *(0,) * macros, *(-1,) * (macros * shapes))
-        return BlockLayout(words, (STARTS, Ring(width)), kept=KEPT)
+        return BlockLayout(words, (STARTS, Ring(width, beside=int(self.tables.hashed))), kept=KEPT)
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
@@ -139,7 +143,7 @@ class GuardedRun(BlockRun):
 
     def _parts(self) -> Iterable[Array | HasBytes]:
         tables = self.tables
-        flat = (tables.first_of, tables.drops, tables.stirs, tables.cells_of, tables.rows, tables.operands, self._shapes)
+        flat = (tables.first_of, tables.drops, tables.stirs, tables.cells_of, tables.rows, tables.operands, self._shapes, self._forms)
         return (self._vector, self.codes, *flat, self._key, self._order, self._levels, self._queue, *self._buffers)
 
     def _arrays(self) -> tuple[Array, ...]:
@@ -164,6 +168,7 @@ class GuardedRun(BlockRun):
             self._rows,
             tables.operands,
             self._shapes,
+            self._forms,
             self._key,
             self._order,
             self._levels,
@@ -184,9 +189,12 @@ class GuardedRun(BlockRun):
 
     @property
     def _macros(self) -> bytes:
-        """What the numbers of macro states, slots and indexes in a state mean."""
+        """What the numbers of macro states, slots, indexes and forms in a state mean."""
         return json.dumps(
-            [[macro.configurations, shapes] for macro, shapes in zip(self.tables.macros, self.tables.shapes, strict=True)]
+            [
+                [[macro.configurations, shapes] for macro, shapes in zip(self.tables.macros, self.tables.shapes, strict=True)],
+                self.tables.forms,
+            ]
         ).encode()
 
     def _restore(self, sections: Mapping[str, Any], stored: Stored | None) -> None:
@@ -208,9 +216,9 @@ class GuardedRun(BlockRun):
     def texts_in(self, sections: Mapping[str, Any]) -> Array:
         """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
         cells = self._entries(sections)[1]
-        macro, nulls = cells[:, CELL.index("macro")], cells[:, CELL.index("nulls")]
+        macro, nulls = (cells[:, CELL.index("kind")] >> MACRO_BITS & MACROS_MASK) - 1, cells[:, CELL.index("nulls")]
         found = [
-            cells[(macro == number) & (nulls >> slot & 1 == 0), CELL.index("values") + slot]
+            cells[(macro == number) & (nulls >> slot & 1 == 0), self.tables.values_at + slot]
             for number, slots in enumerate(self.tables.texts)
             for slot in slots
         ]

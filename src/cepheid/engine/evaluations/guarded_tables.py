@@ -1,12 +1,13 @@
 """The regions of a program as flat tables for the kernel of guards (`cepheid.kernel.guards`), where it knows all that they ask.
 
-Comes in: a program with guards. Goes out: its macro states by number, the indexes of each (`Shape` here: slots that are equal, and one slot that is
+Comes in: a program with guards. Goes out: its macro states by number, the indexes of each (`Shape` here: slots that are equal, and slots that are
 tested), and per letter the rows of its regions. All macro states are found before an event is read: what the kernel does not know is known by then.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,16 +16,16 @@ import pyarrow as pa
 
 from cepheid.automata.alphabet import Scope
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Now
+from cepheid.automata.registers import Before, Compares, Elapsed, Now
 from cepheid.automata.transform import cubes
-from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, Question
+from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.guarded_values import NEGATED
 from cepheid.engine.evaluations.transitions import LABEL_LIMIT
 from cepheid.logical.types import type_of
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro, Region
@@ -38,36 +39,77 @@ MACROS = 62
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 """The kernel's bounds that exclude nothing."""
 
-TESTED, OUTSIDE, NULLS = 1, 2, 4
-"""What a test is: there is one; values outside of the bounds pass it; NULL passes it."""
+CELL = ("position", "start", "child", "rest", "kind", "nulls", "bounds")
+"""The words of a cell but for what a program says: two bounds for each of its tests, its values, and per index a node."""
 
-SLOT_BITS, SHAPE_BITS = 8, 16
-"""Where a test has its slot and its index, in bits."""
+NODE = ("previous", "jump", "best", "form", "ends")
+"""The words that link a cell in a list; the ends are the least and the greatest value of each slot tested. Then, of a program with a hash, its
+place there."""
 
-OFFSETS: dict[str, tuple[int | None, int | None]] = {"<": (None, -1), "<=": (None, 0), ">": (1, None), ">=": (0, None), "!=": (0, 0)}
+LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
+"""Where the kind of a cell has its label, macro state + 1, and form, in bits."""
+
+OUTSIDE, NULLS = 1, 2
+"""What a test wants: values outside of its bounds pass it; NULL passes it."""
+
+SLOT_BITS, PLACE_BITS = 8, 16
+"""Where a test has its slot, and the place of this slot among those that its index has tested, in bits."""
+
+SHAPE_BITS = 16
+"""Of a list in the kernel's hash, the bits that say its index."""
+
+NULL_BITS, TESTED = 8, 48
+"""Where a node says of each slot tested whether NULL is in its tree, in bits; and how many slots an index may have tested."""
+
+OFFSETS: dict[str, tuple[int, int]] = {
+    "=": (0, 0),
+    "!=": (0, 0),
+    "<": (LEAST, -1),
+    "<=": (LEAST, 0),
+    ">": (1, MOST),
+    ">=": (0, MOST),
+}
 """`before operator now`: the least and the greatest value before, less the value now; of `!=` what is excluded."""
 
-ROW = ("next", "label", "target", "final", "form", "now", "lower", "upper", "equals", "made")
-"""The columns of a region's row."""
+ROW = ("next", "kind", "target", "final", "form", "equals", "made")
+"""The columns of a region's row; then come three for each test."""
+
+FORM = ("shape", "count", "tests")
+"""The columns of a form: its index, the number of its tests, and these."""
 
 
 class Shape(NamedTuple):
-    """An index of a macro state: entries that are equal in some slots, ascending, asked by a test of one slot (-1: none)."""
+    """An index of a macro state: entries that are equal in some slots, asked by tests of others; both ascending."""
 
     equals: tuple[int, ...]
+    slots: tuple[int, ...]
+
+
+class Test(NamedTuple):
+    """What is asked of the value of a slot: flags: see OUTSIDE. lower, upper: bounds less the value now."""
+
     slot: int
+    flags: int
+    now: Expression
+    lower: int
+    upper: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a region asks of a macro state's index. form: see TESTED. lower, upper: bounds less the value now. equals: values of the event."""
+    """What a region asks of a macro state's entries: equal: the slots that are equal to these values of the event. tests: of others."""
 
-    shape: Shape
-    form: int = 0
-    now: Expression | None = None
-    lower: int = LEAST
-    upper: int = MOST
-    equals: tuple[Expression, ...] = ()
+    equal: tuple[tuple[int, Expression], ...]
+    tests: tuple[Test, ...]
+
+    @property
+    def shape(self) -> Shape:
+        """The index that answers."""
+        return Shape(tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests})))
+
+
+Form = tuple[int, tuple[int, ...]]
+"""The number of an index of a macro state, and tests as the kernel reads them."""
 
 
 class UnknownError(Exception):
@@ -92,29 +134,31 @@ class GuardTables:
     """The tables of one program. Raises UnknownError where the kernel does not know what it asks, LimitError as `Regions`.
 
     macros: by number; 0 is the initial one, the others are in the order of their configurations, which is that in which they are asked.
-    shapes: of each macro state. slots: the values that each keeps. columns: number of each value of an event.
+    shapes: of each macro state. forms: what is asked of entries, but for the values. slots: the values that a cell keeps. tests: those that one
+    region asks at most. columns: number of each value of an event. values_at, first_node: where a cell has its values and its first node.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.regions = Regions(program.automaton)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.values)}
-        asked: dict[Macro, dict[Ask, None]] = {}
+        asked: dict[Macro, set[Ask]] = {}
         written: dict[Macro, dict[int, set[Expression]]] = {}
         todo = [self.regions.initial]
         while todo:
             macro = todo.pop()
             if macro in asked:
                 continue
-            asked[macro] = {}
+            asked[macro] = set()
             if len(asked) > MACROS:
                 raise UnknownError(f"it has more than {MACROS} macro states")
             for region in regions_of(self.regions, macro):
-                for ask in self._asks(macro, region):
-                    asked[macro].setdefault(ask)
+                ask = self._ask(macro, region)
+                if ask is not None:
+                    asked[macro].add(ask)
                 for target, places in region.targets:
-                    for slot, place in enumerate(places):
-                        written.setdefault(target, {}).setdefault(slot, set()).add(_value(region, place))
+                    for slot, value in enumerate(_values(region, places, ask)):
+                        written.setdefault(target, {}).setdefault(slot, set()).add(value)
                     todo.append(target)
         if self.regions.ambiguous:
             raise UnknownError("a match may be found in several ways")
@@ -123,51 +167,44 @@ class GuardTables:
         self.shapes = [_shapes(asked[macro]) for macro in self.macros]
         self.slots = max(macro.slots for macro in self.macros)
         self.most_shapes = max(1, *map(len, self.shapes))
+        self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
+        self.tests = max(len(tests) for _, tests in self.forms)
         self.texts = [
             [slot for slot, values in written.get(macro, {}).items() if any(is_text(type_of(value)) for value in values)]
             for macro in self.macros
         ]
-        self.shape_width = 2 + max((len(shape.equals) for shapes in self.shapes for shape in shapes), default=0)
+        every = [shape for shapes in self.shapes for shape in shapes]
+        tested = max((len(shape.slots) for shape in every), default=0)
+        if tested > TESTED:
+            raise UnknownError(f"more than {TESTED} values are compared at one event")
+        self.hashed = any(shape.equals for shape in every)
+        self.shape_width = 2 + max((len(shape.equals) + len(shape.slots) for shape in every), default=0)
+        self.form_width = len(FORM) - 1 + self.tests
+        self.values_at = len(CELL) - 1 + 2 * self.tests
+        self.first_node = self.values_at + self.slots
+        self.node_width = len(NODE) - 1 + 2 * tested + self.hashed
         self.forget()
 
-    @property
-    def hashed(self) -> bool:
-        """Whether some index asks for equal values."""
-        return self.shape_width > 2
-
-    def _asks(self, macro: Macro, region: Region) -> list[Ask]:
-        """What a region asks; nothing at the initial macro state, or where no time can be such."""
+    def _ask(self, macro: Macro, region: Region) -> Ask | None:
+        """What a region asks; None where nothing can be such."""
         if region.label is None:
             raise UnknownError("events that are not marked move partial matches")
         if region.label >= LABEL_LIMIT:
             raise UnknownError("it has too many labels")
-        for place in range(len(region.made)):
-            _value(region, place)
-        if macro is self.regions.initial:
-            if region.literals:
-                raise UnknownError("an event is compared with itself")
-            return []
-        question = Question(region, plural=self.regions.plural(macro))
+        plural = self.regions.plural(macro)
+        question = Question(region, plural=plural)
         if question.local:
             raise UnknownError("an event is compared with itself")
-        shape = question.shape
-        if shape.kind == GROUPS:
-            raise UnknownError("several comparisons are asked at one event")
-        equals = tuple(map(_word, question.equal))
-        if shape.kind == ALL:
-            return [Ask(Shape(shape.equals, -1), equals=equals)]
-        assert question.now is not None
-        now = _word(question.now)
-        index = Shape(shape.equals, shape.slot)
-        if shape.kind == AGE:
-            ages = _ages(shape.ages)
-            return [] if ages is None else [Ask(index, TESTED | ages[0], now, ages[1], ages[2], equals)]
-        operator = question.operator if question.truth else NEGATED[question.operator]
-        if is_text(type_of(now)) and operator != "!=":
-            raise UnknownError("the order of texts is asked")
-        lower, upper = OFFSETS[operator]
-        form = TESTED | (OUTSIDE if operator == "!=" else 0) | (0 if question.truth else NULLS)
-        return [Ask(index, form, now, LEAST if lower is None else lower, MOST if upper is None else upper, equals)]
+        tests = _tests(question, plural)
+        if tests is None:
+            return None
+        return Ask(tuple(zip(question.shape.equals, map(_word, question.equal), strict=True)), tests)
+
+    def _form(self, macro: Macro, ask: Ask) -> Form:
+        shapes = self.shapes[self.number[macro]]
+        place = next(place for place, shape in enumerate(shapes) if _answers(shape, ask.shape))
+        slots = shapes[place].slots
+        return place, tuple(test.flags | test.slot << SLOT_BITS | slots.index(test.slot) << PLACE_BITS for test in ask.tests)
 
     # ------------------------------------------------------------------------------------------------ letters
 
@@ -178,7 +215,7 @@ class GuardTables:
         self.drops: Array = np.zeros(self.codes, np.int64)
         self.stirs: Array = np.zeros(self.codes, np.int64)
         self.cells_of: Array = np.zeros(self.codes, np.int32)
-        self.rows: Array = np.zeros((16, len(ROW)), np.int64)
+        self.rows: Array = np.zeros((16, len(ROW) + 3 * self.tests), np.int64)
         self.operands: Array = np.zeros(16, np.int32)
         self._row_count = 0
         self._operand_of: dict[tuple[int, ...], int] = {}
@@ -208,22 +245,24 @@ class GuardTables:
     def _row(self, macro: Macro, region: Region) -> tuple[int, ...] | None:
         """A region's row but for the next one's place; None where no group can be in it."""
         assert region.label is not None
+        ask = self._ask(macro, region)
+        if ask is None:
+            return None
         target = -1
         made: tuple[int, ...] = ()
         for each, places in region.targets:
             target = self.number[each]
-            made = tuple(self.columns[_value(region, place)] for place in places)
-        end = (self._operands((len(made), *made)),)
+            made = tuple(self.columns[value] for value in _values(region, places, ask))
+        kept = self._operands((len(made), *made))
+        kind = region.label | target + 1 << MACRO_BITS
         if macro is self.regions.initial:
-            return (region.label, target, region.final, 0, -1, LEAST, MOST, 0, *end)
-        for ask in self._asks(macro, region):
-            shapes = self.shapes[self.number[macro]]
-            place = _place(shapes, ask.shape)
-            form = ask.form | max(ask.shape.slot, 0) << SLOT_BITS | place << SHAPE_BITS
-            now = -1 if ask.now is None else self.columns[ask.now]
-            equals = self._operands(tuple(self.columns[value] for value in ask.equals))
-            return (region.label, target, region.final, form, now, ask.lower, ask.upper, equals, *end)
-        return None
+            form, equals = 0, 0
+        else:
+            form = self.forms.index(self._form(macro, ask))
+            equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
+        tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
+        tests += [0] * (3 * self.tests - len(tests))
+        return (kind | form << FORM_BITS, target, region.final, form, equals, kept, *tests)
 
     def _chained(self, rows: Sequence[tuple[int, ...]]) -> int:
         """Put rows into the table, one leading to the next; the place of the first, -1 without any."""
@@ -231,10 +270,10 @@ class GuardTables:
         while first + len(rows) > len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         for number, row in enumerate(rows):
-            following = (first + number + 1) * len(ROW) if number + 1 < len(rows) else -1
+            following = (first + number + 1) * self.rows.shape[1] if number + 1 < len(rows) else -1
             self.rows[first + number] = (following, *row)
         self._row_count += len(rows)
-        return first * len(ROW) if rows else -1
+        return first * self.rows.shape[1] if rows else -1
 
     def _operands(self, numbers: tuple[int, ...]) -> int:
         """The place of a list of numbers."""
@@ -252,16 +291,31 @@ class GuardTables:
         table: Array = np.full((len(self.macros), self.most_shapes, self.shape_width), -1, np.int32)
         for number, shapes in enumerate(self.shapes):
             for place, shape in enumerate(shapes):
-                table[number, place, : 2 + len(shape.equals)] = (shape.slot, len(shape.equals), *shape.equals)
+                line = (len(shape.slots), len(shape.equals), *shape.equals, *shape.slots)
+                table[number, place, : len(line)] = line
+        return table.reshape(-1)
+
+    @property
+    def form_table(self) -> Array:
+        """The forms, as the kernel reads them (int64)."""
+        table: Array = np.zeros((len(self.forms), self.form_width), np.int64)
+        for number, (place, tests) in enumerate(self.forms):
+            line = (place, len(tests), *tests)
+            table[number, : len(line)] = line
         return table.reshape(-1)
 
 
-def _value(region: Region, place: int) -> Expression:
-    """The value of the event that a term of a region is."""
-    term = region.made[place]
-    if not isinstance(term, Now):
-        raise UnknownError("a value is kept over several events")
-    return _word(term.value)
+def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Expression]:
+    """The values of the event that these terms of a region are; what is equal to one of them is one."""
+    equal = dict(() if ask is None else ask.equal)
+    for place in places:
+        match region.made[place]:
+            case Now(value=value):
+                yield _word(value)
+            case Before(register=slot) if slot in equal:
+                yield equal[slot]
+            case _:
+                raise UnknownError("a value is kept over several events")
 
 
 def _word(value: Expression) -> Expression:
@@ -271,29 +325,70 @@ def _word(value: Expression) -> Expression:
     return value
 
 
-def _shapes(asks: Mapping[Ask, None]) -> list[Shape]:
-    """The indexes that answer all these: what is not tested finds all entries in any index with its equalities."""
-    tested = {ask.shape for ask in asks if ask.shape.slot >= 0}
-    return sorted(tested | {ask.shape for ask in asks if all(shape.equals != ask.shape.equals for shape in tested)})
+def _shapes(asks: Iterable[Ask]) -> list[Shape]:
+    """The indexes that answer all these."""
+    wanted = {ask.shape for ask in asks}
+    return sorted(shape for shape in wanted if not any(_answers(other, shape) for other in wanted if other != shape))
 
 
-def _place(shapes: Sequence[Shape], wanted: Shape) -> int:
-    """The index that answers a question about this one."""
-    return next(place for place, shape in enumerate(shapes) if shape == wanted or (wanted.slot < 0 and shape.equals == wanted.equals))
+def _answers(shape: Shape, wanted: Shape) -> bool:
+    """Whether an index answers what is asked of another one: what is not tested there finds all entries."""
+    return shape.equals == wanted.equals and set(shape.slots) >= set(wanted.slots)
 
 
-def _ages(ages: Sequence[tuple[Interval, bool]]) -> tuple[int, int, int] | None:
-    """(OUTSIDE or 0, least, greatest time before less the time now) of the ages in some intervals and not in others; None: there are none."""
+def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | None:
+    """What a question asks beside its equalities, by slot; None where nothing can be such."""
+    shape = question.shape
+    if shape.kind == ALL:
+        return ()
+    assert question.now is not None or question.rest
+    if shape.kind == ORDER and question.now is not None:
+        return (_comparison(shape.slot, question.operator, question.now, question.truth),)
+    ages: dict[tuple[int, Expression], list[tuple[Interval, bool]]] = {}
+    if question.now is not None:
+        ages[shape.slot, question.now] = list(shape.ages)
+    found: list[Test] = []
+    for literal in question.rest:
+        match literal:
+            case Compares(before=Before(register=slot), operator=operator, now=now), truth if slot not in plural:
+                found.append(_comparison(slot, operator, now, truth))
+            case Elapsed(before=Before(register=slot), now=now, interval=interval), truth if slot not in plural:
+                ages.setdefault((slot, now), []).append((interval, truth))
+            case _:
+                raise UnknownError("several events are compared at once")
+    for (slot, now), intervals in ages.items():
+        spans = _ages(intervals)
+        if spans is None:
+            return None
+        found += [Test(slot, flags, _word(now), lower, upper) for flags, lower, upper in spans]
+    return tuple(sorted(found, key=lambda test: (test.slot, test.flags, test.lower, test.upper)))
+
+
+def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:  # noqa: FBT001
+    operator = operator if truth else NEGATED[operator]
+    if is_text(type_of(now)) and operator not in {"=", "!="}:
+        raise UnknownError("the order of texts is asked")
+    return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), _word(now), *OFFSETS[operator])
+
+
+def _ages(ages: Sequence[tuple[Interval, bool]]) -> list[tuple[int, int, int]] | None:
+    """[(OUTSIDE or 0, least, greatest time before less the time now)] of the ages in some intervals and not in others; None: there are none."""
     ends = {0}
     for interval, _ in ages:
         ends |= {max(0, interval.lower)} | ({max(0, interval.upper + 1)} if interval.upper is not None else set())
     ordered = sorted(ends)
     wanted = [all((end in interval) == truth for interval, truth in ages) for end in ordered]
-    for form, truth in ((0, True), (OUTSIDE, False)):
-        places = [place for place, each in enumerate(wanted) if each == truth]
-        if not places and truth:
-            return None
-        if places and places[-1] - places[0] == len(places) - 1:
-            after = places[-1] + 1
-            return form, LEAST if after == len(ordered) else 1 - ordered[after], -ordered[places[0]]
-    raise UnknownError("ages in several intervals are asked")
+    if not any(wanted):
+        return None
+    bounds = [LEAST if after == len(ordered) else 1 - ordered[after] for after in range(1, len(ordered) + 1)]
+
+    def spans(truth: bool) -> list[tuple[int, int]]:  # noqa: FBT001
+        """The stretches of ages that are wanted, or not."""
+        return [
+            (bounds[places[-1]], -ordered[places[0]])
+            for each, group in itertools.groupby(range(len(ordered)), key=wanted.__getitem__)
+            if each == truth and (places := list(group))
+        ]
+
+    inside = spans(True)
+    return [(0, *inside[0])] if len(inside) == 1 else [(OUTSIDE, *span) for span in spans(False)]

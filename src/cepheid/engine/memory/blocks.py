@@ -40,12 +40,14 @@ HEAD, TAIL, DATA, MASK = range(4)
 class Ring:
     """A queue of entries of `width` words; dated: word 0 is a position, ascending, and entries before the oldest open start are dead.
 
-    times: so many times the places of other rings has it in a new block.
+    times: so many times the places of other rings has it in a new block. beside: words per place that stand behind the entries and are of none of
+    them; nothing copies or stores them.
     """
 
     width: int
     dated: bool = True
     times: int = 1
+    beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Blocks(BlockStore):
         super().__init__(layout.words, kept=layout.kept)
         self.layout = layout
         self.widths: Array = np.array([ring.width for ring in layout.rings], np.int64)
+        self._spans: Array = self.widths + [ring.beside for ring in layout.rings]
         self._places: Array = np.array([power_of_two(places * ring.times) for ring in layout.rings], np.int64)
         self.template = self._new(self._places)
         self.template[: layout.directory] = layout.words
@@ -90,8 +93,8 @@ class Blocks(BlockStore):
     def _new(self, capacities: Array) -> Array:
         """A block with empty rings of these capacities (powers of two), its plain words 0."""
         layout = self.layout
-        data = layout.data + np.cumsum(capacities * self.widths) - capacities * self.widths
-        block: Array = np.zeros(size_class(layout.data + int((capacities * self.widths).sum()))[1], np.int64)
+        data = layout.data + np.cumsum(capacities * self._spans) - capacities * self._spans
+        block: Array = np.zeros(size_class(layout.data + int((capacities * self._spans).sum()))[1], np.int64)
         directory = block[layout.directory : layout.data].reshape(-1, len(DIRECTORY))
         directory[:, DATA] = data
         directory[:, MASK] = capacities - 1
@@ -108,7 +111,7 @@ class Blocks(BlockStore):
         capacities = before[:, MASK] + 1
         wanted = np.where(2 * (before[:, TAIL] - before[:, HEAD]) > capacities, 2 * capacities, capacities)
         wanted[ring] = max(2 * int(capacities[ring]), power_of_two(places))
-        total = layout.data + int((wanted * self.widths).sum())
+        total = layout.data + int((wanted * self._spans).sum())
         if total > BLOCK_LIMIT:
             raise LimitError(
                 f"the open matches of one partition need {total} words of 8 bytes, and the limit is {BLOCK_LIMIT} (BLOCK_LIMIT)",
@@ -160,7 +163,7 @@ class Blocks(BlockStore):
                 head = first_from(_position(self.words, self.offsets[rows] + data, mask, ring.width), head, tail, oldest)
             counts[:, number] = tail - head
         counts = counts[counts.any(axis=1)]
-        return 8 * (len(counts) * self.layout.data + int((self._capacities(counts) * self.widths).sum()))
+        return 8 * (len(counts) * self.layout.data + int((self._capacities(counts) * self._spans).sum()))
 
     def dump(self, rows: Array, words: Array, oldest: Array) -> dict[str, bytes]:
         """These rows as named sections, little-endian int64: rows, words (their plain words), rings (head and tail of each), and the entries.
@@ -234,7 +237,7 @@ class Blocks(BlockStore):
         rows, words, rings, counts = rows[held], words[held], rings[held], counts[held]
         layout = self.layout
         capacities = self._capacities(counts)
-        spans = capacities * self.widths
+        spans = capacities * self._spans
         data = layout.data + np.cumsum(spans, axis=1) - spans
         totals, place = np.unique(layout.data + spans.sum(axis=1), return_inverse=True)
         sizes = np.array([size_class(total)[1] for total in totals.tolist()], np.int64)[place]
