@@ -662,7 +662,7 @@ def test_what_is_promised_goes_by_the_indexes(name: str) -> None:
 
 def test_a_program_with_many_macro_states_is_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded_methods, "LOOKED_AT", 1)
-    assert "as far as 1 macro states show" in GuardedMethod().guarantee(Terms(Program(carried()))).update
+    assert "as far as 1 macro states, and" in GuardedMethod().guarantee(Terms(Program(carried()))).update
 
 
 def test_matches_that_are_told_apart_are_promised_so() -> None:

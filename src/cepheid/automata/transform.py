@@ -199,11 +199,11 @@ def _cubes(automaton: Automaton, macro: int) -> Iterator[tuple[int, int]]:
     return cubes([move for state in members(macro) for move in automaton.outgoing[state]], automaton.alphabet)
 
 
-def cubes(moves: Sequence[Transition], alphabet: Alphabet) -> Iterator[tuple[int, int]]:
+def cubes(moves: Sequence[Transition], alphabet: Alphabet, *, effects: Sequence[object] | None = None) -> Iterator[tuple[int, int]]:
     """Exclusive and exhaustive (requires, forbids) masks over letters, each of which enables all of a move or nothing of it.
 
     An event has one type, so a cube that requires a type forbids every other type; trackers have no states but theirs. Exponential in the
-    number of bits that the moves look at, if they all do.
+    number of bits that the moves look at, if they all do. effects: of each move; then a cube need only decide which effects there are.
     """
     types = alphabet.types
     needed = 0
@@ -217,8 +217,10 @@ def cubes(moves: Sequence[Transition], alphabet: Alphabet) -> Iterator[tuple[int
         yield from ((bit, types & ~bit) for bit in bits)
         yield 0, needed
         return
-    if alphabet.is_long:
-        yield from _cubes_by_effect(moves, trackers, types)
+    if effects is not None or alphabet.is_long:
+        yield from _cubes_by_effect(
+            moves, effects or [(move.source, move.target, move.mark, move.writes) for move in moves], trackers, types
+        )
         return
     todo: list[tuple[int, int, int]] = [(0, 0, 0)]
     while todo:
@@ -238,14 +240,16 @@ def cubes(moves: Sequence[Transition], alphabet: Alphabet) -> Iterator[tuple[int
         todo.append((depth + 1, requires | bit, forbids | (types & ~bit if bit & types else 0)))
 
 
-def _cubes_by_effect(moves: Sequence[Transition], trackers: Sequence[Tracker], types: int) -> Iterator[tuple[int, int]]:
-    """The same for hundreds of conditions: of moves that differ by what they ask alone, a cube enables one or none.
+def _cubes_by_effect(
+    moves: Sequence[Transition], effects: Sequence[object], trackers: Sequence[Tracker], types: int
+) -> Iterator[tuple[int, int]]:
+    """The same for hundreds of conditions: of moves with the same effect a cube enables one or none.
 
     So 200 alternatives that lead to one state have 201 cubes, and not one for each subset.
     """
     groups: dict[object, list[tuple[int, int]]] = {}
-    for move in moves:
-        groups.setdefault((move.source, move.target, move.mark, move.writes), []).append((move.requires, move.forbids))
+    for move, effect in zip(moves, effects, strict=True):
+        groups.setdefault(effect, []).append((move.requires, move.forbids))
     todo = [(0, 0)]
     while todo:
         requires, forbids = todo.pop()

@@ -15,7 +15,7 @@ from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, SETS_LIMIT, Guard
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
 from cepheid.engine.evaluations.guarded_maximal import MAXIMAL_LIMIT
 from cepheid.engine.evaluations.guarded_run import guarded
-from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError, regions_of
+from cepheid.engine.evaluations.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
 from cepheid.language.syntax import Strategy
 from cepheid.logical.describe import describe_expression
@@ -81,7 +81,7 @@ class _Guards(Method):
         asked = _Asked(terms.program, compiled=not unknown)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         if not asked.complete:
-            lines.append(f"as far as {LOOKED_AT} macro states show")
+            lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
         delay = self._delay(terms)
         if asked.several and not unknown:
             delay += "; where several comparisons are asked at one event, O(n) at worst"
@@ -202,26 +202,35 @@ class _Asked:
         self.updates: dict[str, None] = {}
         self.answers: dict[str, None] = {}
         self.several = False
-        moves: list[tuple[Macro, Macro, bool]] = []
-        gathered = False
+        self.sets, self.complete = False, True
+        edges: list[tuple[int, int]] = []
+        kept: list[tuple[int, int]] = []
         seen, todo = {regions.initial}, [regions.initial]
         while todo and len(seen) <= LOOKED_AT:
             macro = todo.pop()
+            for target, keeps in self._look_at(regions, macro):
+                (kept if keeps else edges).append((macro.number, target.number))
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+        self.ambiguous, self.complete = regions.ambiguous, self.complete and not todo
+        # What is kept once for each variable is no set: an iteration is where a move can be taken again.
+        self.sets |= any(source in reached({target}, edges + kept) for source, target in kept)
+
+    def _look_at(self, regions: Regions, macro: Macro) -> list[tuple[Macro, bool]]:
+        """What one macro state asks; its moves, and whether these keep events of a correlation."""
+        moves = []
+        try:
             for region in regions_of(regions, macro):
                 if region.label is None:
                     self.updates.setdefault(UNMARKED)
                 elif macro is not regions.initial:
                     self._ask(Question(region, plural=regions.plural(macro)), self._names(macro))
-                for target, _ in region.targets:
-                    moves.append((macro, target, any(isinstance(term, Kept) for term in region.made)))
-                    gathered |= any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
-                    if target not in seen:
-                        seen.add(target)
-                        todo.append(target)
-        self.ambiguous, self.complete = regions.ambiguous, not todo
-        edges = [(source.number, target.number) for source, target, _ in moves]
-        # What is kept once for each variable is no set: an iteration is where a move can be taken again.
-        self.sets = gathered or any(keeps and source.number in reached({target.number}, edges) for source, target, keeps in moves)
+                moves += [(target, any(isinstance(term, Kept) for term in region.made)) for target, _ in region.targets]
+                self.sets |= bool(region.targets) and any(isinstance(term, Gathered) and term.how == "set" for term in region.made)
+        except UnknownError:
+            self.complete = False
+        return moves
 
     def _names(self, macro: Macro) -> list[str]:
         """What the slots of a macro state hold."""

@@ -36,6 +36,9 @@ Array = np.ndarray[Any, Any]
 MACROS = 62
 """Macro states that the kernel has bits for."""
 
+MOST_COMBINED = 1 << 10
+"""Combinations of conditions that are looked at for one macro state: those that let a partial match go on in different ways."""
+
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 """The kernel's bounds that exclude nothing."""
 
@@ -117,14 +120,14 @@ class UnknownError(Exception):
 
 
 def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
-    """The regions of a macro state at all letters, but for those of groups that stay as they are."""
+    """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises UnknownError past MOST_COMBINED."""
     run = regions.automaton.alphabet.mask(Scope.RUN)
-    moves = [
-        dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run)
-        for state, _ in macro.configurations
-        for move in regions.automaton.outgoing[state]
-    ]
-    for requires, _ in cubes(moves, regions.automaton.alphabet):
+    moves = [move for state, _ in macro.configurations for move in regions.automaton.outgoing[state]]
+    effects = [(move.source, move.target, move.mark, move.writes, move.requires & run, move.forbids & run) for move in moves]
+    asking = [dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run) for move in moves]
+    for number, (requires, _) in enumerate(cubes(asking, regions.automaton.alphabet, effects=effects)):
+        if number == MOST_COMBINED:
+            raise UnknownError(f"more than {MOST_COMBINED:,} combinations of conditions decide how a partial match goes on")
         step = regions.step(macro, requires)
         yield from step.marked
         yield from step.unmarked or ()
