@@ -131,7 +131,7 @@ def test_of_two_scopes_the_smaller_set_is_enough(monkeypatch: pytest.MonkeyPatch
         found = run(Guarded(Program(automaton)), rows)
         assert len(found) == len(set(found))
         assert set(found) == set(expected(automaton, rows))
-    assert len(replaced) > CASES / 10
+    assert replaced  # a few per hundred cases, and they come in bunches
 
 
 @pytest.mark.parametrize("shared", [1, 2])
