@@ -1,10 +1,11 @@
 """Speed of queries with guards: ns per event on events in memory, matches per second, and the ratio to a plain loop over partial matches.
 
-    python benchmarks/bench_guards.py [--events N] [--repeat R]
+    python benchmarks/bench_guards.py [--events N] [--repeat R] [--memory-events M]
 
 Streams: events of a few types, one per unit of time, with random prices and ids. Every figure is the median of R runs, in processor time. Letters and
 values of the events are computed before, and are in memory. The plain loop is in Python: it keeps each partial match, and compares every event with
 all of them. It reads a few events only, and its triggers are compared with those of the kernel.
+`memory` is the resident set over M events of each query in one evaluation, in batches of a million, after the first tenth and at most, in MiB.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 import cepheid
 import circumstances
 from bench_kernel import seconds
+from bench_memory import resident
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.letters.encoded import Texts
 from cepheid.kernel import COMPILED
@@ -31,13 +33,17 @@ Held = tuple[int, int, int]
 
 IDS = 100
 
+MEMORY_BATCH = 1_000_000
+
 GAP = 5
 
 
-def _gaps(table: Table, held: Held, row: int) -> int | None:
-    """The steps after an event that goes on with a partial match, None where it does not."""
-    _, last, made = held
-    return made + 1 if table["type"][row] == "ABC"[made] and row - last <= GAP else None
+def _gaps_of(most: int) -> Any:
+    def step(table: Table, held: Held, row: int) -> int | None:
+        _, last, made = held
+        return made + 1 if table["type"][row] == "ABC"[made] and row - last <= most else None
+
+    return step
 
 
 def _equality(table: Table, held: Held, row: int) -> int | None:
@@ -50,15 +56,12 @@ def _greater(table: Table, held: Held, row: int) -> int | None:
     return made + 1 if table["type"][row] == "B" and table["price"][row] > table["price"][last] else None
 
 
-def _long_gaps(table: Table, held: Held, row: int) -> int | None:
-    _, last, made = held
-    return made + 1 if table["type"][row] == "ABC"[made] and row - last <= 100_000 * GAP else None
-
-
 def _equal_and_greater(table: Table, held: Held, row: int) -> int | None:
     _, last, made = held
-    equal = table["type"][row] == "B" and table["id"][row] == table["id"][last]
-    return made + 1 if equal and table["price"][row] > table["price"][last] + 10 else None
+    if table["type"][row] != "DAB"[made]:
+        return None
+    fits = made == 1 or (table["id"][row] == table["id"][last] and table["price"][row] > table["price"][last] + 10)
+    return made + 1 if fits else None
 
 
 def _greater_soon(table: Table, held: Held, row: int) -> int | None:
@@ -83,17 +86,18 @@ def _rising(table: Table, held: Held, row: int) -> int | None:
 
 
 QUERIES: dict[str, tuple[str, str, int, tuple[int, ...], Any, int]] = {
-    "gaps": ("A ;[<= 5] B ;[<= 5] C WITHIN {window}", "ABC", 100, (8,), _gaps, 3),
-    "long gaps": ("A ;[<= 500000] B ;[<= 500000] C WITHIN {window}", "ABC", 150, (800_000,), _long_gaps, 3),
+    "gaps": ("A ;[<= 5] B ;[<= 5] C WITHIN {window}", "ABC", 100, (8,), _gaps_of(GAP), 3),
+    "gaps of 5,000": ("A ;[<= 5000] B ;[<= 5000] C WITHIN {window}", "ABC", 100, (8_000,), _gaps_of(5_000), 3),
+    "gaps of 500,000": ("A ;[<= 500000] B ;[<= 500000] C WITHIN {window}", "ABC", 150, (800_000,), _gaps_of(500_000), 3),
     "equality": ("((A AS x ; B AS y) FILTER y.id = x.id) ; C WITHIN {window}", "ABC", 150, (100, 10_000), _equality, 3),
     "greater": ("A AS x ; B AS y FILTER y.price > x.price WITHIN {window}", "AB", 250, (100, 10_000, 1_000_000), _greater, 2),
     "equal and greater": (
-        "A AS x ; B AS y FILTER y.id = x.id AND y.price > x.price + 10 WITHIN {window}",
-        "AB",
+        "D ; A AS x ; B AS y FILTER y.id = x.id AND y.price > x.price + 10 WITHIN {window}",
+        "DAB",
         250,
         (10_000, 1_000_000),
         _equal_and_greater,
-        2,
+        3,
     ),
     "greater after a gap": ("A AS x ;[<= 1000] B AS y FILTER y.price > x.price WITHIN {window}", "AB", 250, (10_000,), _greater_soon, 2),
     "between": ("A AS x ; B AS y FILTER y.price > x.price AND y.price < x.price + 1 WITHIN {window}", "AB", 1_000, (10_000,), _between, 2),
@@ -109,7 +113,7 @@ QUERIES: dict[str, tuple[str, str, int, tuple[int, ...], Any, int]] = {
 }
 """Pattern, types of the stream, most ns per event with LIMIT 1, windows; how the plain loop goes on, and after how many steps a match ends."""
 
-MANY = {"long gaps", "kept equal", "rising run"}
+MANY = {"equal and greater", "gaps of 5,000", "gaps of 500,000", "kept equal", "rising run"}
 """Those whose partial matches grow with the square of the window."""
 
 
@@ -143,7 +147,7 @@ def triggers(compiled: Compiled, texts: Texts, events: Events) -> list[int]:
     return [end for chunk in compiled.evaluation(texts=texts).chunks(events) for end in chunk.ends.tolist()]
 
 
-def plain(table: Table, step: Any, steps: int, window: int, events: int) -> list[int]:
+def plain(table: Table, start: str, step: Any, steps: int, window: int, events: int) -> list[int]:
     """The events that end a match, by a loop over all partial matches; different ones with equal first and last events are one."""
     found = []
     kept: list[Held] = []
@@ -153,7 +157,7 @@ def plain(table: Table, step: Any, steps: int, window: int, events: int) -> list
         if any(made == steps for _, _, made in more):
             found.append(row)
         kept += sorted(held for held in more if held[2] < steps)
-        if table["type"][row] == "A":
+        if table["type"][row] == start:
             kept = [held for held in kept if held != (row, row, 1)] + [(row, row, 1)]
     return found
 
@@ -169,9 +173,9 @@ def per_event(options: argparse.Namespace) -> list[dict[str, Any]]:
             texts, events = in_memory(compiled, arrow)
             few = 300 if name in MANY else 1_000
             some = events.of(slice(0, few))
-            expected = plain(table, step, steps, window, few)
+            expected = plain(table, kinds[0], step, steps, window, few)
             assert triggers(compiled, texts, some) == expected, name
-            loop = seconds(lambda t=table, s=step, n=steps, w=window, f=few: plain(t, s, n, w, f), 1) / few
+            loop = seconds(lambda t=table, k=kinds[0], s=step, n=steps, w=window, f=few: plain(t, k, s, n, w, f), 1) / few
             taken = seconds(lambda c=compiled, t=texts, e=events: triggers_only(c, t, e), options.repeat) / len(events)
             rows.append(
                 {
@@ -209,11 +213,39 @@ def full_enumeration(options: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
+def memory(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The resident set over a long stream."""
+    rows = []
+    for name, (pattern, kinds, _, windows, *_) in QUERIES.items():
+        table = stream(kinds, MEMORY_BATCH)
+        window = min(windows[-1], 10_000)
+        compiled = compiled_of(pattern.format(window=window), pa.table(table))
+        texts = Texts()
+        (reader,) = compiled.readers(texts)
+        evaluation = compiled.evaluation(texts=texts)
+        most = warm = found = 0
+        batches = options.memory_events // MEMORY_BATCH
+        for number in range(batches):
+            times = table["ts"] + number * MEMORY_BATCH
+            words = reader.read(pa.table(table | {"ts": times}), positions=lambda: np.arange(MEMORY_BATCH, dtype=np.int64))
+            for chunk in evaluation.chunks(Events(np.ascontiguousarray(words), times, continued=number > 0)):
+                found += len(chunk)
+            most = max(most, resident())
+            if number == batches // 10:
+                warm = most
+        state = evaluation.memory_usage()
+        mib = {"after_a_tenth": warm >> 20, "most": most >> 20, "state": state >> 20}
+        rows.append({"query": name, "window": window, "events": options.memory_events, "matches": found, "mib": mib})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def main() -> None:
     """Measure everything and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=3_000_000)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--memory-events", type=int, default=100_000_000)
     options = parser.parse_args()
     if not COMPILED:
         raise SystemExit("the kernel of this installation is not compiled: run `make setup`")
@@ -222,6 +254,7 @@ def main() -> None:
         "repeat": options.repeat,
         "per_event": per_event(options),
         "enumeration": full_enumeration(options),
+        "memory": memory(options),
     }
     circumstances.write("guards", figures)
 
