@@ -130,8 +130,8 @@ class GuardedRun(BlockRun):
             if values is None or any(value not in values.layout.places for value in wanted):
                 self.program.automaton.alphabet.refuse_guards("events without values")
             assert values is not None
-            self._values = np.ascontiguousarray(values.words).view(np.int64).reshape(-1)
-            self._set("event_words", values.words.shape[1])
+            self._values, apart = _flat(values.words)
+            self._set("event_words", apart)
             columns = [(values.layout.places[value].start, *values.layout.null_bits[value]) for value in wanted]
             self._columns = np.array([(word, null, int(bit)) for word, null, bit in columns], np.uint64).view(np.int64).reshape(-1)
         return self.codes.begin(events.letters)
@@ -254,3 +254,13 @@ def guarded(program: Program, **bounds: Unpack[Bounds]) -> Guarded | GuardedRun:
         return GuardedRun(program, **bounds)
     except UnknownError:
         return Guarded(program, **bounds)
+
+
+def _flat(words: Array) -> tuple[Array, int]:
+    """Rows of words (uint64, (n, width)) as one array (int64), and how far apart the rows are in it; without a copy where they lie so."""
+    if not len(words) or words.strides[1] != words.itemsize or words.strides[0] < words.shape[1] * words.itemsize:
+        return np.ascontiguousarray(words).view(np.int64).reshape(-1), words.shape[1]
+    apart = words.strides[0] // words.itemsize
+    # PERF: the letter stands before the values of each row, and to copy these would cost more than to step over it.
+    flat = np.lib.stride_tricks.as_strided(words, ((len(words) - 1) * apart + words.shape[1],), (words.itemsize,), writeable=False)
+    return flat.view(np.int64), apart

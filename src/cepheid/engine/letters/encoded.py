@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 Positions: TypeAlias = "Array | Callable[[], Array]"
 
+SLICE = 1 << 16
+"""Rows whose values are made at once."""
+
 NULL_BITS = 64
 """Values whose NULL bits are one word."""
 
@@ -340,16 +343,21 @@ class ValueReader:
         self._schema = schema
         self._columns = list(layout.columns(schema))
 
-    def read(self, events: pa.RecordBatch | pa.Table, positions: Positions | None) -> Array:
-        """Their words, uint64 (n, width); positions: see `EventReader.read`. Never raises for what the rows hold. Linear."""
+    def read(self, events: pa.RecordBatch | pa.Table, positions: Positions | None, out: Array | None = None) -> Array:
+        """Their words, uint64 (n, width); positions: see `EventReader.read`. Never raises for what the rows hold. Linear.
+
+        out: zeros where they go.
+        """
         places: Array = np.zeros(events.num_rows, np.int64)
         if self.layout.positional:
             assert positions is not None, "who reads $index knows positions"
             places = positions() if callable(positions) else positions
-        out: Array = np.zeros((events.num_rows, self.layout.width), np.uint64)
+        if out is None:
+            out = np.zeros((events.num_rows, self.layout.width), np.uint64)
         start = 0
         table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
-        batches = table.select(self._columns).to_batches() if self._columns else []
+        # PERF: a slice at a time, for what is made in between is in the cache then, and its memory is there already.
+        batches = table.select(self._columns).to_batches(max_chunksize=SLICE) if self._columns else []
         arrays: list[dict[str, pa.Array]] = [dict(zip(self._columns, batch.columns, strict=True)) for batch in batches]
         for batch in arrays if self._columns else [{}]:
             length = len(batch[self._columns[0]]) if batch else events.num_rows
@@ -459,6 +467,10 @@ class EventForm:
             return events[:, : self._spelled]
         return events[:, 0].astype(np.uint32 if self.alphabet.event_bits <= 32 else np.uint64)
 
+    def spellings(self, events: Array) -> Array:
+        """The words of the letters or spellings."""
+        return events[:, : self._spelled]
+
     def value_words(self, events: Array) -> Array:
         """The words of the values."""
         return events[:, self._spelled :]
@@ -494,7 +506,13 @@ class EventReader:
         letters: theirs, if they are known. positions: those that `$index` stands for (int64, n), or what gives them.
         """
         own = self._letters.read(events) if letters is None else letters
-        return own if self._values is None else self.form.joined(own, self._values.read(events, positions))
+        if self._values is None:
+            return own
+        out: Array = np.zeros((len(own), self.form.words or 0), np.uint64)
+        self._values.read(events, positions, self.form.value_words(out))
+        spelled = self.form.spellings(out)
+        spelled[:] = own.reshape(spelled.shape)
+        return out
 
     def of_columns(self, letters: Array, columns: Sequence[pa.Array]) -> Array:
         """What events say whose letters are known, and whose values stand in columns."""
