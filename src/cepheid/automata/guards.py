@@ -17,6 +17,7 @@ from cepheid.automata.registers import Compares, Holds, Kept, Now, Register, Ren
 from cepheid.automata.transform import members
 from cepheid.automata.transition import order
 from cepheid.logical import plan
+from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import localize
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Guards:
                 tests = frozenset(test for test, answer in said.items() if answer is None)
                 found.append(GuardedMove(dataclasses.replace(step.move, requires=requires), tests))
         if unforeseen:
-            raise UnforeseenPredicatesError(tuple(sorted(set(unforeseen), key=repr)))
+            raise UnforeseenPredicatesError(tuple(sorted(set(unforeseen), key=canonical_text)))
         return found
 
     def said_by_the_event(self, test: Test) -> Expression | bool | None:
@@ -143,7 +144,7 @@ class Guards:
             )
             for step in steps
         ]
-        tests = sorted({test for step in numbered for test in step.tests}, key=repr)
+        tests = sorted({test for step in numbered for test in step.tests}, key=canonical_text)
         bits = {test: automaton.alphabet.width + number for number, test in enumerate(tests)}
         alphabet = dataclasses.replace(
             automaton.alphabet,
