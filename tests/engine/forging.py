@@ -71,6 +71,11 @@ EMBEDDED = upgrade_cases.QUERIES | {
     "trackers of keys": "SELECT * WHERE MAX(A AS x ; B+ AS y) ; C AS z PARTITION BY k WITHIN 40 events",
     "lag": f"SELECT * WHERE A AS x ; B AS y FILTER y.v > lag(y.v, 2) OR lag(x.s) = 'a' {KEYED}",
     "two keys": "SELECT * WHERE A AS x ; B AS y FILTER x.s = y.s PARTITION BY k WITHIN 20 seconds",
+    "less": "SELECT * WHERE A AS x ; B AS y FILTER y.v > x.v WITHIN 30 events",
+    "less by two": "SELECT * WHERE A AS x ; (A OR B) AS y FILTER y.v > x.v AND 0 - y.v < 0 - x.k WITHIN 20 events",
+    "equal or other": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER z.s = x.s AND z.v != y.v {KEYED} CONSUME BY PARTITION",
+    "less by all": "SELECT * WHERE A AS x ; B AS y ; (B OR C) AS z FILTER y.k >= x.k AND z.v > x.v WITHIN 20 events CONSUME BY ANY",
+    "less without a window": "SELECT * WHERE (A OR C) AS x ; B AS y FILTER x.v < y.v AND y.k = x.k LIMIT 3",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }
 LATENESS = upgrade_cases.LATENESS | {"next": "3s", "two absences": "2s", "all of a few": "4s"}
@@ -87,6 +92,8 @@ BUCKETS = [
     ["measures"],
     ["lag"],
     ["lag", "match_graph"],
+    ["guarded"],
+    ["guarded_count", "guarded_choice", "guarded"],
     ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     ["match_graph", "last", "maximal", "absence"],
 ]
@@ -99,7 +106,7 @@ NUMBERS = {
     **dict.fromkeys(("positions", "times", "end_numbers", "end_records", "end_positions", "end_times", "end_places"), "<i8"),
     **dict.fromkeys(("payload_places", "places", "lag_places", "seen", "written_seen", "held", "absence", "released"), "<i8"),
     **dict.fromkeys(("starts_position", "list_macro", "list_max", "list_length", "list_entries", "cells"), "<i4"),
-    "letter_numbers": "<i8",
+    **dict.fromkeys(("letter_numbers", "guarded_slots", "guarded_starts", "guarded_entries", "guarded_graph"), "<i8"),
     **dict.fromkeys(("tracker_states", "payload_rows"), "<i4"),
     **dict.fromkeys(("letters", "end_letters", "counts"), "<u8"),
     "labels": "<u2",
@@ -364,7 +371,7 @@ def embedded(chance, variant):
 def buckets(chance, variant):
     """A case for each list of queries that share a bucket of a stream."""
     if variant == "checked":
-        for name in ("match", "next", "last", "maximal", "counting", "track"):
+        for name in ("match", "next", "last", "maximal", "counting", "track", "guards"):
             sys.modules[f"cepheid.kernel.{name}"] = importlib.import_module(f"cepheid.kernel._checked_{name}")
     import test_stateful as bucket_cases
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cepheid.engine.memory import blocks as module
-from cepheid.engine.memory import store
+from cepheid.engine.memory import process, store
 from cepheid.engine.memory.blocks import DATA, HEAD, MASK, TAIL, BlockLayout, Blocks, Ring
 from cepheid.engine.memory.store import CLASSES, TOP, size_class
 from cepheid.errors import LimitError
@@ -123,8 +123,16 @@ def test_rings_that_a_kernel_lets_grow_are_lists_whether_their_block_stays_or_mo
     assert blocks.pool[TOP] >= blocks.held
 
 
-def test_the_array_of_blocks_is_given_room_far_ahead_unless_the_machine_refuses(monkeypatch):
+@pytest.fixture
+def _free_reservation(monkeypatch, tmp_path):
+    """As on a machine that promises more memory than it has, to a process without limits."""
     monkeypatch.setattr(store, "RESERVED", (1_000, 20_000, 300_000))
+    monkeypatch.setattr(process, "_process_limits", list)
+    monkeypatch.setattr(process, "OVERCOMMIT", tmp_path / "overcommit_memory")
+
+
+@pytest.mark.usefixtures("_free_reservation")
+def test_the_array_of_blocks_is_given_room_far_ahead_unless_the_machine_refuses(monkeypatch):
     blocks = Blocks(LAYOUT)
     sizes = []
     for wanted in (600, 1_200, 21_000, 310_000):
@@ -135,7 +143,7 @@ def test_the_array_of_blocks_is_given_room_far_ahead_unless_the_machine_refuses(
     zeros, refused = np.zeros, []
 
     def limited(size, *rest):
-        if size > 5_000:
+        if size > 3_500:
             refused.append(size)
             raise MemoryError
         return zeros(size, *rest)
@@ -146,6 +154,28 @@ def test_the_array_of_blocks_is_given_room_far_ahead_unless_the_machine_refuses(
     blocks.reserve(1_500)
     assert len(blocks.words) == 2 * (blocks.held + 900)
     assert refused == [20_000]
+    blocks.reserve(2_800)
+    needed = blocks.held + 2_800
+    assert len(blocks.words) == needed + needed // store.SPARE, "where twice as much is too much"
+    assert refused == [20_000, 20_000, 4 * (blocks.held + 900)]
+    with pytest.raises(MemoryError):
+        blocks.reserve(5_000)
+
+
+@pytest.mark.usefixtures("_free_reservation")
+@pytest.mark.parametrize("what", ["a limit of the process", "a system that counts what it promises"])
+def test_the_array_of_blocks_is_not_given_room_far_ahead_where_that_is_counted(what, monkeypatch, tmp_path):
+    (tmp_path / "overcommit_memory").write_text("1\n")
+    assert process.reserves_freely()
+    if what == "a limit of the process":
+        monkeypatch.setattr(process, "_process_limits", lambda: [1 << 40])
+    else:
+        (tmp_path / "overcommit_memory").write_text("2\n")
+    blocks = Blocks(LAYOUT)
+    for wanted in (600, 1_200, 21_000, 310_000):
+        before = len(blocks.words)
+        blocks.reserve(wanted)
+        assert len(blocks.words) == max(2 * before, blocks.held + wanted)
 
 
 def assert_disjoint(blocks):

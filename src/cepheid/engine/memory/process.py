@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 UNKNOWN_MEMORY = 4 << 30
 """Bytes of memory that a process is taken to have where the system does not tell."""
 
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+"""Where Linux says whether it counts memory that is not written: 2."""
+
 CHOOSE = "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list"
 
 HELP = (
@@ -63,6 +66,15 @@ def _group_limits(membership: Path, root: Path) -> list[int]:
                 with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
                     found.append(int((folder / part / name).read_text()))
     return found
+
+
+def reserves_freely() -> bool:
+    """Whether memory that is not written costs this process nothing: no limit of its own counts it, and the system promises more than it has."""
+    if os.name == "nt" or _process_limits():
+        return False
+    with contextlib.suppress(OSError):  # not on macOS, which promises more
+        return OVERCOMMIT.read_text().strip() != "2"
+    return True
 
 
 @contextlib.contextmanager

@@ -6,9 +6,12 @@ that a kernel works in: switching partitions is switching an offset.
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 from cepheid.engine.memory.pools import Array, ragged
+from cepheid.engine.memory.process import reserves_freely
 
 CLASSES = 128
 """Sizes of blocks: 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 .. words, four to each doubling."""
@@ -20,7 +23,10 @@ SQUEEZE_RATIO = 2
 """Blocks are moved together where so many times what they hold has been given out, and there is no room for another one."""
 
 RESERVED = (1 << 20, 1 << 25, 1 << 28)
-"""Words of the array of blocks between which it does not grow by doubling: it is this large at once, where the machine lets it."""
+"""Words of the array of blocks between which it does not grow by doubling: it is this large at once, where that costs nothing."""
+
+SPARE = 8
+"""Where there is no memory for an array of twice the size, the new one has this part more than is needed."""
 
 
 class Store:
@@ -187,13 +193,14 @@ class BlockStore(Store):
 
     def _larger(self, words: int) -> Array:
         """A larger array of at least so many words, 0."""
-        doubled = max(words, 2 * len(self.words))
+        sizes = [max(words, 2 * len(self.words)), words + words // SPARE]
         # PERF: memory that is not written yet costs nothing. To copy what there is into new memory is what costs, up to 400 ns per event.
-        wanted = next((size for size in RESERVED if size >= doubled), doubled) if doubled > RESERVED[0] else doubled
-        try:
-            return np.zeros(wanted, np.int64)
-        except MemoryError:
-            return np.zeros(doubled, np.int64)
+        if sizes[0] > RESERVED[0] and reserves_freely():
+            sizes[:0] = [size for size in RESERVED if size >= sizes[0]][:1]
+        for size in sizes:
+            with contextlib.suppress(MemoryError):
+                return np.zeros(size, np.int64)
+        return np.zeros(words, np.int64)
 
     def _squeeze(self, words: int) -> None:
         """Move the blocks together, and make room for so many words behind them."""
