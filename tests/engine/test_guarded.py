@@ -645,7 +645,7 @@ PROMISES = {
     "equality": "by equality: O(1)",
     "greater": "by one comparison: O(log n)",
     "carried": "for each group of values that is kept for a later comparison: O(g)",
-    "several": "by several comparisons: O(g)",
+    "several": "by several comparisons: O(log n) where one of them decides, O(n) at worst",
 }
 
 
@@ -657,7 +657,8 @@ def test_what_is_promised_goes_by_the_indexes(name: str) -> None:
     assert "as far as" not in promised.update
     assert ("groups" in promised.state) == (name == "carried")
     assert promised.state.endswith("within the window)")
-    assert promised.delay == "output-linear, times O(log n) per event of a match"
+    worse = "; where several comparisons are asked at one event, O(n) at worst" if name == "several" else ""
+    assert promised.delay == f"output-linear, times O(log n) per event of a match{worse}"
 
 
 def test_a_program_with_many_macro_states_is_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
