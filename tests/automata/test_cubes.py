@@ -71,5 +71,5 @@ def test_without_twins_reads_the_same() -> None:
                 pairs = following
                 finals = [sum(1 << state for state in automaton.finals) for automaton in (one, other)]
                 assert all(bool(first & finals[0]) == bool(second & finals[1]) for first, second in pairs)
-        assert determinize(other).transitions
+        assert bool(determinize(other).transitions) == bool(one.transitions)  # a pattern may contradict itself
     assert fewer
