@@ -97,8 +97,11 @@ def push(run: Recognizer, events: pa.Table) -> None:
         run.push(events.slice(start, PUSH))
 
 
-def check(query: cepheid.Query, events: pa.Table, seed: int) -> None:
-    """The memory after all events against that of a restored recognizer, and snapshots of the second half against those of the first."""
+def check(query: cepheid.Query, events: pa.Table, seed: int, *, short: bool = False) -> None:
+    """The memory after all events against that of a restored recognizer, and snapshots of the second half against those of the first.
+
+    short: the events are too few for the restored one to have met the states of the query that the other has; then snapshots alone are compared.
+    """
     run, shorter = query.recognizer(events.schema), len(events) * 9 // 10
     sizes = []
     for start in range(0, shorter, 2 * PUSH):
@@ -108,7 +111,7 @@ def check(query: cepheid.Query, events: pa.Table, seed: int) -> None:
     for one in (run, again):
         push(one, events.slice(shorter))
     where = f"CEPHEID_SEED={seed} {query.text}"
-    assert run.memory_usage() <= FACTOR * again.memory_usage() + SMALL, where
+    assert short or run.memory_usage() <= FACTOR * again.memory_usage() + SMALL, where
     assert len(run.snapshot()) <= FACTOR * len(again.snapshot()) + SMALL, where
     half = len(sizes) // 2
     assert max(sizes[half:]) <= FACTOR * max(sizes[:half]) + SMALL, where
@@ -123,8 +126,9 @@ def test_random_queries(group: str, cases: int, seed: int) -> None:
         with contextlib.suppress(LimitError):  # a tracker of too many states: counted in test_nested.py
             promised = query.compiled(schema_of(generators.SCHEMA)).guarantee.update
             # Groups of values that are kept may be many at every event, and each is asked.
-            count, dense = (160, 50) if CARRIED in promised or UNMARKED in promised else (1_600, 500)
-            check(query, stream(rng, count, dense=rng.choice([0, dense])), seed)
+            short = CARRIED in promised or UNMARKED in promised
+            count, dense = (160, 50) if short else (1_600, 500)
+            check(query, stream(rng, count, dense=rng.choice([0, dense])), seed, short=short)
 
 
 def limited(text: str) -> cepheid.Query:
