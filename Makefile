@@ -8,6 +8,7 @@
 #   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
 #   make test-spark-min  the Spark tests with the oldest supported Spark
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
+#   make random          35,000 random patterns that compare events, in every way, against the definition; keeps a record
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
 #   make bench   the benchmarks; their records are in benchmarks/record
 #   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)
@@ -43,7 +44,7 @@ KERNEL_SOURCES := $(filter-out %/__init__.py %/_source_hash.py,$(wildcard src/ce
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min sanitize kills check lint format types compiled bench bench-peers bench-paper readme \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min sanitize random kills check lint format types compiled bench bench-peers bench-paper readme \
         requirements clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -165,6 +166,9 @@ MIN_PYTEST = $(MIN_VENV)/bin/python -m pytest -W "ignore:unclosed:ResourceWarnin
 test-spark-min: $(MIN_VENV)/.installed
 	@$(MIN_PYTEST) -m connect || test $$? -eq 5
 	@CEPHEID_CASES=$(CASES) $(MIN_PYTEST) -m "not connect"
+
+random: setup
+	@$(BIN)/python benchmarks/record_random.py
 
 kills: setup
 	@$(BIN)/python benchmarks/record_kills.py

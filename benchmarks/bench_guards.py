@@ -117,14 +117,18 @@ MANY = {"equal and greater", "gaps of 5,000", "gaps of 500,000", "kept equal", "
 """Those whose partial matches grow with the square of the window."""
 
 
-def stream(kinds: str, events: int) -> Table:
+CARRIED = "A AS x ; B AS y ; C AS z FILTER z.id = x.id WITHIN 1000"
+"""Each B keeps the ids of all A in the window."""
+
+
+def stream(kinds: str, events: int, *, ids: int = IDS) -> Table:
     """Events of these types, evenly drawn."""
     generator = np.random.default_rng(5)
     return {
         "type": np.array(list(kinds))[generator.integers(0, len(kinds), events)],
         "ts": np.arange(events, dtype=np.int64),
         "price": np.round(generator.random(events) * 100, 2),
-        "id": generator.integers(0, IDS, events),
+        "id": generator.integers(0, ids, events),
     }
 
 
@@ -196,6 +200,44 @@ def triggers_only(compiled: Compiled, texts: Texts, events: Events) -> int:
     return sum(len(chunk) for chunk in compiled.evaluation(texts=texts).chunks(events))
 
 
+def carried(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """ns per event with LIMIT 1, by the number of ids: an event makes a cell for each that is alive."""
+    rows = []
+    for ids in (10, 100, 1_000, 10_000):
+        arrow = pa.table(stream("ABC", options.events // 10, ids=ids))
+        compiled = compiled_of(CARRIED, arrow)
+        texts, events = in_memory(compiled, arrow)
+        taken = seconds(lambda c=compiled, t=texts, e=events: triggers_only(c, t, e), options.repeat) / len(events)
+        rows.append({"query": "carried", "ids": ids, "ns_per_event": round(taken * 1e9, 1)})
+        print(rows[-1], flush=True)
+    return rows
+
+
+CLAUSES = {
+    "COUNT(*), gaps": "SELECT COUNT(*) WHERE A ;[<= 5] B ;[<= 5] C WITHIN 8",
+    "COUNT(*), greater": "SELECT COUNT(*) WHERE A AS x ; B AS y FILTER y.price > x.price WITHIN 100",
+    "NXT, greater": "SELECT NXT * WHERE A AS x ; B AS y FILTER y.price > x.price WITHIN 100",
+    "LAST, rising": "SELECT LAST * WHERE (A AS y FILTER y.price > prev(y).price)+ ; B WITHIN 100",
+    "MAX, rising run": "SELECT MAX * WHERE (A AS y FILTER y.price > prev(y).price):{2,}",
+    "a difference, both signs": "SELECT * WHERE A AS x ; B AS y FILTER abs(y.price - x.price) < 0.1 WITHIN 1000 LIMIT 1",
+}
+"""Queries with other clauses, and one with a comparison that no index answers, which is not compiled."""
+
+
+def clauses(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """ns per event; of what is not compiled over a hundredth of the events."""
+    rows = []
+    for name, text in CLAUSES.items():
+        query, arrow = cepheid.query(text), pa.table(stream("ABC", options.events // 10))
+        compiled = query.compiled(query.schema(arrow.schema))
+        known = "not compiled" not in compiled.guarantee.evaluation
+        texts, events = in_memory(compiled, arrow if known else arrow.slice(0, len(arrow) // 100))
+        taken = seconds(lambda c=compiled, t=texts, e=events: triggers_only(c, t, e), options.repeat) / len(events)
+        rows.append({"query": name, "ns_per_event": round(taken * 1e9, 1), "compiled": known})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def full_enumeration(options: argparse.Namespace) -> list[dict[str, Any]]:
     """All matches, in chunks that are let go."""
     rows = []
@@ -253,6 +295,8 @@ def main() -> None:
         "events": options.events,
         "repeat": options.repeat,
         "per_event": per_event(options),
+        "carried": carried(options),
+        "clauses": clauses(options),
         "enumeration": full_enumeration(options),
         "memory": memory(options),
     }

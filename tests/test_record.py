@@ -44,3 +44,16 @@ def test_a_commit_during_the_run_is_a_change(
     scripts.circumstances.write("it", {"passed": 1}, before={"commit": "old", "changed": False})
     record = json.loads((tmp_path / "it.json").read_text(encoding="utf-8"))
     assert record == {"circumstances": {"commit": "old", "changed": said, "cores": 2}, "passed": 1}
+
+
+def test_an_engine_that_loses_a_match_is_a_difference(
+    scripts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import record_random
+
+    right = record_random.tried("TIMED", 20, 1)
+    assert right["differences"] == 0 < right["with_matches"] <= right["cases"] < 20
+    pushed = record_random.WAYS["pushed"]
+    monkeypatch.setitem(record_random.WAYS, "pushed", lambda case, engine: pushed(case, engine)[1:])
+    assert record_random.tried("TIMED", 20, 1)["differences"] == right["with_matches"]
+    assert "TIMED: pushed, " in capsys.readouterr().out

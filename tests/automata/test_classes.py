@@ -46,9 +46,10 @@ from cepheid.automata import (
     trim,
 )
 from cepheid.automata.alphabet import Predicate
-from cepheid.automata.predicates import FAILS, can_hold
+from cepheid.automata.predicates import can_hold
 from cepheid.errors import LimitError, NotSupportedError
 from cepheid.logical.plan import Apply, Field, Literal
+from cepheid.logical.types import FLIPPED
 from cepheid.testing.evaluate import Event as Occurrence
 from cepheid.testing.evaluate import holds
 
@@ -151,7 +152,7 @@ def test_comparisons_that_one_event_may_satisfy_and_fail(leaf: Field, values: li
     rng, decided = random.Random(f"{SEED} {leaf.path}"), set()
     for _ in range(CASES * 3):
         kind = int if leaf is V else float
-        asked = [(compared(leaf, rng.choice(list(FAILS)), kind(rng.randint(0, 2))), rng.random() < 0.6) for _ in range(rng.randint(1, 4))]
+        asked = [(compared(leaf, rng.choice(list(FLIPPED)), kind(rng.randint(0, 2))), rng.random() < 0.6) for _ in range(rng.randint(1, 4))]
         if leaf is W and all(condition.operator in {"=", "!="} for condition, _ in asked):
             continue
         events = [Occurrence("A", 0, {"v": value, "w": value}) for value in values]

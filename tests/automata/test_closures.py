@@ -116,6 +116,13 @@ def test_results_combine_again() -> None:
     assert matched > CASES / 10
 
 
+def test_parts_do_not_combine() -> None:
+    schema = cepheid.query("SELECT * WHERE A").schema(generators.SCHEMA, type="type", time="ts")
+    automaton = construct(cepheid.query("SELECT * WHERE LAST(A ;[<= 5] B) ; C").bound(schema).pattern, schema)
+    with pytest.raises(NotSupportedError, match="cannot choose inside the pattern"):
+        union(automaton, automaton)
+
+
 @pytest.mark.parametrize("fragment", ["guarded", "nested"])
 def test_random_automata_combine_as_defined(fragment: str) -> None:
     """Automata of patterns with conditions between events, gaps and windows; and, nested, with trackers."""
@@ -127,9 +134,10 @@ def test_random_automata_combine_as_defined(fragment: str) -> None:
         while len(automata) < 2:
             text = generators.random_query(rng, fragment=generators.GUARDED if fragment == "guarded" else generators.NESTED)
             try:
-                automata.append(construct(cepheid.query(text).bound(schema).pattern, schema))
+                automaton = construct(cepheid.query(text).bound(schema).pattern, schema)
             except (LimitError, NotSupportedError):
                 continue
+            automata += [] if automaton.parts else [automaton]  # `test_parts_do_not_combine`
         stream = events_of(generators.random_stream(rng, most=5), schema)
         found = [runs.matches(hide(each), stream) for each in automata]
         if not found[0] or max(map(len, found)) > 20:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cepheid
-from cepheid.automata import Automaton, construct, hide, trim
+from cepheid.automata import Automaton, classify, construct, determinize, hide, trim, unroll
 from cepheid.automata.liveness import GuardedMove
 from cepheid.automata.registers import reads
 from cepheid.automata.transform import project
@@ -50,13 +50,11 @@ FRAGMENTS = {
     "nested": dataclasses.replace(generators.GUARDED, operators=(*generators.GUARDED.operators, ("select", 4))),
 }
 
-REFUSED = "around a part that compares events"
-
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_random_patterns(fragment: str) -> None:
     rng = random.Random(f"{SEED} {fragment}")
-    asked, found, refused, cases = 0, 0, 0, 0
+    asked, found, parts, cases = 0, 0, 0, 0
     while cases < CASES:
         text = generators.random_query(rng, fragment=FRAGMENTS[fragment])
         rows = generators.random_stream(rng, most=7)
@@ -68,11 +66,6 @@ def test_random_patterns(fragment: str) -> None:
             automaton = construct(plan.pattern, schema)
         except LimitError:
             continue
-        except NotSupportedError as error:
-            if fragment != "nested" or REFUSED not in error.fact:
-                raise
-            refused += 1
-            continue
         assert by_runs(automaton, plan, events) == expected, (text, rows)
         rewritten = rewrite(plan)
         if not rewritten.derived_keys:
@@ -81,12 +74,15 @@ def test_random_patterns(fragment: str) -> None:
         assert shown(whole, plan.variables) == expected, ("without SELECT's projection", text, rows)
         assert runs.matches(trim(automaton), events) == runs.matches(automaton, events), ("trimmed", text, rows)
         assert_nothing_unread(automaton, text)
+        for part in automaton.parts:
+            assert_nothing_unread(part.automaton, text)
         cases += 1
+        parts += bool(automaton.parts)
         asked += bool(automaton.alphabet.guards)
         found += bool(expected) and bool(automaton.alphabet.guards)
     assert asked > CASES / 4
     assert found > CASES / 20
-    assert (refused > 0) == (fragment == "nested")
+    assert (parts > 0) == (fragment == "nested")
 
 
 def assert_nothing_unread(automaton: Automaton, text: str) -> None:
@@ -173,12 +169,28 @@ def test_nothing_is_kept_for_choices_that_nothing_completes() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
-def test_a_nested_strategy_that_compares_supports_refuses_guards(strategy: Strategy) -> None:
-    with pytest.raises(NotSupportedError, match=f"{strategy.value} inside the pattern, {REFUSED}") as error:
-        built(f"{strategy.value}(A ;[<= 2] B) ; C")
-    assert 'engine="reference"' in error.value.help[0]
+def test_a_nested_strategy_around_guards_is_a_part(strategy: Strategy) -> None:
+    automaton = built(f"{strategy.value}(A ;[<= 2] B) ; C")
+    (part,) = automaton.parts
+    assert (part.strategy, part.window, part.count, part.text) == (strategy, 2, None, f"{strategy.value}(A ;[<= 2] B)")
+    assert not automaton.trackers
+    places = {tuple(sorted(mark)): sorted(name for _, name in parts) for mark, parts in automaton.labels}
+    assert places == {("A",): ["begins", "shown"], ("B",): ["ends", "shown"], ("C",): []}
+    for reader in (determinize, classify, lambda each: unroll(each, 3)):
+        with pytest.raises(NotSupportedError, match=rf"cannot choose inside the pattern: {strategy.value}\(A") as error:
+            reader(automaton)
+        assert 'engine="reference"' in error.value.help[0]
+
+
+def test_a_part_that_cannot_be_reached_is_none() -> None:
+    assert not built("C ; (NXT(A ;[<= 2] B) AND C)").parts
+
+
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
+def test_a_nested_strategy_beside_guards_is_in_the_automaton(strategy: Strategy) -> None:
     around = built(f"{strategy.value}(A ; B) ;[<= 2] C")
     assert around.alphabet.names == (f"end of {strategy.value}(A ; B)",)
+    assert not around.parts
     assert_nothing_unread(around, "behind its tracker, where it needs one")
 
 

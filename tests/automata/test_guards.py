@@ -43,8 +43,8 @@ from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Now, Register, Store
 from cepheid.automata.strategies import select
 from cepheid.automata.supports import labelling
-from cepheid.automata.transform import cubes, project, successors
-from cepheid.automata.transition import order
+from cepheid.automata.transform import cubes, project, shows_labels, successors
+from cepheid.automata.transition import BEGINS, ENDS, SHOWN, order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.automata.zones import clock_moves
 from cepheid.engine.evaluations.labelling import Labelling
@@ -80,6 +80,8 @@ CONSUMERS = {
     "automata/construct.py _select": "test_strategies_refuse_guards",
     "automata/construct.py hide_fragment": "test_hidden_events_are_written",
     "automata/construct.py strict": "test_constructions_carry_guards",
+    "automata/construct.py Constructor": "test_parts_that_strategies_choose_carry_guards",
+    "automata/construct.py placed": "test_parts_that_strategies_choose_carry_guards",
     "automata/closures.py _moves": "test_closures_carry_guards",
     "automata/closures.py _together": "test_closures_carry_guards",
     "automata/closures.py check_invariants": "test_closures_carry_guards",
@@ -101,15 +103,17 @@ CONSUMERS = {
     "automata/liveness.py without_unread": "test_patterns_make_guards",
     "testing/runs.py _Step": "test_patterns_make_guards",
     "testing/runs.py only_run": "test_windows_carry_guards",
-    "testing/runs.py matches": "test_patterns_make_guards",
+    "testing/runs.py _accepted": "test_parts_that_strategies_choose_carry_guards",
     "automata/program.py _written": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "automata/program.py Program": "test_programs_know_what_guards_may_change",
+    "automata/program.py _values": "test_parts_that_strategies_choose_carry_guards",
     "automata/regions.py Regions": "test_macro_states_ask_guards",
     "automata/regions.py asked": "test_macro_states_ask_guards",
     "automata/regions.py _direct_tests": "test_macro_states_ask_guards",
     "automata/regions.py _is_clock": "test_macro_states_ask_guards",
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_tables.py regions_of": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guarded_choice_run.py check": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guarded_state.py _macro": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_values.py Contents": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
@@ -118,6 +122,7 @@ CONSUMERS = {
     "automata/strategies.py simulation": "test_strategies_refuse_guards",
     "automata/supports.py labelling": "test_labellings_refuse_guards",
     "automata/transform.py _cubes_by_effect": "test_strategies_refuse_guards",
+    "automata/transform.py shows_labels": "test_labels_that_only_a_guard_tells_apart_are_not_shown",
     "automata/transform.py without_twins": "test_strategies_refuse_guards",
     "automata/transform.py _cubes": "test_eager_determinization_carries_guards",
     "automata/transform.py _joined": "test_eager_determinization_carries_writes_where_they_agree",
@@ -343,6 +348,32 @@ def test_hidden_events_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(t.mark, t.writes) for t in found.transitions if t.writes] == [(None, WRITES)]
     inside = hide(written(monkeypatch, And((pattern, pattern)), instead=False))
     assert {(t.mark, t.writes) for t in inside.transitions if t.writes} == {(None, WRITES)}
+
+
+def test_parts_that_strategies_choose_carry_guards() -> None:
+    query = cepheid.query("SELECT * WHERE LAST(A AS x ; B AS y FILTER y.v > x.v) ; A AS z")
+    pattern = query.bound(SCHEMA).pattern
+    automaton = construct(pattern, SCHEMA)
+    (part,) = automaton.parts
+    for each in (automaton, part.automaton):
+        asks = each.alphabet.mask(Scope.RUN)
+        (move,) = [move for move in each.transitions if move.mark and "y" in move.mark]
+        assert move.requires & asks
+        assert [move for move in each.transitions if move.mark and "x" in move.mark and move.writes]
+    assert {name for move in automaton.transitions for _, name in move.parts} == {BEGINS, SHOWN, ENDS}
+    assert V in Program(automaton).values
+    # The last A that is less than the B, not the last one.
+    stream = events_of([{"type": kind, "v": v} for kind, v in (("A", 1), ("A", 2), ("A", 9), ("B", 5), ("A", 0))], SCHEMA)
+    assert {match.start for match in runs.matches(automaton, stream)} == {1}
+
+
+def test_labels_that_only_a_guard_tells_apart_are_not_shown() -> None:
+    plain = construct(cepheid.query("SELECT * WHERE LAST(A AS x ; B AS y FILTER y.v > x.v) ; A AS z").bound(SCHEMA).pattern, SCHEMA)
+    assert shows_labels(plain)
+    asks = plain.alphabet.mask(Scope.RUN)
+    (ending,) = [move for move in plain.transitions if any(name == ENDS for _, name in move.parts)]
+    outside = dataclasses.replace(ending, requires=ending.requires & ~asks, forbids=ending.forbids | asks, parts=frozenset())
+    assert not shows_labels(dataclasses.replace(plain, transitions=order([*plain.transitions, outside])))
 
 
 def test_a_move_that_writes_is_no_waiting() -> None:

@@ -86,7 +86,8 @@ def events(rows: list[Row], *, first: int = 0, index: list[int] | None = None, t
     table = pa.table({name: pa.array(column, SCHEMA.attributes[name]) for name, column in columns.items()})
     places = np.array(range(first, first + len(rows)) if index is None else index, np.int64)
     reader = ValueReader(ValueLayout(VALUES), SCHEMA, Texts() if texts is None else texts)
-    values = Values(reader.layout, reader.read(table, places), reader.texts)
+    # As a table has them, and as a stream does.
+    values = reader.columns(table, places) if len(rows) % 2 else Values(reader.layout, reader.read(table, places), reader.texts)
     return Events(letters, np.array(times, np.int64), values=values, **segments)
 
 

@@ -47,6 +47,19 @@ def test_radix_order_is_stable(count):
     assert np.array_equal(stable_order(codes, count), np.argsort(codes, kind="stable"))
 
 
+@pytest.mark.parametrize("count", [1, 3, 300, 1 << 12, (1 << 12) + 1, 1 << 20, 1 << 31])
+@pytest.mark.parametrize("missing", [False, True])
+def test_slices_group_as_a_whole(count, missing, monkeypatch):
+    codes = np.random.default_rng(3).integers(-1 if missing else 0, count, 3000) // 3 * 3
+    codes = np.maximum(np.append(codes, [count - 1] * 3), -1).astype(np.int32 if count < 1 << 31 else np.int64)
+    whole = group(codes, count)
+    monkeypatch.setattr(keys, "SLICE", 100)
+    found = group(codes, count)
+    assert found.null_keys == whole.null_keys == np.count_nonzero(codes < 0)
+    for one, other in zip((found.order, found.cuts), (whole.order, whole.cuts), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_nested_keys_are_refused():
     with pytest.raises(cepheid.SchemaError, match=r"a PARTITION BY attribute holds one value"):
         key_codes(pa.table({"k": [[1], [2]]}), ["k"])

@@ -21,11 +21,11 @@ from cepheid.automata.program import Program, program_of
 from cepheid.automata.transition import Transition, order
 from cepheid.engine.evaluations.counting import Counting
 from cepheid.engine.letters.predicates import Predicates
-from cepheid.engine.plan.planner import hoist
 from cepheid.engine.run import definition
 from cepheid.errors import LimitError
 from cepheid.kernel import available
 from cepheid.logical.rewrite import rewrite
+from cepheid.logical.windows import hoist
 from cepheid.testing import generators, reference
 
 

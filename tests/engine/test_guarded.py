@@ -34,7 +34,7 @@ from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, ChoiceProgram, Program, Transition, regions, trim
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
-from cepheid.engine.evaluations import guarded, guarded_indexes, guarded_maximal, guarded_methods
+from cepheid.engine.evaluations import guarded, guarded_indexes, guarded_maximal, guarded_methods, guarded_output, guarded_sample
 from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
 from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
@@ -205,6 +205,37 @@ def test_what_a_limit_chooses_depends_on_the_stream_alone(monkeypatch: pytest.Mo
 
         assert run(fresh(), rows, cuts=random_cuts(rng, rows)) == found
         assert run(fresh(), rows, cuts=random_cuts(rng, rows), again=fresh) == found
+
+
+@pytest.mark.parametrize("shared", [2, regions.SHARED_LIMIT])
+def test_a_sample_is_one_match_of_each_part_of_equal_size(monkeypatch: pytest.MonkeyPatch, shared: int) -> None:
+    """However the stream is cut; also where a match may be found in several ways."""
+    monkeypatch.setattr(regions, "SHARED_LIMIT", shared)
+    chosen = 0
+    for rng, automaton, rows in cases(f"sample {shared}", length=12):
+        bounds: dict[str, Any] = {"window": rng.choice((None, 3)), "consume": rng.choice((Consumption.NONE, Consumption.PARTITION))}
+        sample, limit = rng.choice((1, 2, 3)), rng.choice((None, None, 0, 2))
+        wanted = []
+        for _, group in itertools.groupby(run(Guarded(Program(automaton), **bounds), rows), key=lambda match: match[0][-1]):
+            matches = list(group)
+            if len(matches) > sample:
+                chosen += 1
+                matches = [matches[number * len(matches) // sample] for number in range(sample)]
+            wanted += matches[:limit]
+        assert run(Guarded(Program(automaton), sample=sample, limit=limit, **bounds), rows, cuts=random_cuts(rng, rows)) == wanted
+    assert chosen > CASES / 10
+
+
+@pytest.mark.parametrize("total", [7, guarded_sample.EXACT - 1, guarded_sample.EXACT, (1 << 200) - 1])
+def test_the_places_of_a_sample_are_in_parts_of_equal_size(total: int) -> None:
+    for sample in (1, 2, 3, 6):
+        places = list(guarded_sample.spread(total, sample, 5))
+        parts = [number * total // sample for number in range(sample + 1)]
+        if total < guarded_sample.EXACT:
+            assert places == parts[:-1]
+            continue
+        assert all(first < place < following for place, (first, following) in zip(places, itertools.pairwise(parts), strict=True))
+        assert places != list(guarded_sample.spread(total, sample, 6)), "drawn by the position"
 
 
 def test_a_restored_state_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,7 +457,7 @@ def test_what_is_too_old_for_every_gap_is_forgotten_without_a_window(pause: int)
 
 
 def test_limits_of_matches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded, "DISTINCT_LIMIT", 1)
+    monkeypatch.setattr(guarded_output, "DISTINCT_LIMIT", 1)
     monkeypatch.setattr(guarded_maximal, "MAXIMAL_LIMIT", 1)
     seen = set()
     for _, automaton, rows in cases("limits", 400):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 import time
@@ -14,16 +15,19 @@ from guard_cases import automaton as automaton_of
 from pattern_cases import CASES, SEED
 
 from cepheid.automata import Automaton, Program, Transition, trim
-from cepheid.automata.registers import Before, Compares, Elapsed, Now
+from cepheid.automata.program import ChoiceProgram
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now
 from cepheid.engine.evaluations import guarded_tables
 from cepheid.engine.evaluations.base import collect
-from cepheid.engine.evaluations.guarded import Guarded
-from cepheid.engine.evaluations.guarded_run import GuardedRun, GuardSizes, guarded
+from cepheid.engine.evaluations.guarded import Guarded, GuardedChoice, GuardedCounts
+from cepheid.engine.evaluations.guarded_choice_run import GuardedChoiceRun, guarded_choice
+from cepheid.engine.evaluations.guarded_run import GuardedCountRun, GuardedRun, GuardSizes, guarded, guarded_counts
 from cepheid.engine.evaluations.guarded_tables import GuardTables, UnknownError
 from cepheid.engine.letters.encoded import Texts
+from cepheid.engine.output.exact_counts import to_integer
 from cepheid.errors import LimitError, NotSupportedError, SnapshotError
 from cepheid.kernel import available
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import Interval
 
 if TYPE_CHECKING:
@@ -32,10 +36,12 @@ if TYPE_CHECKING:
 TINY = GuardSizes(places=1, chunk=2, chunk_positions=3, levels=1, queue=1, codes=2)
 
 
-def matches_of(evaluation: Guarded | GuardedRun, rows: list[Row], *, texts: Texts, first: int = 0, slot: int | None = 0) -> list[Match]:
+def matches_of(evaluation: Guarded | GuardedRun, rows: list[Row], *, texts: Texts, **how: Any) -> list[Match]:
     """What one partition gives of a batch."""
+    first, vetoed, slot = how.get("first", 0), how.get("vetoed"), how.get("slot", 0)
     slots = np.full(1, -1 if slot is None else slot, np.int32)
-    chunk = collect(list(evaluation.chunks(events(rows, first=first, slots=slots, texts=texts))))
+    batch = dataclasses.replace(events(rows, first=first, slots=slots, texts=texts), vetoed=vetoed)
+    chunk = collect(list(evaluation.chunks(batch)))
     cuts = chunk.offsets.tolist()
     return [
         (tuple(chunk.positions[start:stop].tolist()), tuple(chunk.labels[start:stop].tolist())) for start, stop in itertools.pairwise(cuts)
@@ -175,17 +181,395 @@ SEVERAL = {
 """Chains of several comparisons at one event."""
 
 
-@pytest.mark.parametrize("name", [*CHAINS, *SEVERAL])
+def carrying(*tests: Any, begins: frozenset[Any], goes: int = 0, ends: int, iterates: bool = False) -> Automaton:
+    """`A ; B ; C`, or `A ; B+ ; C`, where B and C ask these guards of values of A."""
+    moves = [
+        Transition(0, 1, A, X, writes=begins),
+        Transition(1, 1),
+        Transition(1, 2, B | goes, Y),
+        Transition(2, 2),
+        Transition(2, 3, C | ends, Z),
+    ]
+    return automaton_of([*moves, *([Transition(2, 2, B | goes, Y)] if iterates else [])], *tests, registers=2)
+
+
+EQUAL, LESS, WITHIN_40 = Compares(Before(0), "=", W), Compares(Before(1), "<", V), Elapsed(Before(0), T, Interval(5, 40))
+CARRYING = {
+    "an equality": carrying(EQUAL, begins=stores(r0=Now(W)), ends=guard(0)),
+    "an order": carrying(LESS, begins=stores(r1=Now(V)), ends=guard(0)),
+    "a difference": carrying(Compares(Before(0), "!=", W), begins=stores(r0=Now(W)), ends=guard(0)),
+    "the time since the begin": carrying(WITHIN_40, begins=stores(r0=Now(T)), ends=guard(0)),
+    "an order at each event": carrying(LESS, begins=stores(r1=Now(V)), goes=guard(0), ends=guard(0), iterates=True),
+    "an order beside an equality": carrying(EQUAL, LESS, begins=stores(r0=Now(W), r1=Now(V)), goes=guard(0), ends=guard(1)),
+    "two values": carrying(EQUAL, LESS, begins=stores(r0=Now(W), r1=Now(V)), ends=guard(0) | guard(1)),
+    "an equality in iterations": carrying(EQUAL, begins=stores(r0=Now(W)), ends=guard(0), iterates=True),
+    "a time and an equality": carrying(
+        WITHIN_40, Compares(Before(1), "=", W), begins=stores(r0=Now(T), r1=Now(W)), goes=guard(0), ends=guard(1)
+    ),
+}
+"""A value of the first event is compared with the last one."""
+ALL_CHAINS = CHAINS | SEVERAL | CARRYING
+
+
+@pytest.mark.parametrize("name", ALL_CHAINS)
 @pytest.mark.parametrize("limit", [3, None])
 def test_large_windows_with_starts_out_of_order(name: str, limit: int | None) -> None:
     rng, texts = random.Random(f"{SEED} {name}"), Texts()
     count = 300 if limit else 150 if name in SEVERAL else 60
-    program = Program((CHAINS | SEVERAL)[name])
+    program = Program(ALL_CHAINS[name])
     rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(count)]
     wanted = matches_of(Guarded(program, limit=limit, window=100), rows, texts=texts)
     assert len(wanted) > (count / 10 if name in CHAINS else 4)
     for variant in available():
         assert matches_of(GuardedRun(program, limit=limit, window=100, variant=variant), rows, texts=texts) == wanted
+
+
+def counts_of(evaluation: GuardedCounts | GuardedCountRun, rows: list[Row], *, texts: Texts, **how: Any) -> list[tuple[int, int]]:
+    """(event, number of matches) of each trigger of one partition."""
+    first, vetoed, slot = how.get("first", 0), how.get("vetoed"), how.get("slot", 0)
+    slots = np.full(1, -1 if slot is None else slot, np.int32)
+    batch = dataclasses.replace(events(rows, first=first, slots=slots, texts=texts), vetoed=vetoed)
+    chunk = collect(list(evaluation.chunks(batch)))
+    assert chunk.offsets.tolist() == list(range(len(chunk) + 1))
+    assert not chunk.labels.any()
+    counts = () if chunk.counts is None else chunk.counts
+    return [(position, to_integer(count)) for position, count in zip(chunk.positions.tolist(), counts, strict=True)]
+
+
+@pytest.mark.parametrize("variant", available())
+def test_the_kernel_counts_what_the_plain_evaluation_counts(variant: str) -> None:
+    """In pieces, with restarts: what is known is of the events before, and goes with them."""
+    given = 0
+    for rng, program, rows in cases(f"kernel counts {variant}"):
+        bounds, texts = {**random_bounds(rng), "limit": None}, Texts()
+        plain = GuardedCounts(program, **bounds)
+        vetoed = np.array([rng.random() < 0.2 for _ in rows]) if rng.random() < 0.3 else None
+        wanted = counts_of(plain, rows, texts=texts, vetoed=vetoed)
+
+        def fresh(program: Program = program, bounds: dict[str, Any] = bounds, rng: random.Random = rng) -> GuardedCountRun:
+            return GuardedCountRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
+
+        evaluation, found = fresh(), []
+        cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 0, 2))))
+        for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+            found += counts_of(
+                evaluation, rows[start:stop], texts=texts, first=start, vetoed=None if vetoed is None else vetoed[start:stop]
+            )
+            assert evaluation.memory_usage() > 0
+            if rng.random() < 0.3:
+                evaluation.expire(rows[min(stop, len(rows) - 1)].time)
+            if rng.random() < 0.3:
+                sections, evaluation = evaluation.dump(), fresh()
+                evaluation.load(sections)
+        assert found == wanted
+        assert (evaluation.triggers, evaluation.matches) == (plain.triggers, plain.matches)
+        given += sum(count > 1 for _, count in wanted)
+    assert given > CASES / 4
+
+
+def test_counts_of_partitions_are_separate() -> None:
+    for rng, program, _ in cases("kernel counts slots", CASES // 2):
+        bounds, texts = {**random_bounds(rng), "limit": None, "consume": Consumption.NONE}, Texts()
+        streams = [random_rows(rng, 12) for _ in range(3)]
+        evaluation = GuardedCountRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
+        found, places = [[], [], []], [0, 0, 0]
+        while any(place < len(rows) for place, rows in zip(places, streams, strict=True)):
+            slot, count = rng.randrange(3), rng.randint(0, 4)
+            part = streams[slot][places[slot] : places[slot] + count]
+            found[slot] += counts_of(evaluation, part, texts=texts, first=places[slot], slot=slot)
+            places[slot] += len(part)
+        assert found == [counts_of(GuardedCounts(program, **bounds), rows, texts=texts) for rows in streams]
+        evaluation.release(np.arange(3))
+        assert counts_of(evaluation, streams[0], texts=texts, slot=1) == found[0], "a slot that was released starts again"
+        for number in (0, 1, 0):
+            assert counts_of(evaluation, streams[number], texts=texts, slot=None) == found[number]
+
+
+@pytest.mark.parametrize("variant", available())
+def test_the_kernel_chooses_the_sample_of_the_plain_evaluation(variant: str) -> None:
+    chosen = 0
+    for rng, program, rows in cases(f"kernel sample {variant}"):
+        bounds, texts = {**random_bounds(rng), "limit": rng.choice((None, None, 2)), "sample": rng.choice((1, 2, 3))}, Texts()
+        wanted = matches_of(Guarded(program, **bounds), rows, texts=texts)
+        unbounded = {name: bound for name, bound in bounds.items() if name not in {"limit", "sample"}}
+        chosen += any(count > bounds["sample"] for _, count in counts_of(GuardedCounts(program, **unbounded), rows, texts=texts))
+        evaluation = GuardedRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
+        cut = rng.randrange(len(rows) + 1)
+        found = [
+            match
+            for start, part in ((0, rows[:cut]), (cut, rows[cut:]))
+            for match in matches_of(evaluation, part, texts=texts, first=start)
+        ]
+        assert found == wanted
+        assert evaluation.matches == len(wanted)
+    assert chosen > CASES / 20
+
+
+def rising(*, same: bool = False) -> Program:
+    """`A+ ; B` where each A is later than the one before; same: and has its value."""
+    kept, asked = stores(r0=Now(T), r1=Now(W)), guard(0) | guard(1) * same
+    moves = [
+        Transition(0, 1, A, X, writes=kept),
+        Transition(1, 1),
+        Transition(1, 1, A | asked, X, writes=kept),
+        Transition(1, 2, B, Y),
+    ]
+    return Program(automaton_of(moves, Elapsed(Before(0), T, Interval(1, None)), Compares(Before(1), "=", W), registers=2))
+
+
+@pytest.mark.parametrize("variant", available())
+@pytest.mark.parametrize("window", [None, 300])
+def test_numbers_of_any_length_are_exact(variant: str, window: int | None) -> None:
+    texts, count = Texts(), 400
+    rows = [Row("B" if moment % 100 == 99 else "A", moment, w=0) for moment in range(count)]
+    wanted = counts_of(GuardedCounts(rising(), window=window), rows, texts=texts)
+    assert wanted[-1][1] > 1 << 250
+    if window is None:
+        assert [number for _, number in wanted] == [(1 << position - place) - 1 for place, (position, _) in enumerate(wanted)]
+    for sizes in (None, TINY):
+        assert counts_of(GuardedCountRun(rising(), window=window, variant=variant, sizes=sizes), rows, texts=texts) == wanted
+    plain = matches_of(Guarded(rising(), window=window, sample=9), rows, texts=texts)
+    assert len(plain) == 9 * len(wanted)
+    assert matches_of(GuardedRun(rising(), window=window, sample=9, variant=variant), rows, texts=texts) == plain
+
+
+def choices(name: str, count: int = CASES) -> Iterator[tuple[random.Random, ChoiceProgram, dict[str, Any], list[Row]]]:
+    """Choices that the kernel makes, within bounds, and rows."""
+    done = 0
+    for rng, every, rows in cases(name, 50 * count):
+        shown = rng.choice((None, None, frozenset("x"), frozenset("yz")))
+        program, bounds = ChoiceProgram(every.automaton, rng.choice((Strategy.NXT, Strategy.LAST, Strategy.MAX)), shown), random_bounds(rng)
+        if isinstance(guarded_choice(program, **bounds), GuardedChoiceRun):
+            yield rng, program, bounds, rows
+            done += 1
+            if done == count:
+                return
+
+
+@pytest.mark.parametrize("variant", available())
+def test_the_kernel_chooses_what_the_plain_evaluation_chooses(variant: str) -> None:
+    """In pieces, with restarts and vetoes."""
+    given = 0
+    for rng, program, bounds, rows in choices(f"kernel choices {variant}"):
+        texts = Texts()
+        plain = GuardedChoice(program, **bounds)
+        vetoed = np.array([rng.random() < 0.2 for _ in rows]) if rng.random() < 0.3 else None
+        wanted = matches_of(plain, rows, texts=texts, vetoed=vetoed)
+
+        def fresh(program: ChoiceProgram = program, bounds: dict[str, Any] = bounds, rng: random.Random = rng) -> GuardedChoiceRun:
+            return GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=variant, **bounds)
+
+        evaluation, found = fresh(), []
+        cuts = sorted(rng.choices(range(len(rows) + 1), k=rng.choice((0, 0, 2))))
+        for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+            part = None if vetoed is None else vetoed[start:stop]
+            found += matches_of(evaluation, rows[start:stop], texts=texts, first=start, vetoed=part)
+            assert evaluation.memory_usage() > 0
+            if rng.random() < 0.3:
+                evaluation.expire(rows[min(stop, len(rows) - 1)].time)
+            if rng.random() < 0.3:
+                sections, evaluation = evaluation.dump(), fresh()
+                evaluation.load(sections)
+        assert found == wanted
+        assert (evaluation.triggers, evaluation.matches) == (plain.triggers, plain.matches)
+        given += len(wanted)
+    assert given > CASES / 2
+
+
+def test_choices_of_partitions_are_separate() -> None:
+    for rng, program, drawn, _ in choices("kernel choices slots", CASES // 2):
+        bounds, texts = {**drawn, "consume": Consumption.NONE}, Texts()
+        streams = [random_rows(rng, 12) for _ in range(3)]
+        evaluation = GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
+        found, places = [[], [], []], [0, 0, 0]
+        while any(place < len(rows) for place, rows in zip(places, streams, strict=True)):
+            slot, count = rng.randrange(3), rng.randint(0, 4)
+            part = streams[slot][places[slot] : places[slot] + count]
+            found[slot] += matches_of(evaluation, part, texts=texts, first=places[slot], slot=slot)
+            places[slot] += len(part)
+        assert found == [matches_of(GuardedChoice(program, **bounds), rows, texts=texts) for rows in streams]
+        evaluation.release(np.arange(3))
+        assert matches_of(evaluation, streams[0], texts=texts, slot=1) == found[0], "a slot that was released starts again"
+        assert matches_of(evaluation, streams[0], texts=texts, slot=None) == found[0]
+
+
+def test_choices_in_long_streams_pass_many_windows() -> None:
+    """What is known of the best supports is of events that leave, one after the other, and grows stale."""
+    given = 0
+    for rng, program, _, _ in choices("kernel choices long", CASES // 4):
+        rows, texts = random_rows(rng, 150), Texts()
+        bounds = {"window": rng.randint(1, 6)} if rng.random() < 0.7 else {"count_window": rng.randint(2, 12)}
+        evaluation = GuardedChoiceRun(program, sizes=rng.choice((None, TINY)), variant=rng.choice(available()), **bounds)
+        found = []
+        for start in range(0, 150, 15):
+            found += matches_of(evaluation, rows[start : start + 15], texts=texts, first=start)
+        assert found == matches_of(GuardedChoice(program, **bounds), rows, texts=texts)
+        given += len(found)
+    assert given > CASES
+
+
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST])
+@pytest.mark.parametrize("name", ALL_CHAINS)
+def test_choices_in_large_windows_with_starts_out_of_order(name: str, strategy: Strategy) -> None:
+    rng, texts = random.Random(f"{SEED} chosen {name}"), Texts()
+    program = ChoiceProgram(ALL_CHAINS[name], strategy, None)
+    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(300)]
+    for window in (60, None):
+        wanted = matches_of(GuardedChoice(program, window=window), rows, texts=texts)
+        assert len(wanted) > 10
+        for variant in available():
+            assert matches_of(GuardedChoiceRun(program, window=window, variant=variant), rows, texts=texts) == wanted
+
+
+def session(*, lower: int = 0) -> Automaton:
+    """`A+[<= 5] ; B`, or with a lower bound."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(T))),
+        Transition(1, 1),
+        Transition(1, 1, A | guard(0), X, writes=stores(r0=Now(T))),
+        Transition(1, 2, B | guard(0), Y),
+    ]
+    return automaton_of(moves, Elapsed(Before(0), T, Interval(lower, 5)))
+
+
+def run_of_rising(least: int) -> Automaton:
+    """`(A AS a FILTER a.v > prev(a).v):{least,}`, two labels for each event but the first."""
+    kept = stores(r0=Now(V))
+    moves = [Transition(0, 1, A, X, writes=kept)]
+    for state in range(1, least):
+        moves += [Transition(state, state + 1, A | guard(0), mark, writes=kept) for mark in (X, Y)]
+    moves.append(Transition(least, least, A | guard(0), X, writes=kept))
+    return automaton_of(moves, Compares(Before(0), "<", V), final=least)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST, Strategy.MAX])
+@pytest.mark.parametrize("shown", [None, frozenset("x"), frozenset("y")])
+def test_matches_whose_events_follow_each_other_directly_are_nested(strategy: Strategy, shown: frozenset[str] | None) -> None:
+    """So NXT, LAST and MAX all choose the longest; its different marks are all given, and once where SELECT shows them as one."""
+    rng, texts, given = random.Random(f"{SEED} nested {strategy} {shown}"), Texts(), 0
+    for _ in range(CASES // 4):
+        program, window = ChoiceProgram(run_of_rising(3), strategy, shown), rng.choice((None, 3))
+        rows = [Row(rng.choice("AAAAAAAB"), moment, rng.randrange(30) if rng.random() < 0.2 else moment) for moment in range(30)]
+        limit = rng.choice((None, 3)) if shown is None else None
+        wanted = matches_of(GuardedChoice(program, window=window, limit=limit), rows, texts=texts)
+        given += len(wanted)
+        evaluation = GuardedChoiceRun(program, window=window, limit=limit, sizes=rng.choice((None, TINY)), variant=rng.choice(available()))
+        assert matches_of(evaluation, rows, texts=texts) == wanted
+        assert evaluation.matches == len(wanted)
+    assert given > CASES
+
+
+NOT_CHOSEN = {
+    "MAX compares matches whose events do not follow each other directly": (session(), Strategy.MAX, None, None),
+    "PROJECT hides events": (
+        automaton_of(
+            [Transition(0, 1, A, frozenset(), writes=stores(r0=Now(V))), Transition(1, 2, B | guard(0), Y)], Compares(Before(0), "<", V)
+        ),
+        Strategy.LAST,
+        None,
+        None,
+    ),
+    "LIMIT counts matches as SELECT shows them": (run_of_rising(3), Strategy.LAST, frozenset("x"), 2),
+}
+
+
+@pytest.mark.parametrize("reason", NOT_CHOSEN)
+def test_choices_that_the_kernel_does_not_know_run_in_python(reason: str) -> None:
+    automaton, strategy, shown, limit = NOT_CHOSEN[reason]
+    program = ChoiceProgram(automaton, strategy, shown)
+    with pytest.raises(UnknownError, match=reason):
+        GuardedChoiceRun(program, limit=limit)
+    assert isinstance(guarded_choice(program, limit=limit), GuardedChoice)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST])
+@pytest.mark.parametrize("lower", [0, 2])
+def test_sessions_are_chosen(strategy: Strategy, lower: int) -> None:
+    """Long ones, and those before them, which no cell goes on from. With a lower bound, some clicks go together, in many ways."""
+    program, texts, length = ChoiceProgram(session(lower=lower), strategy, None), Texts(), 10 if lower else 40
+    rows = [Row("B" if moment % length == length - 1 else "A", moment + moment // (2 * length) * 10) for moment in range(4 * length)]
+    wanted = matches_of(GuardedChoice(program), rows, texts=texts)
+    assert wanted
+    assert lower or [len(positions) for positions, _ in wanted] == [40, 79, 40, 79]
+    for variant in available():
+        for sizes in (None, TINY):
+            assert matches_of(GuardedChoiceRun(program, variant=variant, sizes=sizes), rows, texts=texts) == wanted
+
+
+@pytest.mark.parametrize("name", ALL_CHAINS)
+def test_large_windows_are_counted_and_sampled_with_starts_out_of_order(name: str) -> None:
+    rng, texts = random.Random(f"{SEED} counted {name}"), Texts()
+    program = Program(ALL_CHAINS[name])
+    rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(300)]
+    for window in (100, None):
+        wanted = counts_of(GuardedCounts(program, window=window), rows, texts=texts)
+        assert len(wanted) > 10
+        sampled = matches_of(Guarded(program, window=window, sample=5), rows, texts=texts)
+        for variant in available():
+            assert counts_of(GuardedCountRun(program, window=window, variant=variant), rows, texts=texts) == wanted
+            assert matches_of(GuardedRun(program, window=window, sample=5, variant=variant), rows, texts=texts) == sampled
+
+
+PAIR = [Transition(0, 1, A, X, writes=stores(r0=Now(T))), Transition(1, 1), Transition(1, 2, B | guard(0), Y)]
+SOON = Elapsed(Before(0), T, Interval(0, 400))
+COUNTED_ONCE = {
+    "nothing leaves": (chain(SOON, value=T, kinds=(A, B, A)), None),
+    "an iteration": (rising().automaton, None),
+    "what leaves is all that began there": (automaton_of(PAIR, SOON), 500),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED_ONCE)
+def test_what_has_been_counted_is_not_counted_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of 100 events, as the kernel takes it from its budget: by how often it returns."""
+    automaton, window = COUNTED_ONCE[name]
+    rows, texts = [Row("B" if moment % 3 == 2 else "A", moment) for moment in range(1_500)], Texts()
+    calls = []
+    called = GuardedCountRun._call
+    monkeypatch.setattr(GuardedCountRun, "_call", lambda self: calls.append(self) or called(self))
+    work = {}
+    for known in (True, False):
+        evaluation = GuardedCountRun(Program(automaton), window=window)
+        counts_of(evaluation, rows[:-100], texts=texts)
+        evaluation._set("budget", 50)
+        calls.clear()
+        for moment in range(1_400, 1_500):
+            if not known:
+                evaluation._set("counted", 0)
+            counts_of(evaluation, rows[moment : moment + 1], texts=texts, first=moment)
+        assert evaluation.matches > 400
+        work[known] = len(calls)
+    assert work[True] < 300
+    assert work[False] > 3 * work[True]
+
+
+def test_a_kernel_that_counts_returns_for_whoever_waits() -> None:
+    rows, texts = [Row("B" if moment % 100 == 99 else "A", moment, w=moment % 3) for moment in range(400)], Texts()
+    wanted = counts_of(GuardedCounts(rising(same=True)), rows, texts=texts)
+    for variant in available():
+        evaluation = GuardedCountRun(rising(same=True), variant=variant)
+        evaluation._set("budget", 3)
+        assert counts_of(evaluation, rows, texts=texts) == wanted
+
+
+def test_a_kernel_that_chooses_returns_for_whoever_waits() -> None:
+    texts = Texts()
+    for strategy in (Strategy.NXT, Strategy.LAST):
+        program = ChoiceProgram(CHAINS["< of values"], strategy, None)
+        rows = [Row("ABC"[moment % 3], moment, moment * 7 % 50) for moment in range(300)]
+        wanted = matches_of(GuardedChoice(program, window=90), rows, texts=texts)
+        assert len(wanted) > 50
+        for variant in available():
+            evaluation = GuardedChoiceRun(program, window=90, variant=variant)
+            evaluation._set("budget", 3)
+            assert matches_of(evaluation, rows, texts=texts) == wanted
+
+
+def test_numbers_that_are_too_long_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cepheid.engine.evaluations.counting.COUNT_LIMBS", 2)
+    rows = [Row("A", moment, w=0) for moment in range(200)] + [Row("B", 200)]
+    with pytest.raises(LimitError, match="COUNT_LIMBS"):
+        counts_of(GuardedCountRun(rising()), rows, texts=Texts())
 
 
 def test_values_at_the_ends_of_their_type_are_compared() -> None:
@@ -210,17 +594,22 @@ def forged(rng: random.Random, section: bytes) -> bytes:
 
 
 @pytest.mark.skipif("checked" not in available(), reason="only the checked kernel says where it reads outside")
-def test_forged_states_of_the_kernel_are_refused_or_run() -> None:
+@pytest.mark.parametrize("kind", [GuardedRun, GuardedCountRun, GuardedChoiceRun])
+def test_forged_states_of_the_kernel_are_refused_or_run(kind: type[GuardedRun]) -> None:
     outcomes = {"refused": 0, "ran": 0}
-    for rng, program, rows in cases("kernel forged", 3 * CASES, length=14):
-        bounds, texts = {"window": rng.choice((None, 5)), "limit": 100}, Texts()
+    name, count = f"kernel forged {kind.__name__}", 3 * CASES
+    drawn: Any = cases(name, count, length=14)
+    if kind is GuardedChoiceRun:
+        drawn = ((rng, program, rows[:14]) for rng, program, _, rows in choices(name, count))
+    for rng, program, rows in drawn:
+        bounds, texts = {"window": rng.choice((None, 5)), "limit": None if kind is GuardedChoiceRun else 100}, Texts()
         cut = rng.randint(2, len(rows) - 1)
-        evaluation = GuardedRun(program, **bounds)
+        evaluation = kind(program, **bounds)
         matches_of(evaluation, rows[:cut], texts=texts)
         sections = evaluation.dump()
         for name in rng.choices([name for name, section in sections.items() if section and name != "guarded_macros"], k=rng.randint(1, 3)):
             sections[name] = forged(rng, sections[name])
-        fresh = GuardedRun(program, variant="checked", **bounds)
+        fresh = kind(program, variant="checked", **bounds)
         fresh.ensure_slots(1)
         try:
             fresh.load(sections)
@@ -261,10 +650,10 @@ def test_a_value_that_was_asked_to_be_equal_is_one_of_the_event() -> None:
 
 
 UNKNOWN = {
-    "a value is kept over several events": [
+    "values of several events are gathered": [
         Transition(0, 1, A, X, writes=stores(r0=Now(V))),
         Transition(1, 1),
-        Transition(1, 2, B, Y),
+        Transition(1, 2, B, Y, writes=stores(r0=Gathered("max", Before(0), V))),
         Transition(2, 2),
         Transition(2, 3, C | guard(0), Z),
     ],
@@ -282,7 +671,12 @@ def test_what_the_kernel_does_not_know_runs_in_python(reason: str) -> None:
     with pytest.raises(UnknownError, match=reason):
         GuardTables(program)
     assert isinstance(guarded(program), Guarded)
+    assert isinstance(guarded(program, sample=2), Guarded)
+    assert isinstance(guarded_counts(program), GuardedCounts)
+    assert isinstance(guarded_choice(ChoiceProgram(program.automaton, Strategy.LAST, None)), GuardedChoice)
     assert isinstance(guarded(Program(CHAINS["gaps"])), GuardedRun)
+    assert isinstance(guarded_counts(Program(CHAINS["gaps"])), GuardedCountRun)
+    assert isinstance(guarded_choice(ChoiceProgram(CHAINS["gaps"], Strategy.LAST, None)), GuardedChoiceRun)
 
 
 def test_more_macro_states_than_bits_run_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,3 +696,99 @@ def test_a_partition_that_grows_too_large_is_named(monkeypatch: pytest.MonkeyPat
     evaluation = GuardedRun(Program(CHAINS["gaps"]))
     with pytest.raises(LimitError, match="BLOCK_LIMIT"):
         matches_of(evaluation, [Row("A", moment) for moment in range(200)], texts=Texts())
+
+
+# ----------------------------------------------------------------------------------------------------------------- values that are carried
+
+
+def cells_of(evaluation: GuardedRun) -> int:
+    """How many cells the partition of slot 0 has made."""
+    return int(evaluation.store.lines(np.array([1]), 1)[0, 1])
+
+
+def test_groups_with_equal_values_are_one_cell_of_an_event() -> None:
+    """300 events begin matches, with 3 values and NULL; an event that carries them makes 4 cells, however many it goes on from."""
+    texts = Texts()
+    rows = [Row("A", moment, 0, (0, 1, 2, None)[moment % 4]) for moment in range(300)]
+    for variant in available():
+        evaluation = GuardedRun(Program(CARRYING["an equality"]), variant=variant)
+        matches_of(evaluation, rows, texts=texts)
+        before = cells_of(evaluation)
+        for place in range(5):
+            matches_of(evaluation, [Row("B", 300 + place)], texts=texts, first=300 + place)
+        assert cells_of(evaluation) - before == 5 * 4
+
+
+@pytest.mark.parametrize("name", ["an equality", "an equality in iterations", "two values"])
+def test_an_event_carries_more_values_than_there_was_room_for(name: str) -> None:
+    """The event is read again, and the kernel returns in between: nothing is there twice."""
+    rng, texts = random.Random(f"{SEED} many {name}"), Texts()
+    ids = rng.sample(range(700), 700)
+    rows = [Row("A", moment, rng.randrange(9), each) for moment, each in enumerate(ids)]
+    rows += [Row("B", 700), Row("A", 701, 3, 5), Row("B", 702), *(Row("C", 703 + each, 5, each) for each in range(0, 700, 20))]
+    wanted = matches_of(Guarded(Program(CARRYING[name])), rows, texts=texts)
+    assert len(wanted) > 20
+    for variant in available():
+        evaluation = GuardedRun(Program(CARRYING[name]), sizes=TINY, variant=variant)
+        evaluation._set("budget", 1)
+        assert matches_of(evaluation, rows, texts=texts) == wanted
+
+
+def test_many_matches_end_in_the_groups_of_one_event() -> None:
+    """Two labels, each with a cell for each of 256 values that ends a match and goes on, and a third that ends: as many as a power of two, and one."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(W))),
+        Transition(1, 1),
+        *(Transition(1, target, B, mark) for target in (1, 2) for mark in (X, Y)),
+        Transition(1, 2, B, Z),
+        Transition(1, 2, C | guard(0), Z),
+    ]
+    program, texts = Program(automaton_of(moves, EQUAL)), Texts()
+    rows = [*(Row("A", moment, 0, moment) for moment in range(256)), Row("B", 256), Row("C", 257, 0, 7)]
+    wanted = matches_of(Guarded(program), rows, texts=texts)
+    assert len(wanted) > 3 * 256
+    for variant, sizes in itertools.product(available(), (None, TINY)):
+        assert matches_of(GuardedRun(program, sizes=sizes, variant=variant), rows, texts=texts) == wanted
+
+
+def test_groups_out_of_order_are_entered_in_the_order_of_their_starts() -> None:
+    """Values come again after others, so the newest entry of a group says nothing of its start; their cells meet in one macro state."""
+    moves = [
+        Transition(0, 1, A, X, writes=stores(r0=Now(W))),
+        Transition(1, 1),
+        Transition(1, 2, B, Y),
+        Transition(1, 2, B, Z),
+        Transition(2, 2),
+        Transition(2, 1, B, Y),
+        Transition(2, 3, C | guard(0), Z),
+    ]
+    program = Program(automaton_of(moves, EQUAL))
+    rng, texts = random.Random(f"{SEED} out of order"), Texts()
+    rows = [Row(rng.choice("AAAABBC"), moment, 0, rng.randrange(40)) for moment in range(250)]
+    wanted = matches_of(Guarded(program, window=120, limit=50), rows, texts=texts)
+    assert len(wanted) > 100
+    for variant in available():
+        assert matches_of(GuardedRun(program, window=120, limit=50, variant=variant), rows, texts=texts) == wanted
+
+
+@pytest.mark.parametrize("window", [None, 300])
+def test_groups_that_are_over_are_not_asked_again(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every A has a value of its own. Without a window, it is the gap that ends its group."""
+    short = Elapsed(Before(0), T, Interval(0, 6))
+    program = Program(
+        carrying(short, Compares(Before(1), "=", W), begins=stores(r0=Now(T), r1=Now(W)), goes=guard(0), ends=guard(1))
+        if window is None
+        else CARRYING["an equality"]
+    )
+    texts, calls = Texts(), []
+    called = GuardedRun._call
+    monkeypatch.setattr(GuardedRun, "_call", lambda self: calls.append(self) or called(self))
+    evaluation = GuardedRun(program, window=window)
+    evaluation._set("budget", 60)
+    work = []
+    for begin in range(0, 3_000, 300):
+        rows = [Row("B" if moment % 100 == 99 else "A", moment, 0, moment) for moment in range(begin, begin + 300)]
+        calls.clear()
+        matches_of(evaluation, rows, texts=texts, first=begin)
+        work.append(len(calls))
+    assert max(work[5:]) <= 1.2 * work[4], work

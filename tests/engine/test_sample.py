@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import cepheid
 from cepheid.errors import InputError, NotSupportedError
 from cepheid.testing import events
+from cepheid.testing.differential import Answer, check, draw, rows_of
+from cepheid.testing.generators import COMPARING, GUARDED
 
 STREAM = " ".join(f"{'AB'[i % 2]}{i}" for i in range(60)) + " C60 A61 C62"
 
@@ -55,6 +58,39 @@ def test_a_sample_of_the_whole_space_of_an_iteration():
     assert len({match.variables["A"] for match in found}) == 64
     lengths = [len(match.variables["A"]) for match in found]
     assert 60 < sum(lengths) / len(lengths) < 140, "of 2^200 - 1 sets most have about a hundred events"
+
+
+def test_a_sample_of_the_whole_space_of_a_rising_iteration():
+    query = cepheid.query("SELECT * WHERE (A AS a FILTER a.v > prev(a).v)+ ; B")
+    table = events(" ".join(f"A{i}(v={i})" for i in range(200)) + " B200(v=0)")
+    found = query.run(table, sample=64)
+    assert len({match.variables["a"] for match in found}) == 64
+    lengths = [len(match.variables["a"]) for match in found]
+    assert 60 < sum(lengths) / len(lengths) < 140
+
+
+def as_values(matches):
+    return [(match.start, match.end, tuple(match.keys.items()), tuple(match.variables.items())) for match in matches]
+
+
+def test_a_sample_of_patterns_that_compare_events_is_part_of_their_matches(seed, cases):
+    fragment = dataclasses.replace(GUARDED, absence=COMPARING.absence, partition=0.3, windows=COMPARING.windows)
+    chosen = 0
+    for case in draw(fragment, count=cases, seed=seed, longest=18):
+        compiled = case.query.compiled(case.query.schema(case.events.schema))
+        if compiled.method.name != "guarded":
+            continue
+        rng = case.random("sample")
+        sample = rng.choice((1, 1, 2, 3))
+        found = case.query.run(case.events, sample=sample)
+        answers = {trigger: Answer(candidates, min(choose, sample)) for trigger, (candidates, choose) in case.expected.items()}
+        check(case, rows_of(found), answers)
+        chosen += sum(choose > sample for _, choose in case.expected.values())
+        reader = case.events.to_reader(max_chunksize=rng.randint(1, 4))
+        batched = [row for matches in case.query.batches(case.events, sample=sample) for row in as_values(matches)]
+        cut = [row for matches in case.query.batches(reader, sample=sample) for row in as_values(matches)]
+        assert as_values(found) == batched == cut
+    assert chosen > cases / 40
 
 
 def test_bad_samples():

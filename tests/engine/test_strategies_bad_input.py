@@ -164,9 +164,9 @@ def test_counts_within_the_column() -> None:
     ("text", "what", "under"),
     [
         ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
-        ("SELECT NXT * WHERE C ; LAST(A ;[< 5] B)", "LAST inside the pattern, around a part that compares events,", "LAST(A ;[< 5] B)"),
+        ("SELECT NXT * WHERE C ; LAST(A ; NOT C ; B)", "NOT between two items of a sequence", "C"),
         ("SELECT MAX * WHERE A ; B UNLESS C", "UNLESS", None),
-        ("SELECT * WHERE C ; NXT(A ; B WITHIN 5)", "NXT inside the pattern, around a part that compares events,", None),
+        ("SELECT * WHERE C ; NXT((A ; B WITHIN 5) ALL C)", "ALL between patterns", None),
         ("SELECT LAST * WHERE A NOT FOLLOWED BY (B UNLESS C) FOR 5", "UNLESS", None),
     ],
 )

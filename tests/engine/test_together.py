@@ -91,14 +91,17 @@ def test_chunks_change_nothing(query, partition, monkeypatch):
             assert getattr(found, name).dtype == getattr(before, name).dtype or name.endswith("_rows")
 
 
-def test_the_definition_in_small_chunks(seed, cases, monkeypatch):
+@pytest.mark.parametrize("sparse", [together.SPARSE, 0], ids=["each looks up its place", "sorted"])
+def test_the_definition_in_small_chunks(seed, cases, sparse, monkeypatch):
     monkeypatch.setattr(evaluations, "Sizes", SMALL)
     monkeypatch.setattr(marks, "SLICE_MARKS", 7)
     monkeypatch.setattr(together, "SLICE_MARKS", 7)
-    ordered = []
-    monkeypatch.setattr(batch, "in_stream_order", lambda *given: ordered.append(1) or together.in_stream_order(*given))
+    monkeypatch.setattr(together, "SPARSE", sparse)
+    ordered = set()
+    for made in (together.even_in_stream_order, together.ragged_in_stream_order):
+        monkeypatch.setattr(batch, made.__name__, lambda *given, made=made: ordered.add(made) or made(*given))
     by_place = number = 0
-    while number < cases // 4 or not (by_place and ordered):
+    while number < cases // 4 or not (by_place and len(ordered) == 2):
         case = random_case(f"{seed}/{number}/together")
         number += 1
         try:

@@ -42,6 +42,7 @@ QUERIES = {
         "SELECT * WHERE T AS x ; H AS h ; T AS y FILTER y.id = x.id AND y.temp > x.temp AND y.ts - h.ts <= x.ts - h.ts WITHIN 1 minute",
         SENSORS,
     ),
+    "carried_equality": ("SELECT * WHERE T AS x ; H ; T AS y FILTER y.id = x.id WITHIN 1 minute", SENSORS),
     "rising": ("SELECT COUNT(*) WHERE (T AS t FILTER t.temp > prev(t).temp)+ PARTITION BY id WITHIN 10s", SENSORS),
     "next": ("SELECT NXT * WHERE T ; H WITHIN 5s CONSUME BY ANY", SENSORS),
     "last": ("SELECT LAST * WHERE T ; H WITHIN 5s", SENSORS),
@@ -54,6 +55,7 @@ QUERIES = {
     ),
     "lag": ("SELECT * WHERE T AS x ; H AS y FILTER x.temp > lag(x.temp) AND y[lag(hum, 2) IS NULL] PARTITION BY id WITHIN 5s", SENSORS),
     "nested": ("SELECT * WHERE T ; NXT(H+ ; T) WITHIN 5s", SENSORS),
+    "nested_guards": ("SELECT COUNT(*) WHERE MAX(NXT(T+ ;[<= 2s] H) ; T) ; H WITHIN 1 minute", SENSORS),
     "guessed": (
         "SELECT * WHERE (A AS x ; (B OR C)+ AS y) FILTER x[v > 2] AND y.k LIKE 'a%' AND x.flag = TRUE PARTITION BY city WITHIN 10s",
         None,
@@ -115,6 +117,8 @@ def test_wrong_stage_and_wrong_schema():
     with pytest.raises(InputError) as error:
         query.explain("automatn")
     assert str(error.value).splitlines()[:2] == ["error: there is no stage 'automatn'", "help: did you mean 'automaton'?"]
+    with pytest.raises(InputError, match="explain takes the name of a stage first, not a Schema"):
+        query.explain(pa.schema([]))
     with pytest.raises(BindError, match="unknown attribute"):
         query.explain(schema=pa.schema([("type", pa.string()), ("w", pa.int64())]))
 

@@ -63,8 +63,10 @@ OTHERS = {
     | {f"N_{name.upper()}": place for place, name in enumerate(guarded_tables.NODE)}
     | {f"R_{name.upper()}": place for place, name in enumerate(guarded_tables.ROW)}
     | {f"L_{name.upper()}": place for place, name in enumerate(guarded_run.LEVEL)}
+    | {f"LINK_{name.upper()}": place for place, name in enumerate(guarded_run.LINK)}
     | {"R_TESTS": len(guarded_tables.ROW), "LEVEL_WIDTH": len(guarded_run.LEVEL), "PUSHED": guarded_run.PUSHED}
     | {f"F_{name.upper()}": place for place, name in enumerate(guarded_tables.FORM)}
+    | {f"I_{name.upper()}": place for place, name in enumerate(guarded_tables.INDEX)}
     | {name: getattr(guarded_tables, name) for name in ("LABELS", "MACRO_BITS", "MACROS_MASK", "FORM_BITS")}
     | {name: getattr(guarded_tables, name) for name in ("OUTSIDE", "NULLS", "SLOT_BITS", "PLACE_BITS")}
     | {name: getattr(guarded_cells, name) for name in ("HEIGHT_BITS", "HEIGHT_MASK")}
@@ -76,6 +78,9 @@ OTHERS = {
         "SUPERSEDED": -2,
         "ENTRY": -1,
         "CELL": -2,
+        "NUMBER": guarded_run.NUMBER,
+        "COUNT": 2,
+        "CHOSEN": guarded_run.CHOSEN,
     },
 }
 

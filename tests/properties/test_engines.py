@@ -6,6 +6,7 @@ tests/spark/test_batch_random.py; strategies: test_strategies.py.) CEPHEID_CASES
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from functools import cache
 
@@ -21,8 +22,10 @@ from cepheid.engine.evaluations.supports import SupportSizes
 from cepheid.engine.input import payload
 from cepheid.engine.memory import store
 from cepheid.engine.run import batches
-from cepheid.testing.differential import WAYS, Case, check, draw, pieces, rows_of
-from cepheid.testing.generators import ABSENT, ENGINE, LAGGED, WAITING
+from cepheid.errors import LimitError
+from cepheid.logical.types import type_of
+from cepheid.testing.differential import WAYS, Case, answers, check, draw, pieces, rows_of
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, WAITING
 
 FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT, "lag": LAGGED}
 VARIANTS = ("compiled", "python", "checked")
@@ -130,6 +133,28 @@ def test_columns_with_dictionaries(cases: int, seed: int) -> None:
         recognizer = case.query.recognizer(encoded(case.events).schema)
         found = [row for piece in pieces(random.Random(case.number), case.events) for row in rows_of(recognizer.push(encoded(piece)))]
         assert found == rows_of(case.query.run(encoded(case.events))) == rows_of(case.query.run(case.events)), str(case)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.decimal128(38, 18)], ids=str)
+def test_decimals_are_compared(kind: pa.DataType, cases: int, seed: int) -> None:
+    """Patterns that compare events, over decimals: of one word, which the kernel knows, and of two."""
+    compiled = 0
+    for case in draw(COMPARING, count=cases // 2, seed=seed):
+        events = case.events.set_column(case.events.column_names.index("v"), "v", case.events["v"].cast(pa.decimal128(38, 18)).cast(kind))
+        try:
+            expected, undecided = answers(case.query, events)
+        except LimitError:  # too many matches for the definition
+            continue
+        other = dataclasses.replace(case, events=events, expected=expected, undecided=undecided)
+        rows = rows_of(other.query.run(events))
+        check(other, rows)
+        way = list(WAYS)[case.number % len(WAYS)]
+        assert WAYS[way](other, VARIANTS[case.number % len(VARIANTS)]) == rows, f"{way}\n{other}"
+        values = case.query.compiled(case.query.schema(events.schema)).program.values
+        compiled += any(type_of(value) == kind for value in values) and "not compiled" not in str(
+            case.query.explain("evaluation", schema=events)
+        )
+    assert compiled >= (kind.precision == 9)
 
 
 def encoded(events: pa.Table) -> pa.Table:

@@ -298,7 +298,6 @@ BAD = {
         "late=True gives the late events of a stream, and this DataFrame is not a stream",
     ),
     "unless": ({}, "A ; B UNLESS C", cepheid.NotSupportedError, "reference"),
-    "positions": ({}, "((A ; B) WITHIN 2 EVENTS) ; C", cepheid.NotSupportedError, "leaves out events before they have positions"),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
 }

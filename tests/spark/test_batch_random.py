@@ -21,7 +21,7 @@ from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, value_column
 from cepheid.testing.differential import matches_up_to
-from cepheid.testing.generators import COMPARING, ENGINE, LAGGED, NESTED, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import CHOOSING, COMPARING, ENGINE, LAGGED, NESTED, POSITIONAL, SCHEMA, WAITING, random_query, random_stream
 
 PATTERN = "pattern"
 
@@ -66,7 +66,7 @@ def one_job(frame, plans):
     frame = first.without_dropped(frame, observed=None)
     columns = {PATTERN: pattern, **first.key_columns(), TIME: column_named(names["ts"]), "$letter": one_of(pattern, letters)}
     columns |= {name: column_named(name) for name in names.values()}
-    comparing = [plan.compiled.program for plan in plans.values() if not plan.compiled.lags]
+    comparing = [plan.compiled.program for plan in plans.values() if plan.values_travel]
     columns |= {value_column(value): printer.value(value) for program in comparing for value in program.values}
     keys = [PATTERN, *first.key_columns()]
     prepared = frame.select(*(column.alias(name) for name, column in columns.items()))
@@ -124,6 +124,9 @@ FRAGMENTS = {
     "lag": dataclasses.replace(LAGGED, absence=0.0),
     "COUNT(*)": dataclasses.replace(ENGINE, strategies=("", "ALL", "STRICT"), count=1.0, consume=0.2),
     "guards": dataclasses.replace(COMPARING, absence=0.0),
+    "strategies around guards": dataclasses.replace(CHOOSING, absence=0.0),
+    "positions": dataclasses.replace(POSITIONAL, absence=0.0),
+    "strategies around positions": dataclasses.replace(POSITIONAL, operators=(*POSITIONAL.operators, ("select", 6)), absence=0.0),
 }
 
 
@@ -134,7 +137,9 @@ def random_case(seed, fragment):
         query = cepheid.query(random_query(source, fragment=fragment).replace("CONSUME BY ANY", "CONSUME BY PARTITION"))
         table = pa.Table.from_pylist(random_stream(source, most=14), schema=SCHEMA)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
-        if not query.compiled(query.schema(table)).positional and matches_up_to(MOST_MATCHES, query, table, order="row") is not None:
+        if fragment.index and not query.compiled(query.schema(table)).positional:
+            continue
+        if matches_up_to(MOST_MATCHES, query, table, order="row") is not None:
             return query, table
 
 
@@ -163,4 +168,4 @@ def test_many_patterns_in_one_job(interpreted, fragment, cases, seed):
         for (query, table), found in zip(piece, evaluate_many(spark, piece), strict=True):
             assert found == expected(query, table), (query.text, table.to_pylist())
             matched += bool(found)
-    assert matched >= cases // 4
+    assert matched >= cases // 10  # about a quarter of them, where positions are compared

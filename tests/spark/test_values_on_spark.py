@@ -18,7 +18,7 @@ from test_words_on_spark import either
 
 import cepheid
 from cepheid.engine.letters import encoded
-from cepheid.errors import NotSupportedError, SnapshotError
+from cepheid.errors import SnapshotError
 from cepheid.logical.plan import Apply, Field, Index, Literal, Time
 from cepheid.spark import batch, queries, stream
 from cepheid.spark.calls import plan_of, reading_of
@@ -63,6 +63,7 @@ COMPARED = {
         ("=", Apply("upper", (field("t"),), pa.string())),
         ("=", Time("", pa.timestamp("us", "UTC"))),
     ),
+    "positions": (("<", Index("")), ("!=", Apply("+", (Index(""), field("v")), pa.int64())), ("<", field("t"))),
 }
 ALL = (("=", field("v")), ("<", field("e")), ("=", field("t")), ("=", field("f", pa.float64())), ("=", field("day")))
 
@@ -211,12 +212,6 @@ def test_several_queries_share_values(spark, tmp_path, travelling, seed):
     rows = [row.asDict(recursive=True) for row in found.collect()]
     for name, text in (("q1", PLAIN), ("q2", other)):
         assert shown(row for row in rows if row["query"] == name) == expected(text, table)
-
-
-def test_positions_are_refused_by_name(spark, tmp_path, travelling):
-    travelling(("<", Index("")))
-    with pytest.raises(NotSupportedError, match="the pattern compares positions of events, and Spark leaves out events"):
-        frame_of(spark, tmp_path, events(1, count=5)[0]).transform(cepheid.query(PLAIN).on())
 
 
 # -------------------------------------------------------------------------------------------------------------------------- stream

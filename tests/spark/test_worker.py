@@ -8,12 +8,13 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+from value_columns import columns_of, names_of
 
 import cepheid
 from cepheid.spark.tasks import worker
 from cepheid.spark.tasks.rows import INDEX
 from cepheid.testing.differential import matches_up_to
-from cepheid.testing.generators import ENGINE, LAGGED, WAITING, random_query, random_stream, table
+from cepheid.testing.generators import ENGINE, LAGGED, POSITIONAL, WAITING, random_query, random_stream, table
 
 KEY = pa.int64()
 
@@ -36,7 +37,8 @@ def task_of(query, schema, *, index=False, ties=("row",), shown=None):
         "tie_names": ties or (),
         "index": index,
         "time_name": "ts",
-        "reads": tuple((name, name) for name in compiled.reads) if compiled.lags else (),
+        "values": names_of(compiled),
+        "reads": tuple((name, name) for name in compiled.read_in_order),
     }
 
 
@@ -46,7 +48,7 @@ def prepared(compiled, events):
     columns |= {worker.TIME: events["ts"]}
     if not compiled.lags:
         columns |= {worker.LETTER: pa.array(compiled.predicates.letters(events).astype(np.int32))}
-    columns |= {name: events[name] for name in events.column_names}
+    columns |= {name: events[name] for name in events.column_names} | columns_of(compiled, events)
     whole = pa.table(columns)
     for number in range(len(compiled.keys)):
         whole = whole.filter(whole[f"k{number}"].is_valid())
@@ -71,7 +73,7 @@ def rows(found):
 
 CONSUMING = dataclasses.replace(WAITING, strategies=("", "ANY", "NXT", "LAST", "MAX"), consume=1.0)
 
-LAGGING = dataclasses.replace(LAGGED, absence=0.0, count=0.0)
+LAGGING, PLACED = (dataclasses.replace(fragment, absence=0.0, count=0.0) for fragment in (LAGGED, POSITIONAL))
 
 MOST_MATCHES = 2000
 """Of a random case: one in some thousands has millions, and here a match may be a batch of its own."""
@@ -84,7 +86,9 @@ def test_batches_cut_anywhere(cases, seed, compact, monkeypatch):
     for number in range(cases):
         source = random.Random(seed * 10_000 + number)
         # With keys, CONSUME BY ANY needs the order of the whole stream, which no task sees.
-        text = random_query(source, fragment=(ENGINE, CONSUMING, LAGGING)[number % 3]).replace("CONSUME BY ANY", "CONSUME BY PARTITION")
+        text = random_query(source, fragment=(ENGINE, CONSUMING, LAGGING, PLACED)[number % 4]).replace(
+            "CONSUME BY ANY", "CONSUME BY PARTITION"
+        )
         query = cepheid.query(text)
         events = table(random_stream(source, most=14))
         events = events.append_column("row", pa.array(range(len(events)), pa.int64()))

@@ -8,7 +8,8 @@ from cepheid.spark.tasks.worker import value_column
 
 def names_of(compiled):
     """The names, for each program: `Task.values`."""
-    return tuple(tuple(map(value_column, program.values)) for program in compiled.programs) if compiled.valued else ()
+    travel = compiled.valued and not compiled.lags and not compiled.positional
+    return tuple(tuple(map(value_column, program.values)) for program in compiled.programs) if travel else ()
 
 
 def columns_of(compiled, events):

@@ -54,6 +54,10 @@ MOST_NUMBER_BITS, LEAST_NUMBER_BITS = 32, 20
 """Bits of a number: as many as the trackers and flags leave of the letter, but so many at most, and so many at least."""
 
 
+PLACES = {"begins": "begins", "shown": "is in", "ends": "ends"}
+"""The places of an event in a part (`transition.Parts`), as text."""
+
+
 class Scope(Enum):
     """What a bit of a letter depends on."""
 
@@ -342,10 +346,9 @@ class Alphabet:
         return test_text(guard.test, self.names)
 
     def written(self, move: Transition) -> str:
-        """What a transition writes, as text: `, v of x := v`; empty where it writes nothing."""
-        return "".join(
-            f", {self.names[store.register]} := {term_text(store.term, self.names)}" for store in sorted(move.writes, key=by_register)
-        )
+        """What a transition writes, and its places in parts, as text: `, v of x := v, begins part 1`; empty where there is nothing."""
+        written = [f"{self.names[store.register]} := {term_text(store.term, self.names)}" for store in sorted(move.writes, key=by_register)]
+        return "".join(f", {text}" for text in [*written, *(f"{PLACES[place]} part {part + 1}" for part, place in sorted(move.parts))])
 
     @property
     def names(self) -> tuple[str, ...]:

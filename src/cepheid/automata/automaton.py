@@ -17,10 +17,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import Alphabet
+from cepheid.automata.transition import by_label
+from cepheid.errors import REFERENCE_HELP, NotSupportedError
 
 if TYPE_CHECKING:
     from cepheid.automata.alphabet import Predicate, Tracker
-    from cepheid.automata.transition import Mark, Transition
+    from cepheid.automata.transition import Label, Mark, Transition
+    from cepheid.language.syntax import Strategy
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Automaton:
     """A complex event automaton over numbered states.
 
     states: how many. initial: the one initial state. finals: accepting states. transitions: sorted, without repetition. alphabet: what the bits
-    of a letter mean.
+    of a letter mean. parts: what strategies choose inside its matches; its transitions have the places of events in them by number. Their
+    automata read the same letters, and a part may have places in those before it.
     """
 
     states: int
@@ -36,6 +40,17 @@ class Automaton:
     finals: frozenset[int]
     transitions: tuple[Transition, ...]
     alphabet: Alphabet = field(default_factory=Alphabet)
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def compares(self) -> bool:
+        """Whether letters do not say all that its matches depend on: there are guards, or parts."""
+        return bool(self.alphabet.guards or self.parts)
+
+    def refuse_parts(self, reader: str) -> None:
+        """Raise NotSupportedError if there are parts that strategies choose: for what knows transitions alone; reader: its name, for the message."""
+        if self.parts:
+            raise NotSupportedError(f"{reader} cannot choose inside the pattern: {self.parts[0].text}", help=REFERENCE_HELP)
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
@@ -60,6 +75,11 @@ class Automaton:
         """The different marks, in an order that depends on the variables alone."""
         return tuple(sorted({t.mark for t in self.transitions if t.mark is not None}, key=sorted))
 
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        """The different labels, in an order that depends on the variables and parts alone; without parts that of `marks`."""
+        return tuple(sorted({label for t in self.transitions if (label := t.label) is not None}, key=by_label))
+
     @property
     def inner(self) -> frozenset[int]:
         """The states in which a match has begun and can go on."""
@@ -69,3 +89,18 @@ class Automaton:
     def waiting(self) -> bool:
         """Whether every inner state waits, so that events which enable no other transition change nothing."""
         return self.inner <= {t.source for t in self.transitions if t.waits}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a pattern whose matches NXT, LAST or MAX chooses, and that has guards: an evaluation does it.
+
+    automaton: of the part without the strategy, hidden; all its matches in the stream are compared. window, count: no match of the part is longer
+    (as in `logical.windows`). text: the part as a pattern.
+    """
+
+    strategy: Strategy
+    automaton: Automaton
+    window: int | None
+    count: int | None
+    text: str

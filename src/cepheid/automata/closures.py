@@ -61,6 +61,7 @@ def intersection(left: Automaton, right: Automaton) -> Automaton:
 
 def check_invariants(automaton: Automaton) -> None:
     """Raise NotSupportedError for an automaton that does not keep the invariants of `automaton`, or that reads the events of one support alone."""
+    automaton.refuse_parts("an automaton that is made of this one")
     for found, fact in (
         (any(move.target == automaton.initial for move in automaton.transitions), "enters the initial state"),
         (any(move.source in automaton.finals for move in automaton.transitions), "leaves a final state"),

@@ -17,21 +17,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet
-from cepheid.automata.automaton import Automaton
+from cepheid.automata.automaton import Automaton, Part
 from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
 from cepheid.automata.fragment import Fragment, all_pending, check_supplied
 from cepheid.automata.guards import Guards, UnforeseenPredicatesError
 from cepheid.automata.predicates import conjunctions, is_own, of_condition, of_type, predicates_of
 from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
-from cepheid.automata.transform import trim
-from cepheid.automata.transition import Transition, order
+from cepheid.automata.transform import hide, trim
+from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.describe import describe
+from cepheid.logical.durations import longest
 from cepheid.logical.predicates import tests_type
 from cepheid.logical.types import time_value_type
+from cepheid.logical.windows import Windows, hoist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,13 +69,14 @@ class States:
 class Constructor(States):
     """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
-    masks: of each predicate that they ask for.
+    masks: of each predicate that they ask for. chosen: the parts with guards in which strategies choose, as they were built.
     """
 
     schema: EventSchema
     alphabet: Alphabet
     masks: Mapping[Predicate, int]
     guards: Guards
+    chosen: list[tuple[plan.Select, Fragment]] = field(default_factory=list)
 
     @classmethod
     def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = ()) -> Constructor:
@@ -107,6 +110,20 @@ class Constructor(States):
         found = Automaton(self.states, fragment.initial, fragment.finals, order(fragment.moves), self.alphabet)
         return self.guards.finished(trim(found)) if self.guards.registers else found
 
+    def whole(self, fragment: Fragment) -> Automaton:
+        """The automaton of the whole pattern, trimmed, and those of its parts, once all trackers are known. Raises as `automaton` and `fitted`."""
+        found = self._fitted(fragment)
+        return dataclasses.replace(found, parts=tuple(map(self._part, self.chosen))) if any(t.parts for t in found.transitions) else found
+
+    def _fitted(self, fragment: Fragment) -> Automaton:
+        found = self.automaton(fragment)
+        return trim(dataclasses.replace(found, alphabet=fitted(found.alphabet)))
+
+    def _part(self, chosen: tuple[plan.Select, Fragment]) -> Part:
+        pattern, body = chosen
+        bounds = hoist(pattern.pattern)[1] & Windows(window=longest(pattern.pattern))
+        return Part(pattern.strategy, hide(self._fitted(body)), bounds.window, bounds.count, self.text(pattern))
+
 
 def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     """The complex event automaton of a pattern, trimmed; its matches are those of the pattern.
@@ -119,11 +136,9 @@ def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     while True:
         constructor = Constructor.over(pattern, schema, more=more)
         try:
-            automaton = constructor.automaton(constructor.build(pattern))
+            return constructor.whole(constructor.build(pattern))
         except UnforeseenPredicatesError as unforeseen:
             more += unforeseen.predicates
-        else:
-            return trim(dataclasses.replace(automaton, alphabet=fitted(automaton.alphabet)))
 
 
 def fitted(alphabet: Alphabet) -> Alphabet:
@@ -360,7 +375,7 @@ def _check_copies(count: int, states: int, before: int, pattern: plan.Iterate) -
         raise LimitError(
             f"repeated {count} times the pattern needs {before + count * states} automaton states, and the limit is {MAX_STATES} (MAX_STATES)",
             span=pattern.span,
-            help=("lower the counts, or split the query", "cepheid.automata.construct.MAX_STATES is the limit"),
+            help="lower the counts, or split the query",
         )
 
 
@@ -406,13 +421,16 @@ def product(states: States, left: Fragment, right: Fragment) -> Fragment:
         pair = todo.pop()
         for a in left_outgoing.get(pair[0], ()):
             for b in outgoing.get(pair[1], ()):
-                if a.mark != b.mark:
+                # A hidden event with a place in a part is still marked, for the other side too.
+                hidden = not a.mark and not b.mark and (a.parts or b.parts)
+                if a.mark != b.mark and not hidden:
                     continue
                 target = (a.target, b.target)
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append(target)
-                both = a.requires | b.requires, a.mark, a.forbids | b.forbids, a.writes | b.writes
+                mark = b.mark if a.mark is None else a.mark
+                both = a.requires | b.requires, mark, a.forbids | b.forbids, a.writes | b.writes, a.parts | b.parts
                 moves.append(Transition(numbers[pair], numbers[target], *both))
     finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
     # A pair that is final on one side alone is a dead end: finals have no way out.
@@ -424,7 +442,7 @@ def hide_fragment(body: Fragment) -> Fragment:
     return body.changed(
         lambda move: (
             dataclasses.replace(move, mark=None)
-            if move.mark is not None and not move.mark and move.source != body.initial and move.target not in body.finals
+            if move.mark is not None and not move.mark and not move.parts and move.source != body.initial and move.target not in body.finals
             else move
         )
     )
@@ -464,15 +482,27 @@ def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:
         return strict(constructor, constructor.build(pattern.pattern))
     if pattern.strategy not in RULES:
         raise unsupported(pattern, what=f"the nested strategy {pattern.strategy.value}")
-    body = trim(constructor.automaton(constructor.build(pattern.pattern)))
-    if body.alphabet.guards:
-        raise unsupported(pattern, what=f"{pattern.strategy.value} inside the pattern, around a part that compares events,")
+    part = constructor.build(pattern.pattern)
+    body = trim(constructor.automaton(part))
+    if body.alphabet.guards or any(move.parts for move in body.transitions):
+        constructor.chosen.append((pattern, part))
+        return placed(part, len(constructor.chosen) - 1)
     kept = select(body, pattern.strategy, span=pattern.span)
     fitted(kept.alphabet)  # or the trackers would reach the bits of guards
     constructor.alphabet = kept.alphabet
     numbers = [constructor.state() for _ in range(kept.states)]
     moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for move in kept.transitions)
     return Fragment(numbers[kept.initial], frozenset(numbers[state] for state in kept.finals), tuple(moves))
+
+
+def placed(body: Fragment, number: int) -> Fragment:
+    """A part that a strategy chooses in the match graph: its marked events say which place they have in the part with this number."""
+
+    def place(move: Transition) -> Transition:
+        places = {BEGINS: move.source == body.initial, SHOWN: bool(move.mark), ENDS: move.target in body.finals}
+        return dataclasses.replace(move, parts=move.parts | {(number, name) for name, has in places.items() if has})
+
+    return body.changed(place)
 
 
 def strict(constructor: Constructor, body: Fragment) -> Fragment:

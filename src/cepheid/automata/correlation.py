@@ -23,11 +23,12 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from cepheid.automata.registers import FLIPPED, Before, Compares, Gathered, Kept, Now, Store
-from cepheid.logical.plan import Apply, Field, Index, Time, localize, walk
+from cepheid.automata.registers import Before, Compares, Gathered, Kept, Now, Store
+from cepheid.logical.plan import Apply, leaves, localize
+from cepheid.logical.types import FLIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cepheid.automata.registers import Term, Test
     from cepheid.logical.plan import Expression
@@ -115,13 +116,11 @@ class Correlation:
         kept: KeptEvents | None,
         actions: Iterable[Action],
         value: Callable[[Expression], object],
-        hold: Callable[[Sequence[Mapping[Expression, object]]], bool],
-    ) -> tuple[bool, KeptEvents]:
-        """Whether the condition holds for every choice that an event completes, and what is kept after the event.
+    ) -> tuple[list[dict[Expression, object]], KeptEvents]:
+        """The choices that an event completes, for each of which the condition has to hold, and what is kept after the event.
 
-        kept: before the event, None for nothing. value: of the event, for each of `values`; hashable, None for NULL. hold: whether the condition
-        holds for all of some choices, from the values of its leaves; one that a choice lacks is NULL. O(choices): as many as the product of the
-        variables' numbers of events, if need be.
+        kept: before the event, None for nothing. value: of the event, for each of `values`; hashable, None for NULL. A choice has the values of the
+        condition's leaves; one that it lacks is NULL. O(choices): as many as the product of the variables' numbers of events, if need be.
         """
         held = kept or NO_EVENTS
         events, choices, upcoming = dict(held[0]), dict(held[1]), dict(held[2])
@@ -148,7 +147,16 @@ class Correlation:
             if verb == KEEP and isinstance(name, str):
                 upcoming[name, True] = upcoming.get((name, True), frozenset()) | {self._read((name, True), value)}
         parts = (frozenset((key, found) for key, found in part.items() if found) for part in (events, choices, upcoming))
-        return not complete or hold([self._values_of(choice) for choice in complete]), KeptEvents(*parts)  # type: ignore[arg-type]  # mypy joins the three types
+        return [self._values_of(choice) for choice in complete], KeptEvents(*parts)  # type: ignore[arg-type]  # mypy joins the three types
+
+    def alone(self, actions: frozenset[Action]) -> Variable | None:
+        """The variable that an event is put in by these actions, if they do nothing else and all variables are of one level; else None.
+
+        What is kept is then of the other variables: an event of each, if all have one, is a choice that the event completes.
+        """
+        if self.top > 0 or len(actions) != 1 or not marked(actions):
+            return None
+        return marked(actions)[0]
 
     def _events(self, actions: Iterable[Action], value: Callable[[Expression], object]) -> Iterator[tuple[int, dict[Variable, Values]]]:
         """(level, the variable with the values that an event has in it) for each variable; first (0, nothing) where the filtered pattern is there."""
@@ -164,9 +172,7 @@ class Correlation:
         return {leaf: value for variable, values in choice for leaf, value in zip(self.leaves(variable), values, strict=True)}
 
 
-@functools.cache
-def _leaves(condition: Expression) -> tuple[Field | Time | Index, ...]:
-    return tuple(node for node in walk(condition) if isinstance(node, Field | Time | Index))
+_leaves = functools.cache(leaves)
 
 
 def marked(actions: Iterable[Action]) -> list[Variable]:

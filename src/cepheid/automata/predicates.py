@@ -13,6 +13,7 @@ from cepheid.logical import plan
 from cepheid.logical.plan import localize
 from cepheid.logical.predicates import tested_type, tests_type, type_test
 from cepheid.logical.tree import walk
+from cepheid.logical.types import NEGATED
 from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
@@ -76,9 +77,6 @@ def conjunctions(pattern: Pattern, schema: EventSchema) -> dict[Predicate, Predi
 
 # ------------------------------------------------------------------------------------------------------ what one event may satisfy
 
-FAILS = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-"""What holds where a comparison fails, of a value that is not NULL."""
-
 
 def can_hold(conditions: Iterable[tuple[Expression, bool]]) -> bool:
     """Whether one event may satisfy some conditions (True) and fail others (False), as far as comparisons with constants say.
@@ -97,12 +95,12 @@ def can_hold(conditions: Iterable[tuple[Expression, bool]]) -> bool:
                 todo += [(part, True) for part in parts]
             case plan.Apply(operator="or", arguments=parts) if not holds:
                 todo += [(part, False) for part in parts]
-            case plan.Apply(operator=operator, arguments=(value, plan.Literal(value=constant) as literal)) if operator in FAILS:
+            case plan.Apply(operator=operator, arguments=(value, plan.Literal(value=constant) as literal)) if operator in NEGATED:
                 asked_of = value, pa.types.is_integer(literal.type)
                 if constant is not None and holds:
                     asked[asked_of].append((operator, constant))
                 elif constant is not None:
-                    failing.append((asked_of, FAILS[operator], constant))
+                    failing.append((asked_of, NEGATED[operator], constant))
     for asked_of, operator, constant in failing:
         # Where nothing is asked that holds, it may be NULL.
         if asked_of in asked:

@@ -9,14 +9,14 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cepheid.automata.alphabet import Flag, Scope
 from cepheid.automata.construct import construct, fitted
 from cepheid.automata.registers import by_register
 from cepheid.automata.registers import values as values_read
 from cepheid.automata.strategies import select
-from cepheid.automata.transform import coverage, hide, project, successors
+from cepheid.automata.transform import coverage, hide, project, shows_labels, successors
 from cepheid.language.syntax import Strategy
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Pattern, Select
@@ -77,6 +77,21 @@ class Program:
         return self.automaton.marks
 
     @cached_property
+    def shown(self) -> tuple[int, ...]:
+        """For each label of the automaton the number of what matches show of it; another one only where there are parts, or a projection."""
+        return tuple(self.label_sets.index(mark) for mark, _ in self.automaton.labels)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether one match may have different labels, for its parts may be at different places."""
+        return bool(self.automaton.parts) and not shows_labels(self.automaton)
+
+    @property
+    def automata(self) -> tuple[Automaton, ...]:
+        """Those that run over the events: of the parts that strategies choose, and its own, the last."""
+        return *(part.automaton for part in self.automaton.parts), self.automaton
+
+    @cached_property
     def _labels(self) -> dict[Mark, int]:
         return {mark: number for number, mark in enumerate(self.label_sets)}
 
@@ -117,16 +132,18 @@ class Program:
     @cached_property
     def droppable(self) -> bool:
         """Whether events that are not `relevant` can be left out without changing a match (engine.md, section 1): there every state waits."""
-        automaton = self.automaton
-        if automaton.waiting:
-            return True
-        return all(coverage([t for t in automaton.outgoing[state] if t.stays], self.relevant_masks) for state in automaton.inner)
+        return all(
+            automaton.waiting
+            or all(coverage([t for t in automaton.outgoing[state] if t.stays], self.relevant_masks) for state in automaton.inner)
+            for automaton in self.automata
+        )
 
     @cached_property
     def relevant_masks(self) -> tuple[int, ...]:
         """Minimal masks over the predicates: a letter is relevant if it has all bits of one of them."""
         event = self.automaton.alphabet.mask(Scope.EVENT)
-        moves = [t for t in self.automaton.transitions if not t.stays] + [t for tracker in self.trackers for t in tracker.moves]
+        moves = [t for automaton in self.automata for t in automaton.transitions if not t.stays]
+        moves += [t for tracker in self.trackers for t in tracker.moves]
         masks = {t.requires & event for t in moves}
         return tuple(sorted(mask for mask in masks if not any(other != mask and other & mask == other for other in masks)))
 
@@ -137,7 +154,7 @@ class Program:
     @property
     def readers(self) -> tuple[Automaton, ...]:
         """The automata that read its letters."""
-        return (self.automaton,)
+        return self.automata
 
     def reading(self, numbering: Mapping[int, int]) -> Self:
         """The same program for letters that begin with numbers; numbering: the spelling of each."""
@@ -146,11 +163,7 @@ class Program:
     @cached_property
     def values(self) -> tuple[Expression, ...]:
         """What guards read of events, each once: what they compare, what stores write for them, what correlations keep; nothing without guards."""
-        automaton, guards = self.automaton, self.automaton.alphabet.guards
-        written = [store.term for move in automaton.transitions if guards for store in sorted(move.writes, key=by_register)]
-        asked = [value for part in [*(guard.test for guard in guards), *written] for value in values_read(part)]
-        kept = [value for correlation in automaton.alphabet.correlations for value in correlation.values]
-        return tuple(dict.fromkeys([*asked, *kept]))
+        return tuple(dict.fromkeys(value for automaton in reversed(self.automata) for value in _values(automaton)))
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -166,24 +179,41 @@ class Program:
         # What most automata lack has no place in the fingerprint of these: stored state of before goes on.
         rarer: list[tuple[str, object]] = [("number bits", alphabet.number_bits)] if alphabet.number_bits else []
         rarer += [("correlations", alphabet.correlations)] if alphabet.correlations else []
+        parts = [(part.strategy, part.window, part.count, Program(part.automaton).fingerprint) for part in automaton.parts]
+        rarer += [("parts", parts)] if parts else []
         text = canonical_text(
             (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *rarer)
         )
         return hashlib.sha256(text.encode()).digest()
 
 
+def _with(automaton: Automaton, **fields: Any) -> Automaton:
+    """The same automaton with other fields of the alphabet, also in its parts."""
+    parts = tuple(dataclasses.replace(part, automaton=_with(part.automaton, **fields)) for part in automaton.parts)
+    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, **fields), parts=parts)
+
+
 def _over(automaton: Automaton, predicates: tuple[Predicate, ...]) -> Automaton:
-    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, predicates=predicates))
+    return _with(automaton, predicates=predicates)
 
 
 def _reading(automaton: Automaton, numbering: Mapping[int, int]) -> Automaton:
-    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, numbering=numbering))
+    return _with(automaton, numbering=numbering)
+
+
+def _values(automaton: Automaton) -> list[Expression]:
+    """What the guards of one automaton read of events."""
+    guards = automaton.alphabet.guards
+    written = [store.term for move in automaton.transitions if guards for store in sorted(move.writes, key=by_register)]
+    asked = [value for part in [*(guard.test for guard in guards), *written] for value in values_read(part)]
+    return asked + [value for correlation in automaton.alphabet.correlations for value in correlation.values]
 
 
 def _written(move: Transition) -> tuple[object, ...]:
-    """A transition for a fingerprint."""
+    """A transition for a fingerprint; what most have not has no place in it."""
     mark = None if move.mark is None else sorted(move.mark)
-    return move.source, move.target, move.requires, move.forbids, mark, sorted(move.writes, key=by_register)
+    parts = (sorted(move.parts),) if move.parts else ()
+    return move.source, move.target, move.requires, move.forbids, mark, sorted(move.writes, key=by_register), *parts
 
 
 def program_of(pattern: Pattern, schema: EventSchema, *, variables: Iterable[str] | None, strategy: Strategy) -> Program:
@@ -265,8 +295,8 @@ class ChoiceProgram(Program):
 
     @cached_property
     def shown(self) -> tuple[int, ...]:
-        """For each mark of the automaton the label number that SELECT shows."""
-        return tuple(self.label_sets.index(self._shown(mark)) for mark in self.automaton.marks)
+        """For each label of the automaton the label number that SELECT shows."""
+        return tuple(self.label_sets.index(self._shown(mark)) for mark, _ in self.automaton.labels)
 
     def _shown(self, mark: Mark) -> Mark:
         return mark if self.variables is None else mark & self.variables
@@ -294,4 +324,4 @@ def end_program(program: Program, *, variables: Iterable[str] | None, strategy: 
 
 def _with_numbers(automaton: Automaton, bits: int) -> Automaton:
     """The same automaton, with letters that begin with a number of so many bits."""
-    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, number_bits=bits))
+    return _with(automaton, number_bits=bits)

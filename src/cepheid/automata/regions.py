@@ -29,6 +29,7 @@ from cepheid.automata.registers import (
     terms,
     test_after,
 )
+from cepheid.automata.transition import by_label
 from cepheid.errors import LimitError
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Index, Time
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from cepheid.automata.alphabet import Alphabet, Guard
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.registers import Term, Test
-    from cepheid.automata.transition import Mark, Transition
+    from cepheid.automata.transition import Label, Transition
 
 MACRO_LIMIT = 1 << 14
 """Macro states that one evaluation may make."""
@@ -92,8 +93,9 @@ class Macro:
 class Region:
     """What some groups of a macro state do together.
 
-    label: the number of the mark, None without a mark. literals: what the groups of the region satisfy. made: terms over the slots of the macro
-    state that are kept. targets: (macro state, for each of its slots the index into `made`); several where matches are told apart at the end.
+    label: the number of the mark with its places in parts, None without a mark. literals: what the groups of the region satisfy. made: terms over the
+    slots of the macro state that are kept. targets: (macro state, for each of its slots the index into `made`); several where matches are told apart
+    at the end.
     final: whether a match ends here.
     """
 
@@ -147,7 +149,7 @@ class Regions:
         self.automaton = automaton
         self.ambiguous = False
         self.macros: dict[tuple[Configuration, ...], Macro] = {}
-        self._labels: dict[Mark, int] = {mark: number for number, mark in enumerate(automaton.marks)}
+        self._labels: dict[Label, int] = {label: number for number, label in enumerate(automaton.labels)}
         self._run = automaton.alphabet.mask(Scope.RUN)
         self.live = live_registers(GuardedMove.of(move, automaton.alphabet) for move in automaton.transitions)
         self._better = _orders(automaton, self.live)
@@ -220,7 +222,7 @@ class Regions:
         return found
 
     def _step(self, macro: Macro, mask: int) -> Step:
-        ways: dict[Mark | None, list[_Way]] = {}
+        ways: dict[Label | None, list[_Way]] = {}
         for state, held in macro.configurations:
             slots = dict(held)
             for move in self.automaton.outgoing[state]:
@@ -228,10 +230,10 @@ class Regions:
                     continue
                 way = self._way(move, slots)
                 if way is not None:
-                    ways.setdefault(move.mark, []).append(way)
+                    ways.setdefault(move.label, []).append(way)
         marked: list[Region] = []
-        for mark in sorted((mark for mark in ways if mark is not None), key=sorted):
-            marked += self._split(self._labels[mark], ways[mark], ())
+        for label in sorted((label for label in ways if label is not None), key=by_label):
+            marked += self._split(self._labels[label], ways[label], ())
         unmarked = tuple(self._split(None, ways.get(None, []), ()))
         return Step(tuple(marked), None if _stays(macro, unmarked) else unmarked)
 

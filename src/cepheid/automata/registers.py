@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.logical.describe import describe_bounds, describe_expression
 from cepheid.logical.plan import Time
+from cepheid.logical.types import FLIPPED
 from cepheid.schema import time_unit
 
 if TYPE_CHECKING:
@@ -225,7 +226,3 @@ def test_text(test: Test, names: Sequence[str]) -> str:
         case Holds(kept=kept):
             return f"correlation {kept.correlation} holds"
     raise TypeError(test)
-
-
-FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""`a op b` is `b FLIPPED[op] a`."""

@@ -95,6 +95,7 @@ def select(automaton: Automaton, strategy: Strategy, *, last: Flag | None = None
     MAX_TRACKER_STATES and MAX_CUBES, with `span`.
     """
     automaton.alphabet.refuse_guards(f"the strategy {strategy.value}")
+    automaton.refuse_parts(f"the strategy {strategy.value}")
     if automaton.alphabet.is_long:
         automaton = without_twins(automaton)  # each of hundreds of alternatives has states of its own
     return _Construction(hide(automaton), strategy, span).automaton(0 if last is None else last.mask)

@@ -63,6 +63,7 @@ def labelling(program: Program, shown: Iterable[str]) -> Program:
     kept = frozenset(shown)
     automaton = program.automaton
     automaton.alphabet.refuse_guards("the labelling of supports")
+    automaton.refuse_parts("the labelling of supports")
     first, last = Flag(automaton.alphabet.width + FIRST_EVENT, "first event"), Flag(automaton.alphabet.width + LAST_EVENT, "last event")
     moves = [
         dataclasses.replace(

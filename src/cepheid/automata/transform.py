@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from cepheid.automata.alphabet import Scope
 from cepheid.automata.registers import by_register
 from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError, NotSupportedError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.registers import Store
     from cepheid.automata.transition import Mark
+
+T = TypeVar("T", bound="Hashable")
 
 MAX_DETERMINISTIC_STATES = 5_000
 """Macro states that an eager determinization may make; evaluation determinizes lazily and has no such bound."""
@@ -44,9 +48,9 @@ def between(automaton: Automaton, moves: Iterable[Transition]) -> set[int]:
     return reached({automaton.initial}, edges) & reached(automaton.finals, ((target, source) for source, target in edges))
 
 
-def reached(start: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
+def reached(start: Iterable[T], edges: Iterable[tuple[T, T]]) -> set[T]:
     """The states that one gets to from some states by edges (from, to), themselves included; linear."""
-    following: dict[int, list[int]] = {}
+    following: dict[T, list[T]] = {}
     for source, target in edges:
         following.setdefault(source, []).append(target)
     seen = set(start)
@@ -65,7 +69,7 @@ def without_twins(automaton: Automaton) -> Automaton:
     while True:
         numbers: dict[object, int] = {}
         ways = [
-            frozenset((move.requires, move.forbids, move.mark, move.writes, classes[move.target]) for move in automaton.outgoing[state])
+            frozenset((move.requires, move.forbids, move.label, move.writes, classes[move.target]) for move in automaton.outgoing[state])
             for state in range(automaton.states)
         ]
         refined = [numbers.setdefault((classes[state], ways[state]), len(numbers)) for state in range(automaton.states)]
@@ -87,17 +91,53 @@ def project(automaton: Automaton, variables: Iterable[str]) -> Automaton:
 
 
 def hide(automaton: Automaton) -> Automaton:
-    """Empty marks inside a match become no marks; the first and the last event keep theirs, for they are its interval.
+    """Empty marks inside a match become no marks; the first and the last event keep theirs, for they are its interval; so do places in parts.
 
-    After it, a run's marks and its complex event (interval and mapping) determine each other, so determinization leaves no duplicates.
+    After it, without parts, a run's marks and its complex event (interval and mapping) determine each other, so determinization leaves no duplicates.
     """
     moves = (
         dataclasses.replace(t, mark=None)
-        if t.mark is not None and not t.mark and t.source != automaton.initial and t.target not in automaton.finals
+        if t.mark is not None and not t.mark and not t.parts and t.source != automaton.initial and t.target not in automaton.finals
         else t
         for t in automaton.transitions
     )
     return trim(dataclasses.replace(automaton, transitions=order(moves)))
+
+
+def shows_labels(automaton: Automaton) -> bool:
+    """Whether what a match shows says where its parts are: then different labels are different matches.
+
+    True only if no two runs over the same letters can show the same and differ in a label, whatever their guards say. O(pairs of transitions); False
+    past MOST_PAIRS pairs of states.
+    """
+    letters = automaton.alphabet.mask(Scope.EVENT) | automaton.alphabet.mask(Scope.PARTITION)
+    start = (automaton.initial, automaton.initial, False)
+    found, todo = {start}, [start]
+    edges: list[tuple[_Pair, _Pair]] = []
+    while todo:
+        pair = todo.pop()
+        for one, other in itertools.product(automaton.outgoing[pair[0]], automaton.outgoing[pair[1]]):
+            if (one.mark or None) != (other.mark or None):
+                continue
+            if automaton.alphabet.asked((one.requires | other.requires) & letters, (one.forbids | other.forbids) & letters) is None:
+                continue
+            after = one.target, other.target, pair[2] or one.label != other.label
+            edges.append((pair, after))
+            if after not in found:
+                found.add(after)
+                todo.append(after)
+        if len(found) > MOST_PAIRS:
+            return False
+    return start not in reached(
+        [pair for pair in found if pair[2] and {pair[0], pair[1]} <= automaton.finals], ((after, pair) for pair, after in edges)
+    )
+
+
+MOST_PAIRS = 10_000
+"""Pairs of states that `shows_labels` looks at."""
+
+_Pair = tuple[int, int, bool]
+"""Two states of runs that show the same, and whether their labels differ somewhere."""
 
 
 # ----------------------------------------------------------------------------------------------------------------- determinization
@@ -117,6 +157,7 @@ def successors(automaton: Automaton, macro: int, letter: int) -> Successors:
     macro: a set of states as a bit mask. O(transitions that leave the macro state).
     """
     automaton.alphabet.refuse_guards("determinization by letters")
+    automaton.refuse_parts("determinization by letters")
     marked: dict[Mark, int] = {}
     unmarked = 0
     for state in members(macro):
@@ -148,6 +189,7 @@ def determinize(automaton: Automaton, *, synchronous: bool = False) -> Automaton
     Exponential in the worst case (Proposition 1); raises LimitError past `MAX_DETERMINISTIC_STATES`. Evaluation uses `successors` lazily;
     this is for people who look at the automaton, and for proofs by test. A macro state that holds a final state is final, and may go on.
     """
+    automaton.refuse_parts("determinization")
     numbers = {1 << automaton.initial: 0}
     todo = [1 << automaton.initial]
     moves = []
@@ -169,7 +211,7 @@ def determinize(automaton: Automaton, *, synchronous: bool = False) -> Automaton
         for requires, forbids in _cubes(automaton, macro):
             for mark, (target, stores) in _joined(automaton, macro, requires).items():
                 if len(stores) == 1:
-                    moves.append(Transition(numbers[macro], number(target), requires, mark, forbids, *stores))
+                    moves.append(Transition(numbers[macro], number(target), requires, mark, forbids, frozenset().union(*stores)))
                 elif not synchronous:
                     raise _stores_differ(automaton, stores)
     accepting = frozenset(n for macro, n in numbers.items() if macro & finals)

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 Mark = frozenset[str]
 
+BEGINS, SHOWN, ENDS = "begins", "shown", "ends"
+"""Places that an event can have in a part: it begins the part, its support has the event, it ends the part."""
+
+Parts = frozenset[tuple[int, str]]
+"""The parts (`automaton.Part`), by number, in which a marked event has a place, and which."""
+
+Label = tuple[Mark, Parts]
+"""What one marked event is to a partial match. Partial matches with the same labels at the same events are one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Transition:
@@ -22,7 +31,7 @@ class Transition:
     requires, forbids: bit masks over letters (`alphabet`); the letter must have all bits of the one and none of the other. mark: the variables
     that the event is put in; None: the event is not marked; the empty set: marked, but shown in no variable (the first or last event of a
     match that PROJECT hides). writes: what registers hold afterwards, marked or not, for an event that PROJECT hides is still compared with; a
-    register is written once at most.
+    register is written once at most. parts: the places of the event in parts that a strategy chooses; none without a mark.
     """
 
     source: int
@@ -31,10 +40,16 @@ class Transition:
     mark: Mark | None = None
     forbids: int = 0
     writes: frozenset[Store] = frozenset()
+    parts: Parts = frozenset()
 
     def enabled(self, mask: int) -> bool:
         """Whether an event with this mask may take the transition."""
         return mask & self.requires == self.requires and not mask & self.forbids
+
+    @property
+    def label(self) -> Label | None:
+        """What its event is to the partial match; None where it is not marked."""
+        return None if self.mark is None else (self.mark, self.parts)
 
     @property
     def stays(self) -> bool:
@@ -52,6 +67,12 @@ def order(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
     return tuple(sorted(set(transitions), key=_key))
 
 
-def _key(transition: Transition) -> tuple[int, int, int, int, bool, list[str], list[tuple[int, str]]]:
+def by_label(label: Label) -> tuple[list[str], list[tuple[int, str]]]:
+    """The order of labels."""
+    return sorted(label[0]), sorted(label[1])
+
+
+def _key(transition: Transition) -> tuple[object, ...]:
     mark, writes = transition.mark, sorted(map(by_register, transition.writes))
-    return transition.source, transition.target, transition.requires, transition.forbids, mark is not None, sorted(mark or ()), writes
+    ends = transition.source, transition.target
+    return *ends, transition.requires, transition.forbids, mark is not None, sorted(mark or ()), writes, sorted(transition.parts)

@@ -89,7 +89,7 @@ class WaitingAutomaton:
 
 def obstacle(automaton: Automaton) -> str | None:
     """What keeps an automaton from being a waiting automaton, as a reason for users; None: nothing."""
-    if automaton.alphabet.guards:
+    if automaton.compares:
         return "what a partial match can do depends on what it has stored"
     if not automaton.waiting:
         return "a partial match cannot wait for any event: some operator (`:`, `:+`, STRICT) asks what comes next"

@@ -109,6 +109,7 @@ def clock_moves(automaton: Automaton) -> tuple[ClockMove, ...]:
     Raises NotSupportedError for an automaton that is no timed CEA: one with a register that is no clock, a tracker, or a flag.
     """
     alphabet = automaton.alphabet
+    automaton.refuse_parts("an automaton with clocks")
     if alphabet.trackers or alphabet.flags:
         what = "a tracker" if alphabet.trackers else f"the flag `{alphabet.flags[0].name}`"
         raise _no_clock_automaton(f"{what} depends on more than one event and the time since others")

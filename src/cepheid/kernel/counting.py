@@ -29,6 +29,7 @@ try:
     import cython
 except ImportError:
     from cepheid.kernel import _no_cython as cython
+from cepheid.kernel._numbers import add, is_zero
 
 COMPILED = cython.compiled
 
@@ -97,46 +98,6 @@ def is_alive(pool: cython.longlong[::1], alive: cython.Py_ssize_t, live: cython.
     if x < 62:
         return (live >> x) & 1
     return (live >> 62) & 1 and pool[alive + x] != 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def is_zero(numbers: cython.ulonglong[::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.int:
-    """Whether the number there is 0."""
-    k: cython.Py_ssize_t = 0
-    while k < size and numbers[at + k] == 0:
-        k += 1
-    return k == size
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def add(
-    numbers: cython.ulonglong[::1],
-    to: cython.Py_ssize_t,
-    summands: cython.ulonglong[::1],
-    at: cython.Py_ssize_t,
-    size: cython.Py_ssize_t,
-) -> cython.int:
-    """Add one number to another."""
-    # The uncompiled kernel has no word size: sums are cut to 64 bits (which costs nothing compiled).
-    full: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
-    carry: cython.ulonglong = 0
-    a: cython.ulonglong = 0
-    total: cython.ulonglong = 0
-    other: cython.ulonglong = 0
-    k: cython.Py_ssize_t = 0
-    for k in range(size):
-        a = numbers[to + k]
-        total = (a + summands[at + k]) & full
-        other = (total + carry) & full
-        carry = (total < a) | (other < total)
-        numbers[to + k] = other
-    return 0
 
 
 @cython.cfunc

@@ -113,7 +113,7 @@ def _sequence(description: _Description, pattern: plan.Sequence) -> str:
     return " ".join(parts)
 
 
-def _operands(word: str) -> Callable[[_Description, plan.Or | plan.And | plan.All], str]:
+def _operands(word: str) -> Callable[[_Description, plan.Chain], str]:
     return lambda description, pattern: f" {word} ".join(description.tight(operand) for operand in pattern.operands)
 
 

@@ -34,12 +34,11 @@ def longest(pattern: Pattern) -> int | None:
             return _sum([longest(pattern.pattern)] * most + [_gap(pattern.gap)] * (most - 1))
         case plan.And():
             return _least(map(longest, pattern.operands))
-        case plan.All():
-            return None
-        case plan.Unless() | plan.Absence():
-            return longest(pattern.pattern)
-    bounds = [longest(operand) for operand in operands(pattern)]
-    return None if None in bounds else max(bound for bound in bounds if bound is not None)
+        case plan.Or():
+            bounds = [longest(operand) for operand in pattern.operands]
+            return None if None in bounds else max(bound for bound in bounds if bound is not None)
+    below = operands(pattern)
+    return longest(below[0]) if len(below) == 1 else None
 
 
 def _gap(interval: Interval | None) -> int | None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cepheid.logical.plan import Apply, Expression
-from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, is_number, type_of, unify
+from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +41,8 @@ def _of_number(name: str, arguments: tuple[Expression, ...]) -> Expression:
     if type_of(argument) == NULL:
         argument = convert(argument, INT64)
     if not is_number(type_of(argument)):
-        raise Mismatch(f"`{name}` takes a number, this is {describe(type_of(argument))}")
+        help_ = ("for a duration between two bounds write `d BETWEEN -5s AND 5s`",) if family(type_of(argument)) == "duration" else ()
+        raise Mismatch(f"`{name}` takes a number, this is {describe(type_of(argument))}", *help_)
     return Apply(name, (argument,), type_of(argument))
 
 

@@ -6,14 +6,17 @@ they are bound (`expressions`, `patterns`); everything else is one function here
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import TYPE_CHECKING
 
 from cepheid.errors import quoted
 from cepheid.logical import growth, variables
+from cepheid.logical.describe import describe_expression
 from cepheid.logical.plan import (
     All,
     And,
+    Apply,
     Event,
     Filter,
     Iterate,
@@ -27,13 +30,16 @@ from cepheid.logical.plan import (
     Unless,
     Within,
     WithinEvents,
+    leaves,
     variables_of,
 )
+from cepheid.logical.types import FLIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cepheid.logical.context import Context
+    from cepheid.logical.plan import Expression
     from cepheid.logical.variables import Scoped
 
 
@@ -175,6 +181,34 @@ def _loose_end(item: Pattern, place: str) -> Sequence | None:
     return _loose_end(items[0], place)
 
 
+def difference_of_events(context: Context, pattern: Pattern) -> None:
+    """`y.v - x.v > 5`, which no index answers, where `y.v > x.v + 5` has one value on each side."""
+    for condition in pattern.conditions if isinstance(pattern, Filter) else ():
+        apart = _taken_apart(condition)
+        if apart is not None:
+            context.warn(
+                f"`{describe_expression(condition)}` is computed anew for every earlier event that it may be true of",
+                condition.span,
+                f"write `{describe_expression(apart)}`: a comparison with one event on each side is answered by an index",
+            )
+
+
+def _taken_apart(condition: Expression) -> Expression | None:
+    """`y > x + c` of `y - x > c`, y and x over one event each; None for other conditions. They differ where something overflows or is rounded."""
+    if not isinstance(condition, Apply) or condition.operator not in FLIPPED:
+        return None
+    left, right = condition.arguments
+    if variables_of(right) and not variables_of(left):
+        return _taken_apart(Apply(FLIPPED[condition.operator], (right, left), condition.type, span=condition.span))
+    if variables_of(right) or not isinstance(left, Apply) or left.operator != "-":
+        return None
+    later, earlier = left.arguments
+    sides = [{(leaf.variable, leaf.previous) for leaf in leaves(side)} for side in (later, earlier)]
+    if any(len(side) != 1 for side in sides) or sides[0] == sides[1]:
+        return None
+    return dataclasses.replace(condition, arguments=(later, Apply("+", (earlier, right), condition.type)))
+
+
 LINTS: tuple[Callable[[Context, Pattern], None], ...] = (
     repeated_variable,
     around_strategy,
@@ -182,6 +216,7 @@ LINTS: tuple[Callable[[Context, Pattern], None], ...] = (
     different_variables,
     not_in_core,
     optional_end,
+    difference_of_events,
 )
 """The checks of one pattern each."""
 

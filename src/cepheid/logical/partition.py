@@ -78,8 +78,8 @@ def partition(plan: QueryPlan) -> QueryPlan:
     return dataclasses.replace(plan, pattern=pattern, derived_keys=tuple(keys[len(plan.partition_by) :]))
 
 
-def _asks_for(kind: type[Expression]) -> Callable[[Pattern], bool]:
-    """Whether a condition of a FILTER has a leaf of a kind."""
+def asks_for(kind: type[Expression]) -> Callable[[Pattern], bool]:
+    """Whether a pattern is a FILTER with a leaf of a kind in a condition."""
     return lambda pattern: (
         isinstance(pattern, Filter) and any(isinstance(node, kind) for condition in pattern.conditions for node in logical.walk(condition))
     )
@@ -100,8 +100,8 @@ FORBIDDEN_PATTERNS: dict[str, Callable[[Pattern], bool]] = {
     "WITHIN n EVENTS": lambda node: isinstance(node, logical.WithinEvents),
     "UNLESS": lambda node: isinstance(node, logical.Unless),
     "NOT FOLLOWED BY": lambda node: isinstance(node, logical.Absence),
-    "$index": _asks_for(logical.Index),
-    "lag": _asks_for(logical.Lag),
+    "$index": asks_for(logical.Index),
+    "lag": asks_for(logical.Lag),
 }
 """What a pattern may not have anywhere. Nested strategies compare matches before the equality has chosen; STRICT also counts the events between."""
 

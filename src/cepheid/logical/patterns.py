@@ -271,7 +271,7 @@ def bind_conditions(context: Context, pattern: Pattern, around: OuterScopes) -> 
                 items=tuple(bind_conditions(context, item, around.inside(scope)) for item, scope in zip(items, scopes, strict=True)),
                 links=tuple(_bind_link(context, link, pattern, around) for link in links),
             )
-        case plan.Or(operands=operands) | plan.And(operands=operands) | plan.All(operands=operands):
+        case plan.Chain(operands=operands):
             bound = (bind_conditions(context, inner, around.inside(scope)) for inner, scope in zip(operands, scopes, strict=True))
             return dataclasses.replace(pattern, operands=tuple(bound))
         case plan.Select(strategy=strategy, pattern=inner):

@@ -169,15 +169,20 @@ def walk(expression: Expression) -> Iterator[Expression]:
             todo.extend(reversed(node.arguments))
 
 
+def leaves(expression: Expression) -> tuple[Field | Time | Index, ...]:
+    """What an expression reads of events, in its order."""
+    return tuple(node for node in walk(expression) if isinstance(node, Field | Time | Index))
+
+
 def variables_of(expression: Expression) -> frozenset[str]:
     """The variables that an expression speaks of (also through prev)."""
-    return frozenset(node.variable for node in walk(expression) if isinstance(node, Field | Time | Index))
+    return frozenset(leaf.variable for leaf in leaves(expression))
 
 
 def is_local(expression: Expression) -> bool:
     """Whether an expression looks at one event alone, at its attributes (lagged ones too) and its time: one variable, no prev and no $index."""
-    leaves = [node for node in walk(expression) if isinstance(node, Field | Time | Index)]
-    return len({leaf.variable for leaf in leaves}) <= 1 and all(isinstance(leaf, Field | Time) and not leaf.previous for leaf in leaves)
+    read = leaves(expression)
+    return len({leaf.variable for leaf in read}) <= 1 and all(isinstance(leaf, Field | Time) and not leaf.previous for leaf in read)
 
 
 def lags_in(expressions: Iterable[Expression]) -> tuple[Lag, ...]:
@@ -280,24 +285,25 @@ class Sequence(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Pattern):
+class Chain(Pattern):
+    """Base of what has any number of operands, two or more."""
+
+    operands: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Chain):
     """Union."""
 
-    operands: tuple[Pattern, ...]
-
 
 @dataclass(frozen=True, slots=True)
-class And(Pattern):
+class And(Chain):
     """Intersection: same interval, same mapping."""
 
-    operands: tuple[Pattern, ...]
-
 
 @dataclass(frozen=True, slots=True)
-class All(Pattern):
+class All(Chain):
     """Conjunction: unions of one match of each, in any order."""
-
-    operands: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def _push_into_operands(pattern: Pattern, condition: Expression, targets: frozen
     AND: both operands must give the same mapping, so that the condition on either is the condition on both.
     """
     pushed = [push(operand, condition, targets) for operand in operands(pattern)]
-    if isinstance(pattern, plan.Or | plan.And | plan.All):
+    if isinstance(pattern, plan.Chain):
         return dataclasses.replace(pattern, operands=tuple(pushed))
     return dataclasses.replace(pattern, pattern=pushed[0])  # type: ignore[call-arg]  # every other operator has one operand, `pattern`
 

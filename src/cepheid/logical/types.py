@@ -306,6 +306,9 @@ def _number_arithmetic(operator: str, left: Expression, right: Expression) -> Ex
 FLIPPED: Mapping[str, str] = MappingProxyType({"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="})
 """The operator that says the same with its sides exchanged; its keys are all comparisons."""
 
+NEGATED: Mapping[str, str] = MappingProxyType({"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"})
+"""The operator that holds where a comparison fails, where no side is NULL."""
+
 
 def compare(operator: str, left: Expression, right: Expression) -> Expression:
     """`left operator right` with its casts, of type bool. Raises Mismatch.

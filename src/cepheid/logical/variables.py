@@ -18,10 +18,9 @@ from cepheid.logical.plan import (
     Absence,
     All,
     And,
+    Chain,
     Event,
-    Field,
     Filter,
-    Index,
     Iterate,
     Named,
     Optional,
@@ -30,12 +29,11 @@ from cepheid.logical.plan import (
     Project,
     Select,
     Sequence,
-    Time,
     Unless,
     Within,
     WithinEvents,
+    leaves,
     variables_of,
-    walk,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ def operands(pattern: Pattern) -> tuple[Pattern, ...]:
     match pattern:
         case Sequence(items=items):
             return items
-        case Or(operands=found) | And(operands=found) | All(operands=found):
+        case Chain(operands=found):
             return found
         case (
             Named(pattern=inner)
@@ -349,14 +347,12 @@ class Scoped:
 
 def current_variables(condition: Expression) -> frozenset[str]:
     """The variables that a condition speaks of other than through prev."""
-    leaves = (node for node in walk(condition) if isinstance(node, Field | Time | Index))
-    return frozenset(leaf.variable for leaf in leaves if not leaf.previous)
+    return frozenset(leaf.variable for leaf in leaves(condition) if not leaf.previous)
 
 
 def previous_variables(condition: Expression) -> frozenset[str]:
     """The variables that a condition speaks of through prev."""
-    leaves = (node for node in walk(condition) if isinstance(node, Field | Time | Index))
-    return frozenset(leaf.variable for leaf in leaves if leaf.previous)
+    return frozenset(leaf.variable for leaf in leaves(condition) if leaf.previous)
 
 
 def scoped_conditions(pattern: Pattern, *, around: tuple[Enclosing, ...] = ()) -> Iterator[Scoped]:

@@ -100,11 +100,6 @@ class Plan:
                 f"positions=True asks for positions in {counted}, and its events are spread over the keys of the query's equalities",
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
             )
-        if self.compiled.positional:
-            raise NotSupportedError(
-                "the pattern compares positions of events, and Spark leaves out events before they have positions",
-                help="q.run(..) has them, for events that fit on one machine",
-            )
         if self.compiled.consume is Consumption.ANY:
             raise NotSupportedError(
                 "CONSUME BY ANY lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",
@@ -152,7 +147,7 @@ class Plan:
     def dropping(self) -> bool:
         """Whether events that can change nothing are left out before the shuffle."""
         every = any(0 in program.relevant_masks for program in self.compiled.programs)
-        return self.compiled.droppable and not self.options.positions and not every
+        return self.compiled.droppable and not self.compiled.positional and not self.options.positions and not every
 
     @property
     def one_task(self) -> str | None:
@@ -214,16 +209,14 @@ class Plan:
             tie_names=self.options.order,
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
-            values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs)
-            if self.compiled.valued and not self.reads
-            else (),
-            reads=tuple((name, self.payload_column(name)) for name in self.reads),
+            values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs) if self.values_travel else (),
+            reads=tuple((name, self.payload_column(name)) for name in self.compiled.read_in_order),
         )
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The attributes that letters are made of behind the shuffle, where lag looks at the events before; else none: letters travel."""
-        return self.compiled.reads if self.compiled.lags else ()
+    def values_travel(self) -> bool:
+        """Whether the values that guards read travel; with lag and with positions they are made behind the shuffle."""
+        return self.compiled.valued and not self.compiled.lags and not self.compiled.positional
 
     def needed(self) -> tuple[str, ...]:
         """The attributes that the output needs: those shown or read by measures, the keys and the time."""
@@ -430,7 +423,8 @@ class Plan:
             "tasks": self._where(),
             "left out": dropped,
             "letters": f"{len(compiled.program.predicates)} predicates, "
-            + ("behind the shuffle: lag looks at the events before" if self.reads else "as columns of Spark"),
+            + ("behind the shuffle: lag looks at the events before" if compiled.lags else "as columns of Spark")
+            + ("; positions are counted behind the shuffle" if compiled.positional else ""),
             "order": ", ".join(["time", *ties, rest]),
             "update": guarantee.update,
             "state": guarantee.state,
@@ -465,6 +459,8 @@ class Plan:
             return "positions=True counts every event"
         if self.compiled.lags:
             return "lag looks at every event"
+        if self.compiled.positional:
+            return f"{'$index' if self.compiled.indexed else 'a window inside the pattern'} counts every event"
         if self.compiled.count_window is not None:
             return "the window counts every event"
         return "the pattern looks at the very next event" if not self.compiled.program.droppable else "every event may matter"
@@ -484,7 +480,7 @@ def has_own_letters(plans: Sequence[Plan]) -> bool:
 
     Nothing travels of queries with lag: their letters are made behind the shuffle, of the columns that they read (`Task.reads`).
     """
-    programs = [program for plan in plans if not plan.reads for program in plan.compiled.programs]
+    programs = [program for plan in plans if not plan.compiled.lags for program in plan.compiled.programs]
     return len(programs) == 1 and not programs[0].automaton.alphabet.number_bits
 
 
@@ -495,7 +491,7 @@ def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
     place = {condition: number for number, (condition, _) in enumerate(itertools.chain(*columns.values()))}
 
     def letters(plan: Plan) -> Letters:
-        if plan.reads:
+        if plan.compiled.lags:
             return (), ()
         every = [alphabet.conditions for alphabet in plan.compiled.alphabets]
         return tuple(columns), None if own_letters else tuple(tuple(place[each] for each in own) for own in every)
@@ -505,7 +501,7 @@ def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
 
 def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, int]]]:
     """Names of the letter columns, and of each the predicates with what they add to its numbers; those of several queries each once."""
-    alphabets = [alphabet for plan in plans if not plan.reads for alphabet in plan.compiled.alphabets]
+    alphabets = [alphabet for plan in plans if not plan.compiled.lags for alphabet in plan.compiled.alphabets]
     if not alphabets:
         return {}
     if has_own_letters(plans):
@@ -545,12 +541,12 @@ def prepare(
     columns |= {
         value_column(value): printer.value(value)
         for each in plans
-        if not each.reads
+        if each.values_travel
         for program in each.compiled.programs
         for value in program.values
     }
     columns |= plan.tie_columns()
-    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.reads)]
+    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.compiled.read_in_order)]
     for name in [*read, *last]:
         columns.setdefault(name, column_named(name))
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))

@@ -64,15 +64,13 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
         return "the shuffle has one task"
     if compiled.absences:
         return "NOT FOLLOWED BY looks at events after a match"
-    if compiled.lags:
-        return "lag looks at events before a slice"
+    if compiled.looks_back is not None:
+        return f"{compiled.looks_back} looks at events before a slice"
     if compiled.window is None:
         return "without a time in WITHIN a match may begin anywhere"
-    if compiled.count_window is not None:
-        return "the window counts every event"
     if compiled.consume is not Consumption.NONE:
         return "CONSUME BY depends on every earlier match"
-    if compiled.program.trackers:
+    if compiled.program.trackers or compiled.program.automaton.parts:
         return "a nested strategy compares matches of the whole stream"
     if compiled.limit is not None:
         return "which matches LIMIT or ANY take may depend on where a slice begins"

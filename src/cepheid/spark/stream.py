@@ -193,13 +193,15 @@ class StreamPlan:
         if any(plan.compiled.absences for plan in self.several.plans):
             end = "its end (with NOT FOLLOWED BY: the deadline)"
         slowest = "the slowest source's" if self.lateness is None else f"greatest time of the micro-batches before - {self.watermark} ms"
+        counted = any(plan.compiled.indexed for plan in self.several.plans)
         lines = {
             "queries": "one"
             if self.several.names is None
             else f"{len(self.several.plans)}, which share scan, predicates, shuffle and state",
-            "state": f"one value in RocksDB for each of {self.buckets} buckets of {keys}"
-            if keys
-            else "one value in RocksDB: there are no keys",
+            "state": (
+                f"one value in RocksDB for each of {self.buckets} buckets of {keys}" if keys else "one value in RocksDB: there are no keys"
+            )
+            + (f"; {'for each key ' if keys else ''}the number of events stays for ever ($index)" if counted else ""),
             "tasks": "buckets spread over the shuffle partitions" if keys else "one runs the automaton; predicates and packing run in all",
             "order": ", ".join(["time", *ties, "then the order of arrival"])
             + ("" if ties else ": a restart may read events of one key and time in another order; order= names what decides"),
@@ -345,14 +347,14 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
     for plan in plans if options.since is not None else ():
         compiled = plan.compiled
         reason = (
-            "has lag, which looks at the events before"
-            if compiled.lags
+            f"has {compiled.looks_back}, which looks at the events before"
+            if compiled.looks_back is not None
             else "has no time in WITHIN"
-            if compiled.horizon is None
+            if compiled.window is None
             else "has CONSUME BY"
             if compiled.consume is not Consumption.NONE
             else "has a nested strategy"
-            if any(program.trackers for program in compiled.programs)
+            if any(program.trackers or program.automaton.parts for program in compiled.programs)
             else None
         )
         if reason is not None:

@@ -52,7 +52,8 @@ class QueryFragment:
     depth: nesting of operators. items: most items of a sequence. operators: names of `PATTERNS` with their weights. strategies, windows: what
     may stand at the top; a window is "", "time", "events", "both" or "interval". nested: the strategies of the operator `select`. adjacent:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
-    too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before.
+    too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before. index: conditions on $index.
+    spans: whether windows inside are all of events, around sequences.
     absence, partition, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s").
     """
@@ -69,6 +70,8 @@ class QueryFragment:
     many: bool = False
     previous: bool = False
     lag: bool = False
+    index: bool = False
+    spans: bool = False
     absence: float = 0.0
     partition: float = 0.25
     consume: float = 0.0
@@ -195,6 +198,8 @@ COMPARING = dataclasses.replace(
 )
 """The same with every clause of a query around it."""
 
+CHOOSING = dataclasses.replace(COMPARING, operators=(*COMPARING.operators, ("select", 8), ("gap", 2)))
+"""The same with strategies at any level: around guards, beside them, and inside each other."""
 
 LAGGED = QueryFragment(
     operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),
@@ -207,6 +212,16 @@ LAGGED = QueryFragment(
     count=0.1,
 )
 """What the automaton engine runs, with conditions on events before."""
+
+POSITIONAL = dataclasses.replace(
+    COMPARING,
+    operators=(*ENGINE.operators, ("gap", 1), ("within", 7), ("filter", 3)),
+    spans=True,
+    index=True,
+    lag=True,
+    partition=0.5,
+)
+"""Conditions on positions, windows of events inside the pattern, and conditions on events before beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,8 +460,10 @@ class QueryGenerator:
 
     def within(self, depth: int, outer: frozenset[str]) -> Piece:
         """A window on a sub-pattern."""
-        inner = self.pattern(depth, outer)
-        window = self.random.choice([self._duration(5), self._interval(), f"{self.random.randint(1, 5)} EVENTS"])
+        spans = self.fragment.spans
+        inner = self.sequence(depth, outer) if spans else self.pattern(depth, outer)
+        windows = [self._duration(5), self._interval(), f"{self.random.randint(1, 5)} EVENTS"]
+        window = windows[-1] if spans else self.random.choice(windows)
         return dataclasses.replace(inner, text=f"{inner.text} WITHIN {window}", tight=False)
 
     def unless(self, depth: int, outer: frozenset[str]) -> Piece:
@@ -497,8 +514,25 @@ class QueryGenerator:
         ]
         return random.choice(forms)
 
+    def _placed(self, x: str, y: str) -> str:
+        """A condition on the positions of one variable, or of two."""
+        random = self.random
+        operator = random.choice(["=", "!=", "<", "<=", ">", ">="])
+        forms = [
+            f"{x}.$index {operator} {random.randint(0, 8)}",
+            f"{x}.$index % 3 = {random.randint(0, 2)}",
+            f"{x}.$index + {random.randint(0, 4)} {operator} {y}.$index",
+            f"{y}.$index - {x}.$index {operator} {random.randint(-3, 3)}",
+            f"{x}.$index + {x}.v {operator} {y}.k * 2",
+            f"({x}.$index > 3 OR {x}.v {operator} {y}.v)",
+            f"({x}.s = {y}.s OR NOT {x}.$index {operator} {y}.v)",
+        ]
+        return random.choice(forms)
+
     def _conjunct(self, here: list[str], outside: list[str]) -> str:
         random = self.random
+        if self.fragment.index and random.random() < 0.5:
+            return self._placed(random.choice(here), random.choice([*here, *outside]))
         if self.fragment.lag and random.random() < 0.6:
             return self._lagged(random.choice(here), [*here, *outside])
         name = random.choice(here)

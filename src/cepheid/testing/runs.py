@@ -8,42 +8,74 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now
+from cepheid.automata.transition import BEGINS, ENDS, SHOWN
 from cepheid.logical.plan import Literal, transform
-from cepheid.testing.denotation import Match
+from cepheid.testing.denotation import KEEPS, Match
 from cepheid.testing.evaluate import EPOCH_DAY, compare, evaluate, holds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cepheid.automata import Automaton, Transition, UnionAutomaton
+    from cepheid.automata.correlation import KeptEvents
     from cepheid.automata.registers import Term, Test
-    from cepheid.automata.transition import Mark
+    from cepheid.automata.transition import Label
     from cepheid.logical.plan import Expression
+    from cepheid.testing.denotation import Support
     from cepheid.testing.evaluate import Event
 
 Content = Any
 """What a register holds: a frozenset of values (more than one only where a `set` gathers), a `KeptEvents` of a correlation, or None for nothing."""
 
-Marked = tuple[tuple[int, "Mark"], ...]
-"""The marked events of a run, with their marks."""
+Marked = tuple[tuple[int, "Label"], ...]
+"""The marked events of a run, with their marks and places in parts."""
+
+Chosen = dict[int, set["Support"]]
+"""By the position where matches of a part end, the supports that its strategy keeps."""
 
 Run = tuple[int, tuple[Content, ...], Marked]
 """A state, what each register holds, and what was marked."""
 
 
 def matches(automaton: Automaton, events: Sequence[Event]) -> set[Match]:
-    """The matches of an automaton over one stream: those of its accepting runs. Exponential in the events."""
-    found: set[Match] = set()
+    """The matches of an automaton over one stream: those of its accepting runs, with parts as strategies choose them. Exponential in the events."""
+    chosen: list[Chosen] = []
+    for part in automaton.parts:
+        supports: dict[int, set[Support]] = defaultdict(set)
+        for marked, end in _accepted(part.automaton, events, chosen):
+            supports[end].add(frozenset(position for position, (mark, _) in marked if mark))
+        keeps = KEEPS[part.strategy]
+        chosen.append({end: {each for each in own if keeps(each, own)} for end, own in supports.items()})
+    return {_match(marked, end) for marked, end in _accepted(automaton, events, chosen)}
+
+
+def _accepted(automaton: Automaton, events: Sequence[Event], chosen: Sequence[Chosen]) -> set[tuple[Marked, int]]:
+    """The accepting runs whose parts have chosen supports, and where they end; chosen: of the parts that the automaton may have inside."""
+    found: set[tuple[Marked, int]] = set()
     runs: set[Run] = set()
     begins = _begins(automaton)
     for position, step in enumerate(_read(automaton, events)):
         runs = {after for run in [*runs, begins] for move in automaton.outgoing[run[0]] if (after := step.taken(run, move)) is not None}
-        found |= {_match(marked, position) for state, _, marked in runs if state in automaton.finals}
-    return found
+        found |= {(marked, position) for state, _, marked in runs if state in automaton.finals}
+    return {(marked, end) for marked, end in found if all(_has_chosen(marked, part, own) for part, own in enumerate(chosen))}
+
+
+def _has_chosen(marked: Marked, part: int, chosen: Chosen) -> bool:
+    """Whether each time that a run goes through a part it has a chosen support there."""
+    support: set[int] = set()
+    for position, (_, parts) in marked:
+        if (part, BEGINS) in parts:
+            support = set()
+        if (part, SHOWN) in parts:
+            support.add(position)
+        if (part, ENDS) in parts and support not in chosen.get(position, ()):
+            return False
+    return True
 
 
 def unions(deterministic: UnionAutomaton, events: Sequence[Event]) -> dict[int, dict[str, tuple[int, ...]]]:
@@ -77,8 +109,8 @@ def _read(automaton: Automaton, events: Sequence[Event]) -> Iterator[_Step]:
 
 
 def _match(marked: Marked, end: int) -> Match:
-    names = sorted({name for _, mark in marked for name in mark})
-    return Match(marked[0][0], end, tuple((name, tuple(place for place, mark in marked if name in mark)) for name in names))
+    names = sorted({name for _, (mark, _) in marked for name in mark})
+    return Match(marked[0][0], end, tuple((name, tuple(place for place, (mark, _) in marked if name in mark)) for name in names))
 
 
 @dataclass
@@ -111,7 +143,7 @@ class _Step:
         after = list(held)
         for store in move.writes:
             after[store.register] = self.content(store.term, held)
-        return move.target, tuple(after), marked if move.mark is None else (*marked, (self.position, move.mark))
+        return move.target, tuple(after), marked if move.label is None else (*marked, (self.position, move.label))
 
     def value(self, expression: Expression) -> Any:
         """A value of the event."""
@@ -121,7 +153,9 @@ class _Step:
         """Whether a test holds, by what the registers hold."""
         match test:
             case Holds(kept=kept):
-                return self._kept(kept, held)[0]
+                condition = self.automaton.alphabet.correlations[kept.correlation].condition
+                choices = self._after(kept, held)[0]
+                return all(holds(transform(condition, functools.partial(_known, values)), self.events, {}) for values in choices)
             case Compares(before=before, operator=operator, now=now):
                 return all(compare(operator, value, self.value(now)) for value in self.content(before, held) or ())
             case Elapsed(before=before, now=now, interval=interval):
@@ -141,16 +175,11 @@ class _Step:
                 values = (self.content(before, held) or frozenset()) | {self.value(expression)}
                 return values if how == "set" else frozenset({_gathered(how, values)})
             case Kept():
-                return self._kept(term, held)[1]
+                return self._after(term, held)[1]
         raise TypeError(term)
 
-    def _kept(self, term: Kept, held: Sequence[Content]) -> tuple[bool, Content]:
-        correlation = self.automaton.alphabet.correlations[term.correlation]
-
-        def met(choices: Sequence[Mapping[Expression, object]]) -> bool:
-            return all(holds(transform(correlation.condition, functools.partial(_known, values)), self.events, {}) for values in choices)
-
-        return correlation.after(self.content(term.before, held), term.actions, self.value, met)
+    def _after(self, term: Kept, held: Sequence[Content]) -> tuple[list[dict[Expression, object]], KeptEvents]:
+        return self.automaton.alphabet.correlations[term.correlation].after(self.content(term.before, held), term.actions, self.value)
 
 
 def _known(values: Mapping[Expression, object], node: Expression) -> Expression:

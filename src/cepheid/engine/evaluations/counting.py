@@ -62,6 +62,15 @@ class CountSizes:
     collect: int = COLLECT_FROM
 
 
+def wider(size: int) -> int:
+    """How many limbs numbers get that need more than `size`; raises LimitError past COUNT_LIMBS."""
+    if 2 * size > COUNT_LIMBS:
+        raise LimitError(
+            f"a number of matches needs more than {size} limbs of 64 bits, and the limit is {COUNT_LIMBS} (COUNT_LIMBS)", help=WINDOW_HELP
+        )
+    return 2 * size
+
+
 class Counting(KernelEvaluation):
     """The run state of COUNT(*) for one program over any number of partitions; the interface is that of `Evaluation`.
 
@@ -369,12 +378,7 @@ class Counting(KernelEvaluation):
     def _mend_wide(self) -> list[Chunk]:
         """Some number could overflow in the next step: all of them become twice as wide."""
         found = self._taken()
-        if 2 * self.shape.size > COUNT_LIMBS:
-            raise LimitError(
-                f"a number of matches needs more than {self.shape.size} limbs of 64 bits, and the limit is {COUNT_LIMBS} (COUNT_LIMBS)",
-                help=WINDOW_HELP,
-            )
-        self._shape_up(2 * self.shape.size)
+        self._shape_up(wider(self.shape.size))
         self._outputs(len(self._out_segments))
         return found
 

@@ -11,68 +11,74 @@ This is the whole evaluation in plain Python: its state, its sections and its in
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from cepheid.automata.program import Program
 from cepheid.automata.regions import Regions
 from cepheid.engine.evaluations import guarded_state
-from cepheid.engine.evaluations.base import ALL, Chunk, Keeping
-from cepheid.engine.evaluations.guarded_choice import Best, Count
-from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, paths, united, walk
+from cepheid.engine.evaluations.base import ALL, Keeping
+from cepheid.engine.evaluations.guarded_choice import Count
+from cepheid.engine.evaluations.guarded_graph import Cell, Node, Steps, meld, united, walk
 from cepheid.engine.evaluations.guarded_indexes import Question
-from cepheid.engine.evaluations.guarded_maximal import Maximal
+from cepheid.engine.evaluations.guarded_output import Distinct, Output, Shown, chosen_paths
+from cepheid.engine.evaluations.guarded_parts import Chosen, Places, Restriction, chosen
+from cepheid.engine.evaluations.guarded_sample import sampled, spread
 from cepheid.engine.evaluations.guarded_state import Partitions
 from cepheid.engine.evaluations.guarded_values import Evaluator, Reader, is_several, stored
-from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT
-from cepheid.engine.output.exact_counts import from_integers
 from cepheid.errors import LimitError
-from cepheid.language.syntax import Consumption, Strategy
+from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
-    from cepheid.automata.program import ChoiceProgram, Program
+    from cepheid.automata.automaton import Automaton, Part
+    from cepheid.automata.program import ChoiceProgram
     from cepheid.automata.regions import Macro, Region, Step
-    from cepheid.engine.evaluations.base import Bounds, HasBytes
+    from cepheid.engine.evaluations.base import Bounds, Chunk, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guarded_indexes import Bank
+    from cepheid.engine.evaluations.guarded_output import Found
     from cepheid.engine.evaluations.guarded_state import Partition
     from cepheid.engine.evaluations.guarded_values import Value
     from cepheid.engine.memory.stored import Stored
 
 Array = np.ndarray[Any, Any]
 
-DISTINCT_LIMIT = 1 << 20
-"""Matches of one trigger that are kept to tell them apart, where one may be found in several ways."""
-
 SETS_LIMIT = 1 << 14
 """Different sets of values that one event may make, where partial matches keep sets: each is a group, and n values have 2^n sets."""
 
-Found = tuple[tuple[int, ...], tuple[int, ...]]
-"""A match: its positions, ascending, and their labels. With COUNT(*), the event of a trigger."""
+Group: TypeAlias = "tuple[tuple[Value, ...], Node | None]"
+"""The values of a group's slots, and what it goes on from; None where a match begins."""
 
 
 class Guarded(Keeping):
     """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
 
     Update: as `guarded_indexes` says, per live macro state and region. Delay: output-linear times
-    the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. Raises LimitError past the limits of
-    `automata.regions`, and past DISTINCT_LIMIT and SETS_LIMIT.
+    the logarithm of what is waiting; where the program is ambiguous, up to all ways in which a match is found. sample: of an ending event with more
+    matches only so many, spread evenly over them; then each trigger costs O(cells and heap nodes that it reaches), as `sampled`, also those whose
+    matches are given whole. parts: of the pattern, in which strategies choose; each reads an event before the whole does. Raises LimitError past
+    the limits of `automata.regions`, and past DISTINCT_LIMIT, SETS_LIMIT and PART_LIMIT.
     """
 
-    def __init__(self, program: Program, **bounds: Unpack[Bounds]) -> None:
+    def __init__(self, program: Program, *, sample: int | None = None, **bounds: Unpack[Bounds]) -> None:
         super().__init__(bounds)
         self.program = program
+        self.sample = sample
         self.regions = Regions(program.automaton)
         self.steps = Steps()
         self.store: Partitions = Partitions()
         self.evaluator = Evaluator(program.automaton.alphabet.correlations)
         self._questions: dict[Region, Question] = {}
         self._masks: dict[int, int | None] = {}
+        self.parts = parts_of(program.automaton)
+        self._choices = [(part, Places(program.automaton, number)) for number, part in enumerate(self.parts)]
+        self._match = Shown(program).match
         self._epoch = 0
         self._row = 0
         self._trigger: tuple[Node, int] | None = None
@@ -83,20 +89,22 @@ class Guarded(Keeping):
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, and give the matches that end in it as they are made, in the order of the events that end them."""
         rows = events.records(workplace=0)
-        self.store.open(rows.astype(np.int64))
-        self.marked = np.zeros(len(events), np.uint8)
-        reader = Reader(self.program.values, self.program.automaton.alphabet, events)
-        self.evaluator.now = reader
+        for part in self.parts:
+            part.begin(events, rows)
+        self.begin(events, rows)
         letters, times = events.letters.tolist(), events.times.tolist()
         vetoed = None if events.vetoed is None else events.vetoed.tolist()
         stops = [*events.cuts.tolist(), len(events)][1:]
-        output = _Output(counts=self._counting)
+        output = Output(counts=self._counting)
         for segment, (row, start, stop) in enumerate(zip(rows.tolist(), events.cuts.tolist(), stops, strict=True)):
             if row == 0 and not (segment == 0 and events.continued):
-                self.store.release(np.zeros(1, np.int64))
+                for each in (*self.parts, self):
+                    each.store.release(np.zeros(1, np.int64))
             partition = self.store.of(row, self._epoch)
             for place in range(start, stop):
-                self._row = reader.row = place
+                self._row = place
+                for part in self.parts:
+                    part.read(row, letters[place], times[place], place)
                 root = self._event(partition, letters[place], times[place], place)
                 if root is not None and not (vetoed and vetoed[place]):
                     for match, count in self._given(root, partition.position - 1):
@@ -109,6 +117,12 @@ class Guarded(Keeping):
             yield output.taken()
         self._row = len(events)
         self.events += len(events)
+
+    def begin(self, events: Events, rows: Array) -> None:
+        """Make ready for a batch; rows: of the store, for each segment."""
+        self.store.open(rows.astype(np.int64))
+        self.marked = np.zeros(len(events), np.uint8)
+        self._reader = self.evaluator.now = Reader(self.program.values, self.program.automaton.alphabet, events)
 
     @property
     def reached(self) -> int:
@@ -137,7 +151,7 @@ class Guarded(Keeping):
 
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated; None where there is none. O(cells that it reaches)."""
-        if self._trigger is None or self.regions.ambiguous:
+        if self._trigger is None or self._repeats:
             return None
         count = Count(*self._trigger, self.steps).total
         return float(min(count, ALL if self.limit is None else self.limit))
@@ -163,6 +177,7 @@ class Guarded(Keeping):
         """Read one event; the matches that end there, if there are any."""
         position = partition.position
         partition.position += 1
+        self._reader.row = place
         mask = self._mask(letter)
         if mask is None:
             self._skipped += 1
@@ -172,14 +187,16 @@ class Guarded(Keeping):
         made: list[tuple[Region, tuple[Value, ...], Node]] = []
         for region in self.regions.step(self.regions.initial, mask).marked:
             question = self._question(region, self.regions.initial)
-            if all(self.evaluator.holds(test, ()) == truth for test, truth in question.literals):
+            if all(self.evaluator.holds(test, ()) == truth for test, truth in question.literals) and self._kept(
+                partition, region, [((), None)]
+            ):
                 made.append(self._made(partition, region, tuple(self.evaluator.value(term, ()) for term in region.made), None))
         if made and self.window is not None:
             partition.starts.append((position, time))
         steps: list[tuple[Bank, Step]] = [(bank, self.regions.step(bank.macro, mask)) for bank in partition.live(time)]
         for bank, step in steps:
             for region in step.marked:
-                for values, child in self._asked(bank, region, low):
+                for values, child in self._kept(partition, region, self._asked(bank, region, low)):
                     made.append(self._made(partition, region, values, child))
         entered: list[tuple[Macro, tuple[Value, ...], Node]] = []
         for bank, step in steps:
@@ -219,11 +236,15 @@ class Guarded(Keeping):
     ) -> tuple[Region, tuple[Value, ...], Node]:
         """A new cell, with the values of its region."""
         assert region.label is not None
-        cell = Cell(partition.serial, partition.position - 1, region.label, child)
+        cell = self._cell(partition, partition.position - 1, region.label, child)
+        return region, values, Node(cell.key, cell)
+
+    def _cell(self, partition: Partition, position: int, label: int, child: Node | None) -> Cell:
+        cell = Cell(partition.serial, position, label, child)
         partition.serial += 1
         if self._bounded:
             partition.cells.append(cell)
-        return region, values, Node(cell.key, cell)
+        return cell
 
     def _asked(self, bank: Bank, region: Region, low: int) -> list[tuple[tuple[Value, ...], Node]]:
         """What a region's groups come to, in an order that depends on the stream alone."""
@@ -239,6 +260,20 @@ class Guarded(Keeping):
             )
         # The keys differ, but where one match is in several groups.
         return sorted(found.items(), key=lambda item: (item[1].key, json.dumps(stored(item[0])) if self.regions.ambiguous else ""))
+
+    def _kept(self, partition: Partition, region: Region, found: Sequence[Group]) -> Sequence[Group]:
+        """Groups that go on with a region at this event, restricted to what strategies keep of the parts that end there."""
+        if not self._choices:
+            return found
+        assert region.label is not None
+
+        def copied(cell: Cell, child: Node) -> Cell:
+            return self._cell(partition, cell.position, cell.label, child)
+
+        for part, places in self._choices:
+            if region.label in places.ends and found:
+                found = part.kept(places, region.label, found, partition.low, self.steps, copied=copied)
+        return found
 
     def _moved(self, bank: Bank, regions: tuple[Region, ...], low: int) -> list[tuple[Macro, tuple[Value, ...], Node]]:
         """Where the groups of a macro state go that an event changes without marking it."""
@@ -286,38 +321,35 @@ class Guarded(Keeping):
     _counting = False
 
     def _given(self, root: Node, position: int) -> Iterator[tuple[Found, int]]:
-        """What a trigger at a position gives: different matches, as many as the limit allows, each with the number 1."""
-        del position
+        """What a trigger at a position gives: different matches, as many as the limit and the sample allow, each with the number 1."""
         assert self._trigger is not None
         limit = ALL if self.limit is None else self.limit
-        for number, match in enumerate(self._different(self._found(root, self._trigger[1])), 1):
+        found = self._found(root, self._trigger[1]) if self.sample is None else self._sampled(root, self._trigger[1], position, self.sample)
+        for number, match in enumerate(self._different(found), 1):
             yield match, 1
             if number == limit:
                 return
 
+    def _sampled(self, root: Node, low: int, position: int, sample: int) -> Iterator[Found]:
+        """A sample of the different matches of a trigger, in their order."""
+        if self._repeats:
+            every = list(self._different(self._found(root, low)))
+            return iter(every) if len(every) <= sample else (every[place] for place in spread(len(every), sample, position))
+        return map(self._match, sampled(root, low, self.steps, sample=sample, position=position))
+
     def _found(self, root: Node, low: int) -> Iterator[Found]:
-        for path in walk(root, low, self.steps):
-            yield tuple(cell.position for cell in reversed(path)), tuple(cell.label for cell in reversed(path))
+        return map(self._match, walk(root, low, self.steps))
 
     @property
     def _repeats(self) -> bool:
         """Whether `_found` may give a match twice."""
-        return self.regions.ambiguous
+        return self.regions.ambiguous or self.program.repeats
 
     def _different(self, matches: Iterator[Found]) -> Iterator[Found]:
         if not self._repeats:
             yield from matches
             return
-        seen: set[Found] = set()
-        for match in matches:
-            if match not in seen:
-                if len(seen) == DISTINCT_LIMIT:
-                    raise LimitError(
-                        f"an event completes more than {DISTINCT_LIMIT} matches, each of which may be found in several ways (DISTINCT_LIMIT)",
-                        help="choose by LIMIT, NXT or LAST, or bound matches by a smaller window",
-                    )
-                seen.add(match)
-                yield match
+        yield from filter(Distinct().add, matches)
 
     # ------------------------------------------------------------------------------------------------ partitions, state
 
@@ -326,7 +358,26 @@ class Guarded(Keeping):
         self.store.empty(np.array([row for row, each in self.store.opened.items() if row and not self._is_open(each, time)], np.int64))
         rows = np.ones(len(self.store), np.bool_)
         rows[[0, *self.store.opened]] = False
+        for part in self.parts:
+            part.expire(time)
+            rows[list(part.store.opened)] = False
         return np.flatnonzero(rows) - 1
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        for part in self.parts:
+            part.ensure_slots(count)
+        super().ensure_slots(count)
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+        for part in self.parts:
+            part.release(slots)
+        super().release(slots)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return super().memory_usage() + sum(part.memory_usage() for part in self.parts)
 
     def _is_open(self, partition: Partition, time: int | None = None) -> bool:
         """Whether a match can go on: at `time` or later, if it is given."""
@@ -340,7 +391,10 @@ class Guarded(Keeping):
     def dump(self) -> dict[str, Any]:
         """The live state of all partitions as named sections, see `guarded_state`."""
         counters = [self.events, self._triggers, self._matches, self._skipped, self.regions.ambiguous]
-        return {"counters": np.array(counters, "<i8"), **guarded_state.dump(self.store, self._is_open)}
+        sections = {"counters": np.array(counters, "<i8"), **guarded_state.dump(self.store, self._is_open)}
+        for number, part in enumerate(self.parts):
+            sections |= {f"guarded_part{number}/{name}": section for name, section in part.dump().items()}
+        return sections
 
     def load(self, sections: Mapping[str, Any], partitions: Stored | None = None) -> None:
         """Go on, in a fresh evaluation of the same program and bounds, from what `dump` gave; raises SnapshotError where that does not fit."""
@@ -350,6 +404,9 @@ class Guarded(Keeping):
             self.events, self._triggers, self._matches, self._skipped, ambiguous = counters.tolist()
             self.regions.ambiguous |= bool(ambiguous)
             guarded_state.load(self.store, sections, partitions, self.regions, self.steps, epoch=self._epoch, bounded=self._bounded)
+            for number, part in enumerate(self.parts):
+                prefix = f"guarded_part{number}/"
+                part.load({name.removeprefix(prefix): each for name, each in sections.items() if name.startswith(prefix)}, partitions)
 
     def letters_in(self, sections: Mapping[str, Any]) -> Array:  # noqa: ARG002 - others have some
         """The letters of events that what `dump` gave speaks of, in any order: none."""
@@ -368,8 +425,7 @@ class GuardedCounts(Guarded):
         """The trigger's event, and the number of its matches."""
         assert self._trigger is not None
         low = self._trigger[1]
-        distinct = self.regions.ambiguous
-        count = sum(1 for _ in self._different(self._found(root, low))) if distinct else Count(root, low, self.steps).total
+        count = sum(1 for _ in self._different(self._found(root, low))) if self._repeats else Count(root, low, self.steps).total
         yield ((position,), (0,)), count
 
 
@@ -382,64 +438,65 @@ class GuardedChoice(Guarded):
 
     program: ChoiceProgram
 
-    def __init__(self, program: ChoiceProgram, **bounds: Unpack[Bounds]) -> None:
-        super().__init__(program, **bounds)
-        self._shown = [bool(mark) for mark in program.automaton.marks]
-
     @property
     def _repeats(self) -> bool:
         return True
 
     def _found(self, root: Node, low: int) -> Iterator[Found]:
-        program = self.program
-        hidden = {number for number, mark in enumerate(program.label_sets) if not mark}
-        if program.strategy is Strategy.MAX:
-            after = Maximal(root, low, self.steps, shown=self._shown).after
-        else:
-            after = Best(root, low, self.steps, strategy=program.strategy, shown=self._shown).after
-        for path in paths(after):
-            cells = [(cell.position, program.shown[cell.label]) for cell in reversed(path)]
-            kept = [cell for place, cell in enumerate(cells) if place in {0, len(cells) - 1} or cell[1] not in hidden]
-            yield tuple(position for position, _ in kept), tuple(label for _, label in kept)
+        return map(self._match, chosen_paths(self.program, root, low, self.steps))
 
 
-class _Output:
-    """Matches, or counts of them, that are put together as a chunk."""
+class Choosing(Guarded):
+    """The run state of one part of a pattern, and what NXT, LAST or MAX keep of its matches at one event; `Guarded` around it drives it.
 
-    def __init__(self, *, counts: bool) -> None:
-        self._counting = counts
-        self._start()
+    before: the parts that this one may have inside. Its matches are those of the whole stream, whatever bounds the pattern around it.
+    """
 
-    def _start(self) -> None:
-        self._counts: list[int] = []
-        self._offsets = [0]
-        self._positions: list[int] = []
-        self._labels: list[int] = []
-        self.segments: list[int] = []
+    def __init__(self, part: Part, before: Sequence[Choosing]) -> None:
+        super().__init__(Program(part.automaton), window=part.window, count_window=part.count)
+        self._choices = [(other, Places(part.automaton, number)) for number, other in enumerate(before)]
+        self._strategy = part.strategy
+        self._shown = [bool(mark) for mark, _ in part.automaton.labels]
+        self._chosen: Chosen[Any] | None = None
+        self._now = 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether it is to be taken before another match is added."""
-        return len(self.segments) >= CHUNK_MATCHES or len(self._positions) >= CHUNK_POSITIONS
+    def read(self, row: int, letter: int, time: int, place: int) -> None:
+        """Read one event of a partition."""
+        self._chosen, self._trigger = None, None
+        partition = self.store.of(row, self._epoch)
+        self._now = partition.position
+        self._event(partition, letter, time, place)
 
-    def add(self, match: Found, segment: int, count: int) -> None:
-        """Add a match of a segment; count: kept with COUNT(*) alone."""
-        positions, labels = match
-        self._positions += positions
-        self._labels += labels
-        self._offsets.append(len(self._positions))
-        self.segments.append(segment)
-        if self._counting:
-            self._counts.append(count)
+    def kept(
+        self,
+        places: Places,
+        label: int,
+        found: Sequence[Group],
+        low: int,
+        steps: Steps,
+        *,
+        copied: Callable[[Cell, Node], Cell],
+    ) -> Sequence[Group]:
+        """Groups around the part that end it at this event with a label, restricted as `Restriction`; those are left out in which nothing stays."""
+        if self._trigger is None:
+            return []
+        if self._chosen is None:
+            self._chosen = chosen(*self._trigger, self.steps, strategy=self._strategy, shown=self._shown)
+        state = self._chosen.start
+        if places.shows[label]:
+            if self._now not in self._chosen.positions(state):
+                return []
+            state = self._chosen.after(state, self._now)
+        if places.begins[label]:
+            return found if self._chosen.ends(state) else []
+        groups = [(values, child) for values, child in found if child is not None]
+        restriction = Restriction(self._chosen, places, [child for _, child in groups], low, steps, copied=copied)
+        return [(values, below) for values, child in groups if (below := restriction.below(child, state)) is not None]
 
-    def taken(self) -> Chunk:
-        """What has been added, as a chunk."""
-        found = Chunk(
-            np.array(self._offsets, np.int64),
-            np.array(self._positions, np.int64),
-            np.array(self._labels, np.uint16),
-            np.array(self.segments, np.int32),
-            from_integers(self._counts) if self._counting else None,
-        )
-        self._start()
-        return found
+
+def parts_of(automaton: Automaton) -> tuple[Choosing, ...]:
+    """The parts of an automaton, without any state."""
+    found: list[Choosing] = []
+    for part in automaton.parts:
+        found.append(Choosing(part, found))
+    return tuple(found)

@@ -64,7 +64,7 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     macro, form = (kind >> MACRO_BITS & MACROS_MASK) - 1, kind >> FORM_BITS
     demand(
         inside(links.column("start"), 0, position + 1),
-        inside(kind & LABELS, 0, tables.program.labels),
+        inside(kind & LABELS, 0, len(tables.program.automaton.labels)),
         inside(macro, -1, len(tables.macros)),
         inside(links.column("child"), -1, links.number),
         inside(form, 0, len(tables.forms)),
@@ -74,10 +74,19 @@ def check(cells: Array, owner: Array, rings: Array, newest: Array, tables: Guard
     demand(position[here] == position[there])
     demand(inside(newest, -1, tail[:, None]))
     lists = newest.reshape(len(tail), len(tables.macros), tables.most_shapes)
+    listings: list[Array] = []
     for place in range(tables.most_shapes):
-        listed = _check_nodes(links, macro >= 0, tables.first_node + tables.node_width * place)
-        _, there = links.followed(np.where(index == place, links.column("child"), -1))
-        demand(listed[there])
+        first = tables.first_node + tables.node_width * place
+        listed = _check_nodes(links, macro >= 0, first)
+        listings.append(listed)
+        outer = tables.outer[:, place]
+        for other in np.unique(outer[outer >= 0]).tolist():
+            grouped = (macro >= 0) & (outer[macro] == other)
+            demand(listings[other][grouped] == listed[grouped])
+            here, there = links.followed(np.where(grouped & listed, cells[:, first + tables.node_width - 2], -1))
+            demand(listed[there], macro[here] == macro[there])
+        here, there = links.followed(np.where(index == place, links.column("child"), -1))
+        demand(listed[there], position[there] < position[here])
         partition, number = np.nonzero(lists[:, :, place] >= head[:, None])
         there = (np.cumsum(tail - head) - tail)[partition] + lists[partition, number, place]
         demand(listed[there], macro[there] == number)

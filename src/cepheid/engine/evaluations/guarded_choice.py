@@ -1,7 +1,7 @@
 """COUNT(*), NXT and LAST over the cells that a trigger reaches, by dynamic programming instead of enumeration.
 
 `Fold` gives each cell a value that is made of those of the cells it goes on from: how many matches end in it, or the best support among these. Cells
-are taken in the order in which they were made, so that no recursion is as deep as a match is long. Over a ring a tree of sums answers what a stretch
+are taken in the order of their positions, so that no recursion is as deep as a match is long. Over a ring a tree of sums answers what a stretch
 asks in O(log n). MAX is another construction over the same cells, `guarded_maximal`.
 """
 
@@ -36,9 +36,15 @@ class Fold(ABC, Generic[T]):
         self._below: dict[int, T] = {}
         self.of: dict[int, T] = {}
         cells = self._reached(root)
-        for cell in sorted(cells, key=lambda cell: cell.key[1]):
-            self.of[id(cell)] = self.extended(cell, None if cell.child is None else self._total(cell.child))
-        self.total = self._total(root)
+        # What a cell goes on from is at an earlier position; it may be a copy that was made later.
+        for cell in sorted(cells, key=lambda cell: (cell.position, cell.key[1])):
+            child = self.child(cell)
+            self.of[id(cell)] = self.extended(cell, None if child is None else self.of_node(child))
+        self.total = self.of_node(root)
+
+    def child(self, cell: Cell) -> Node | None:
+        """What a cell goes on from, as far as it counts here."""
+        return cell.child
 
     @property
     @abstractmethod
@@ -66,7 +72,7 @@ class Fold(ABC, Generic[T]):
             if isinstance(node.what, Cell):
                 if id(node.what) not in found:
                     found[id(node.what)] = node.what
-                    todo.append(node.what.child)
+                    todo.append(self.child(node.what))
             else:
                 ring = node.what.ring
                 sums = self._sums.get(id(ring))
@@ -75,7 +81,7 @@ class Fold(ABC, Generic[T]):
                 todo += sums.reach(node.what.oldest, node.what.newest)
         return list(found.values())
 
-    def _total(self, root: Node) -> T:
+    def of_node(self, root: Node) -> T:
         """The value of a heap, whose cells have theirs."""
         todo = [root]
         while todo:
@@ -101,7 +107,7 @@ class Fold(ABC, Generic[T]):
     def _stretched(self, stretch: Stretch) -> T:
         sums = self._sums[id(stretch.ring)]
         while sums.filled <= stretch.newest:
-            sums.put(self._total(stretch.ring.entries[sums.filled]), self)
+            sums.put(self.of_node(stretch.ring.entries[sums.filled]), self)
         value = self.nothing
         if not stretch.operator:
             return sums.between(stretch.oldest, stretch.newest, self)
@@ -209,6 +215,14 @@ class Supports:
             self._length.append(length[before] + 1)
         return found
 
+    def positions(self, support: int) -> tuple[int, ...]:
+        """The positions of a support, the last one first."""
+        found = []
+        while support:
+            found.append(self._last[support])
+            support = self.before[support]
+        return tuple(found)
+
     def earlier(self, one: int, other: int) -> bool:
         """Whether the first position in which they differ is in the one (NXT). O(log of their length)."""
         if self._length[one] > self._length[other]:
@@ -271,6 +285,11 @@ class Best(Fold[tuple[int, Rope]]):
         if one[0] == other[0]:
             return one[0], (one[1], other[1])
         return one if self._wins(one[0], other[0]) else other
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """The best support of all, the last position first."""
+        return self._supports.positions(self.total[0])
 
     def after(self, path: list[Cell]) -> Iterator[Cell]:
         """The cells with which a path goes on to matches with the best support, as for `paths`."""

@@ -11,7 +11,7 @@ of a hash, and one kind of index below:
 |                                  | else, with one bound, sorted runs; else group by group      | O(log n) melds; O(groups) | O(log n) melds      |
 | one comparison but `=`           | ring with a tree, while keys rise: stretch with a test;     | O(log n) integers         | O(1) amortized      |
 |                                  | else sorted runs with the unions of their ends              | O(log n) melds            | O(log n) melds      |
-| anything else                    | group by group                                              | O(groups)                 | O(1)                |
+| anything else                    | group by group; a condition between events for all at once  | O(groups)                 | O(1)                |
 
 What the new values are made of is carried: below the hash there is one index for each tuple of carried values alive, but for the last row.
 """
@@ -20,18 +20,26 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cepheid.automata.registers import Before, Compares, Elapsed, reads
+import numpy as np
+
+from cepheid.automata.registers import Before, Compares, Elapsed, Holds, reads
+from cepheid.engine.evaluations.guarded_correlations import KeptColumns
 from cepheid.engine.evaluations.guarded_graph import PASSES, Node, Ring, Stretch, Tree, meld, united
-from cepheid.engine.evaluations.guarded_values import NEGATED, Evaluator, Value
+from cepheid.logical.types import NEGATED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from cepheid.automata.correlation import Variable
     from cepheid.automata.regions import Literal, Macro, Region
+    from cepheid.automata.registers import Kept
     from cepheid.engine.evaluations.guarded_graph import Steps
+    from cepheid.engine.evaluations.guarded_values import Evaluator, Value
     from cepheid.logical.plan import Expression, Interval
+
+Array = np.ndarray[Any, Any]
 
 SWEEP_FROM = 64
 """Entries of a macro state from which on those that are too old are swept, each time the entries have doubled."""
@@ -401,7 +409,62 @@ class Ordered:
         return Stretch(self._ring, len(self._values) - 1, 0).node if self._values else None
 
 
-Bucket = Plain | Ages | Ordered
+class Groups:
+    """Entries by all of their values, for questions that no other index answers: each group is asked. O(groups); insert O(1).
+
+    A condition between events is evaluated once for all groups (`guarded_correlations.KeptColumns`), if it is asked of events of one variable.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._places: dict[tuple[Value, ...], int] = {}
+        self._nodes: list[Node] = []
+        self._columns: dict[Kept, KeptColumns] = {}
+
+    def insert(self, values: tuple[Value, ...], node: Node) -> None:
+        """Add an entry."""
+        self._steps.index += 1
+        place = self._places.setdefault(values, len(self._nodes))
+        if place == len(self._nodes):
+            self._nodes.append(node)
+            for kept, columns in self._columns.items():
+                columns.add(_kept_by(kept, values))
+            return
+        union = meld(self._nodes[place], node, self._steps)
+        assert union is not None
+        self._nodes[place] = union
+
+    def passing(self, question: Question, event: Evaluator, low: int) -> Iterator[tuple[tuple[Value, ...], Node]]:
+        """The groups that pass, each with its partial matches."""
+        groups = list(self._places)
+        self._steps.index += len(groups)
+        passes: Array = np.array([node.key[0] >= low for node in self._nodes], np.bool_)
+        rest = []
+        for test, truth in question.rest:
+            own = event.correlations[test.kept.correlation].alone(test.kept.actions) if isinstance(test, Holds) else None
+            if isinstance(test, Holds) and own is not None and isinstance(test.kept.before, Before):
+                passes &= self._held(test, own, event, groups) == truth
+            else:
+                rest.append((test, truth))
+        for place in np.flatnonzero(passes).tolist():
+            if all(event.holds(test, groups[place]) == truth for test, truth in rest):
+                yield groups[place], self._nodes[place]
+
+    def _held(self, test: Holds, own: Variable, event: Evaluator, groups: Sequence[tuple[Value, ...]]) -> Array:
+        columns = self._columns.get(test.kept)
+        if columns is None:
+            columns = self._columns[test.kept] = KeptColumns(event.correlations[test.kept.correlation], own)
+            for values in groups:
+                columns.add(_kept_by(test.kept, values))
+        return columns.hold(event.now, lambda group: event.holds(test, groups[group]))
+
+
+def _kept_by(kept: Kept, values: tuple[Value, ...]) -> Value:
+    assert isinstance(kept.before, Before)
+    return values[kept.before.register]
+
+
+Bucket = Plain | Ages | Ordered | Groups
 
 
 def _last(time: Value, most: int) -> int:
@@ -422,7 +485,7 @@ class Bank:
         self.entries: list[tuple[tuple[Value, ...], Node]] = []
         self.greatest = -1
         self.until = -FOREVER
-        self._indexes: dict[Shape, dict[tuple[Value, ...], dict[tuple[Value, ...], Bucket | Node]]] = {}
+        self._indexes: dict[Shape, dict[tuple[Value, ...], dict[tuple[Value, ...], Bucket]]] = {}
         self._steps = steps
         self._sweep_at = SWEEP_FROM
 
@@ -456,24 +519,20 @@ class Bank:
         if None in equals:
             return  # NULL = anything does not hold
         below = self._indexes[shape].setdefault(equals, {})
-        if shape.kind == GROUPS:
-            self._steps.index += 1
-            there = below.get(values)
-            assert not isinstance(there, Bucket)
-            union = meld(there, node, self._steps)
-            assert union is not None
-            below[values] = union
-            return
         carried = tuple(values[slot] for slot in shape.carried)
         bucket = below.get(carried)
         if bucket is None:
             bucket = below[carried] = self._bucket(shape)
-        assert not isinstance(bucket, Node)
-        bucket.insert(values[shape.slot] if shape.slot >= 0 else None, node, low)
+        if isinstance(bucket, Groups):
+            bucket.insert(values, node)
+        else:
+            bucket.insert(values[shape.slot] if shape.slot >= 0 else None, node, low)
 
     def _bucket(self, shape: Shape) -> Bucket:
         if shape.kind == AGE:
             return Ages(self._steps, shape.ages)
+        if shape.kind == GROUPS:
+            return Groups(self._steps)
         return Ordered(self._steps) if shape.kind == ORDER else Plain(self._steps)
 
     def ask(self, question: Question, event: Evaluator, low: int) -> dict[tuple[Value, ...], Node]:
@@ -486,23 +545,24 @@ class Bank:
         self._steps.index += 1
         below = self._indexes[shape].get(tuple(event.now(value) for value in question.equal), {})
         found: dict[tuple[Value, ...], Node] = {}
-        made = question.region.made
-        for key, bucket in below.items():
-            if isinstance(bucket, Node):
-                self._steps.index += 1
-                if bucket.key[0] < low or not all(event.holds(test, key) == truth for test, truth in question.rest):
-                    continue
-                node, slots = bucket, dict(enumerate(key))
-            else:
-                answer = bucket.ask(question, event, low)
-                if answer is None or answer.key[0] < low:
-                    continue
-                node, slots = answer, dict(zip(shape.carried, key, strict=True))
-            new = tuple(event.value(term, slots) for term in made)
+        for slots, node in self._answers(below, question, event, low):
+            new = tuple(event.value(term, slots) for term in question.region.made)
             union = meld(found.get(new), node, self._steps)
             assert union is not None
             found[new] = union
         return found
+
+    def _answers(
+        self, below: dict[tuple[Value, ...], Bucket], question: Question, event: Evaluator, low: int
+    ) -> Iterator[tuple[Mapping[int, Value] | tuple[Value, ...], Node]]:
+        """What slots hold, as far as it is carried, and the partial matches that hold it and pass."""
+        for carried, bucket in below.items():
+            if isinstance(bucket, Groups):
+                yield from bucket.passing(question, event, low)
+                continue
+            answer = bucket.ask(question, event, low)
+            if answer is not None and answer.key[0] >= low:
+                yield dict(zip(question.shape.carried, carried, strict=True)), answer
 
     def groups(self, low: int) -> Iterable[tuple[tuple[Value, ...], Node]]:
         """The live groups, each as one heap."""

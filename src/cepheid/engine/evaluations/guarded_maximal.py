@@ -5,7 +5,7 @@ all its positions so far. Of such a path only two things count: the cell in whic
 position more. So a `State` is the cell of a path and the two sets of such cells, and paths with equal states are dominated alike from there on. A
 path ends where one with a position more is in its own cell: whatever follows, that one stays larger.
 
-Cells are numbered in the order in which they were made, so by position; sets of them are the bits of an integer.
+Cells are numbered by position; sets of them are the bits of an integer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ State = tuple[int, tuple[int, ...], tuple[int, ...]]
 """A cell; at the last position of the match so far, the cells of paths with the same positions, and of those with more."""
 
 
-class _Children(Fold[Cells]):
+class CellSets(Fold[Cells]):
     """The cells that a trigger reaches, by number, and the set of those that each goes on from."""
 
     def __init__(self, root: Node, low: int, steps: Steps) -> None:
@@ -66,9 +66,10 @@ class Maximal:
     """
 
     def __init__(self, root: Node, low: int, steps: Steps, *, shown: Sequence[bool]) -> None:
-        reached = _Children(root, low, steps)
+        reached = CellSets(root, low, steps)
         self._cells = reached.cells
         self._below = [*reached.below, reached.total]  # the last one: what all matches end in
+        self._labels = shown
         self._shown = sum(1 << number for number, cell in enumerate(self._cells) if shown[cell.label])
         self._first: list[int] = []  # of the cells at the position of each
         for number, cell in enumerate(self._cells):
@@ -77,6 +78,23 @@ class Maximal:
         self._path: list[State] = []
         self._root: State = len(self._cells), (len(self._cells),), ()
         self._after = self._kept(self._explored())
+
+    @property
+    def root(self) -> State:
+        """The state of the trigger itself."""
+        return self._root
+
+    def following(self, state: State) -> list[tuple[Cell, State]]:
+        """How the maximal matches of a state go on: the next cell, and the state there."""
+        return [(self._cells[after[0]], after) for after in self._after[state].values()]
+
+    def begins(self, state: State) -> bool:
+        """Whether matches begin in the cell of a state."""
+        return state != self._root and self._cells[state[0]].child is None
+
+    def shows(self, cell: Cell) -> bool:
+        """Whether supports have the event of a cell."""
+        return self._labels[cell.label]
 
     def after(self, path: list[Cell]) -> Iterator[Cell]:
         """The cells with which a path goes on to maximal matches, as for `paths`."""

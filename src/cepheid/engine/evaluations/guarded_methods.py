@@ -11,10 +11,12 @@ from cepheid.automata.program import ChoiceProgram
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Gathered, Holds, Kept, reads, test_text
 from cepheid.automata.transform import reached
-from cepheid.engine.evaluations.guarded import DISTINCT_LIMIT, SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
+from cepheid.engine.evaluations.guarded import SETS_LIMIT, Guarded, GuardedChoice, GuardedCounts
+from cepheid.engine.evaluations.guarded_choice_run import check, guarded_choice
 from cepheid.engine.evaluations.guarded_indexes import AGE, ALL, GROUPS, ORDER, Question
 from cepheid.engine.evaluations.guarded_maximal import MAXIMAL_LIMIT
-from cepheid.engine.evaluations.guarded_run import guarded
+from cepheid.engine.evaluations.guarded_output import DISTINCT_LIMIT
+from cepheid.engine.evaluations.guarded_run import guarded, guarded_counts
 from cepheid.engine.evaluations.guarded_tables import MOST_COMBINED, GuardTables, UnknownError, regions_of
 from cepheid.engine.evaluations.method import CHOOSING, Guarantee, Method
 from cepheid.language.syntax import Strategy
@@ -23,6 +25,7 @@ from cepheid.logical.describe import describe_expression
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cepheid.automata.automaton import Part
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro
     from cepheid.automata.registers import Test
@@ -63,7 +66,9 @@ COMPILED_ANSWERS = ANSWERS | {
 """How the kernel answers."""
 
 HASHED = "by equality: O(1)"
-CARRIED = "for each group of values that is kept for a later comparison: O(g), g = such groups alive"
+CARRIED = (
+    "for each group of values that is kept for a later comparison: O(g), O(g log g) where starts come out of order, g = such groups alive"
+)
 SETS = f"sets of values are kept, of n values up to 2^n, and {SETS_LIMIT:,} at one event at most"
 UNMARKED = "each group alive, at events that PROJECT hides or that a neighbour must follow: O(g)"
 
@@ -80,25 +85,34 @@ class _Guards(Method):
         unknown = self._unknown(terms)
         asked = _Asked(terms.program, compiled=not unknown)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
+        lines += map(_choice_in, terms.program.automaton.parts)
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
+        state = terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events")
         delay = self._delay(terms)
         if asked.several and not unknown:
             delay += "; where several comparisons are asked at one event, O(n) at worst"
-        if asked.ambiguous:
+        if asked.ambiguous or terms.program.repeats:
             delay += f"; a match may be found in several ways: they are told apart at its end, up to {DISTINCT_LIMIT:,} per trigger"
         return Guarantee(
             evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily{unknown}",
             update=", ".join(lines),
-            state=terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events"),
+            state="; and ".join([state, *map(_state_of, terms.program.automaton.parts)]),
             delay=delay,
             guards=tuple(asked.answers),
         )
 
     def _unknown(self, terms: Terms) -> str:
         """That it is not compiled, and why; nothing where it is."""
-        del terms
-        return "; not compiled"
+        try:
+            self._check(terms)
+        except UnknownError as error:
+            return f"; not compiled, for {error}"
+        return ""
+
+    def _check(self, terms: Terms) -> None:
+        """Raise UnknownError where the kernel does not do it."""
+        GuardTables(terms.program)
 
     def _what(self, terms: Terms) -> str:
         del terms
@@ -109,11 +123,25 @@ class _Guards(Method):
         return "output-linear, times O(log n) per event of a match"
 
 
+def _choice_in(part: Part) -> str:
+    """What a strategy inside the pattern costs."""
+    steps = f"at most {MAXIMAL_LIMIT:,} steps of O(r)" if part.strategy is Strategy.MAX else "O(r log n)"
+    return f"at each event that ends {part.text}: {steps} for its choice, and O(r) bits per event of what it keeps, r = marked events of its matches"
+
+
+def _state_of(part: Part) -> str:
+    """What a strategy inside the pattern keeps, whatever bounds the query."""
+    bounded = part.window is not None or part.count is not None
+    how = "the marked events within its window" if bounded else "it grows with the marked events, for it has no window of its own"
+    return f"for {part.text}, which compares all its matches in the stream: {how}"
+
+
 class GuardedMethod(_Guards):
     """All matches of an automaton with guards."""
 
     name = "guarded"
     evaluation = Guarded
+    samples = True
 
     def serves(self, task: Task) -> bool:
         """Whatever gives matches and does not choose by comparing them."""
@@ -126,13 +154,6 @@ class GuardedMethod(_Guards):
     def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
         """By the kernel, where it knows what the program asks."""
         return guarded(terms.program, **terms.bounds, **options)
-
-    def _unknown(self, terms: Terms) -> str:
-        try:
-            GuardTables(terms.program)
-        except UnknownError as error:
-            return f"; not compiled, for {error}"
-        return ""
 
 
 class GuardedCountMethod(_Guards):
@@ -151,9 +172,17 @@ class GuardedCountMethod(_Guards):
         """The pattern's."""
         return task.selected
 
+    def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
+        """By the kernel, where it knows what the program asks."""
+        return guarded_counts(terms.program, **terms.bounds, **options)
+
     def _delay(self, terms: Terms) -> str:
-        del terms
-        return "O(r log n) per trigger, r = marked events that it reaches; nothing is enumerated"
+        if self._unknown(terms):
+            return "O(r log n) per trigger, r = marked events that it reaches; nothing is enumerated"
+        return (
+            "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches whose"
+            " matches are not counted yet, or have lost a start to the window since then; nothing is enumerated"
+        )
 
 
 class GuardedChoiceMethod(_Guards):
@@ -172,12 +201,27 @@ class GuardedChoiceMethod(_Guards):
         shown = None if task.shown is None else frozenset(task.shown)
         return ChoiceProgram(task.whole.automaton, task.strategy, shown)
 
+    def start(self, terms: Terms, **options: Any) -> AnyEvaluation:
+        """By the kernel, where it knows what the program asks."""
+        assert isinstance(terms.program, ChoiceProgram)
+        return guarded_choice(terms.program, **terms.bounds, **options)
+
+    def _check(self, terms: Terms) -> None:
+        assert isinstance(terms.program, ChoiceProgram)
+        check(terms.program, terms.limit)
+        super()._check(terms)
+
     def _what(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)
         return f"{terms.program.strategy.value} chosen per trigger in the match graph over the automaton with guards"
 
     def _delay(self, terms: Terms) -> str:
         assert isinstance(terms.program, ChoiceProgram)
+        if not self._unknown(terms):
+            return (
+                "per trigger O(log n), O(n) where values are compared by order, n = marked events alive; the same for each event that it reaches"
+                " whose choice is not known yet, or has left the window since then; then output-linear for what is chosen"
+            )
         if terms.program.strategy is Strategy.MAX:
             return (
                 f"per trigger at most {MAXIMAL_LIMIT:,} steps of O(r), r = marked events that it reaches: matches that the same events would"

@@ -1,7 +1,7 @@
-"""All matches of a program with guards by the kernel of guards: its state, in blocks, and its driver. `guarded` picks it where it knows enough.
+"""All matches of a program with guards, a sample of them, or their number, by the kernel of guards: its state, in blocks, and its driver.
 
 Comes in: letters, and the words of the values that guards read. Goes out: matches, in the order of `guarded.Guarded`, which does the same in plain
-Python for every program. The kernel's docstring says what a block holds.
+Python for every program. `guarded` and `guarded_counts` pick the kernel where it knows enough; its docstring says what a block holds.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.block_run import HEADER, KEPT, POSITION, STARTS, BlockRun
-from cepheid.engine.evaluations.guarded import Guarded
+from cepheid.engine.evaluations.counting import wider
+from cepheid.engine.evaluations.guarded import Guarded, GuardedCounts
 from cepheid.engine.evaluations.guarded_cells import check
+from cepheid.engine.evaluations.guarded_sample import spread
 from cepheid.engine.evaluations.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, UnknownError
 from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
 from cepheid.engine.letters.codes import LetterCodes
@@ -23,9 +25,10 @@ from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import BlockLayout, Ring
 from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import power_of_two
+from cepheid.engine.output.exact_counts import from_integers, to_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Unpack
 
     from cepheid.automata.program import Program
@@ -42,13 +45,19 @@ LIVE = len(HEADER)
 
 TABLED, GREATEST = LIVE + 1, LIVE + 2
 """The places of the ring that its table was made for, less 1 (-1: it is to be made); then per macro state the greatest start, the first cell that
-counts, and per index the newest entry."""
+counts (of the initial one: the first that anything leads to), and per index the newest entry."""
 
 LEVEL = ("base", "size", "cursor", "fresh", "cell")
 """The kernel's `levels`, per event of a match."""
 
+LINK = ("before", "length", "jump")
+"""The kernel's `supports`, per cell whose best support is compared."""
+
 PUSHED = 80
 """Places of the queue that the kernel wants free before it looks at anything."""
+
+NUMBER, CHOICE, CHOSEN = 1, 2, 3
+"""What the kernel does with the matches of a trigger, if not to give them: their number, a sample of them, or what a strategy chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +76,22 @@ class GuardSizes:
 class GuardedRun(BlockRun):
     """The run state of all matches of a program with guards, over any number of partitions; the interface is that of `Evaluation`.
 
-    Update per live macro state and region: O(1), with a hash; a test of one value O(log n). Where starts come out of order, and where several values
-    are tested, O(n) at worst. Delay: output-linear times O(log n), where several values are tested O(n) at worst. Raises UnknownError where the
-    kernel does not know what the program asks, LimitError past BLOCK_LIMIT.
+    Update per live macro state and region: O(1), with a hash; a test of one value O(log n); this for each group of equal values that are carried to a
+    later event, and times O(log g) for g groups that do not come in the order of their starts. Where starts come out of order, and where several
+    values are tested, O(n) at worst. Delay: output-linear times O(log n), where several values are tested O(n) at worst. sample: of an ending event
+    with more matches only so many, spread evenly over them; then all are counted first, as `GuardedCountRun` does. Raises UnknownError where the
+    kernel does not know what the program asks, LimitError past BLOCK_LIMIT and COUNT_LIMBS.
     """
 
     kind: ClassVar[type[np.generic]] = np.uint16
     counters: ClassVar[tuple[str, ...]] = ("events", "triggers", "matches", "skipped", "epoch")
 
-    def __init__(self, program: Program, *, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+    _counting: ClassVar[int] = 0
+
+    def __init__(self, program: Program, *, sample: int | None = None, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
         self.sizes = sizes = sizes or GuardSizes()
         self.program = program
+        self.sample = sample
         self.tables = GuardTables(program)
         super().__init__(
             "guards",
@@ -90,15 +104,27 @@ class GuardedRun(BlockRun):
         )
         tables = self.tables
         self.codes = LetterCodes(program.bits)
-        self.mends |= {"letter": self._mend_letter, "stack": self._mend_stack}
+        self.mends |= {
+            "letter": self._mend_letter,
+            "stack": self._mend_stack,
+            "counts": self._mend_counts,
+            "wide": self._mend_wide,
+            "choose": self._mend_choose,
+        }
         self._flatten()
         self._shapes, self._forms = tables.shape_table, tables.form_table
-        self._key: Array = np.zeros(max(1, tables.shape_width), np.int64)
-        self._order: Array = np.zeros(2, np.int64)
+        self._key: Array = np.zeros(1 + max(tables.shape_width, tables.slots), np.int64)
+        self._order: Array = np.zeros(4, np.int64)
         self._levels: Array = np.zeros(len(LEVEL) * sizes.levels, np.int64)
         self._queue: Array = np.zeros(3 * sizes.queue, np.int64)
         self._values: Array = np.zeros(1, np.int64)
         self._columns: Array = np.zeros(3, np.int64)
+        self._vetoed: Array = np.zeros(0, np.uint8)
+        self._places: Iterator[int] = iter(())
+        self._place = 0
+        self._set("size", 1)
+        self._numbers(0)
+        self._make_out_counts()
         fields = {
             "letter_mask": self.codes.letter_mask,
             "plain": self.store.layout.directory,
@@ -112,6 +138,8 @@ class GuardedRun(BlockRun):
             "node_width": tables.node_width,
             "width": self.store.layout.rings[1].width,
             "hashed": tables.hashed,
+            "counting": self._counting if sample is None else CHOICE,
+            "sample": sample or 0,
         }
         for name, value in fields.items():
             self._set(name, value)
@@ -124,16 +152,29 @@ class GuardedRun(BlockRun):
 
     # ------------------------------------------------------------------------------------------------ what users of it see
 
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots, see `Keeping.release`."""
+        self._set("counted", 0)
+        super().release(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free the memory of partitions in which no match can go on, see `KernelEvaluation.expire`."""
+        self._set("counted", 0)
+        return super().expire(time)
+
     def _begin(self, events: Events) -> Array:
+        self._vetoed = np.zeros(0, np.uint8) if events.vetoed is None else events.vetoed.view(np.uint8)
         wanted, values = self.program.values, events.values
         if wanted:
             if values is None or any(value not in values.layout.places for value in wanted):
                 self.program.automaton.alphabet.refuse_guards("events without values")
             assert values is not None
-            self._values, apart = _flat(values.words)
+            self._values, apart, beside = _flat(values.words)
             self._set("event_words", apart)
-            columns = [(values.layout.places[value].start, *values.layout.null_bits[value]) for value in wanted]
-            self._columns = np.array([(word, null, int(bit)) for word, null, bit in columns], np.uint64).view(np.int64).reshape(-1)
+            firsts = [values.layout.places[value].start for value in wanted]
+            nulls = [values.layout.null_bits[value] if values.nullable else (0, 0) for value in wanted]
+            columns = [(first * beside, null * beside, int(bit)) for first, (null, bit) in zip(firsts, nulls, strict=True)]
+            self._columns = np.array(columns, np.uint64).view(np.int64).reshape(-1)
         return self.codes.begin(events.letters)
 
     @property
@@ -144,7 +185,8 @@ class GuardedRun(BlockRun):
     def _parts(self) -> Iterable[Array | HasBytes]:
         tables = self.tables
         flat = (tables.first_of, tables.drops, tables.stirs, tables.cells_of, tables.rows, tables.operands, self._shapes, self._forms)
-        return (self._vector, self.codes, *flat, self._key, self._order, self._levels, self._queue, *self._buffers)
+        counts = (self._counts, self._known, self._supports, self._out_counts)
+        return (self._vector, self.codes, *flat, self._key, self._order, self._levels, self._queue, *counts, *self._buffers)
 
     def _arrays(self) -> tuple[Array, ...]:
         store, tables = self.store, self.tables
@@ -173,7 +215,12 @@ class GuardedRun(BlockRun):
             self._order,
             self._levels,
             self._queue,
+            self._vetoed,
+            self._counts,
+            self._known,
+            self._supports,
             *self._buffers,
+            self._out_counts,
             self.marked,
         )
 
@@ -240,27 +287,100 @@ class GuardedRun(BlockRun):
     def _mend_stack(self) -> None:
         """An event makes `argument` cells, a match has more events than there are levels, or a queue is full: more room for all."""
         wanted = power_of_two(self._get("argument") + PUSHED)
-        self._order = np.zeros(2 * max(wanted, len(self._order)), np.int64)
+        self._order = np.zeros(max(4 * wanted, len(self._order)), np.int64)
         for name in ("_levels", "_queue"):
             old = getattr(self, name)
             larger: Array = np.zeros(max(2 * len(old), 3 * wanted), np.int64)
             larger[: len(old)] = old
             setattr(self, name, larger)
 
+    # ------------------------------------------------------------------------------------------------ numbers of matches
 
-def guarded(program: Program, **bounds: Unpack[Bounds]) -> Guarded | GuardedRun:
-    """An evaluation of all matches of a program with guards, without any state: by the kernel where it knows what the program asks."""
+    def _numbers(self, keys: int) -> None:
+        """Room for so many numbers, of which none is known, and for two more; for as many supports as cells, where they are compared."""
+        self._counts: Array = np.zeros((keys + 2) * self._get("size"), np.uint64)
+        self._known: Array = np.full(2 * keys, -1, np.int64)
+        cells = keys // (1 + self.tables.most_shapes) if self._counting == CHOSEN else 0
+        self._supports: Array = np.zeros(len(LINK) * cells, np.int64)
+
+    def _make_buffers(self, lists: int, marks: int) -> None:
+        super()._make_buffers(lists, marks)
+        self._make_out_counts()
+
+    def _make_out_counts(self) -> None:
+        """Of as many triggers as there is room for, where they are counted."""
+        room = len(self._buffers[3]) if self._counting == NUMBER else 0
+        self._out_counts: Array = np.zeros(room * self._get("size"), np.uint64)
+
+    def _mend_counts(self) -> None:
+        """The ring of a partition has more places than there are numbers for: `argument` of them."""
+        self._numbers(self._get("argument"))
+
+    def _mend_wide(self) -> Iterable[Chunk]:
+        """Some number could overflow: all of them become twice as wide."""
+        found = self._taken()
+        self._set("size", wider(self._get("size")))
+        self._numbers(len(self._known) // 2)
+        self._make_out_counts()
+        return found
+
+    def _mend_choose(self) -> None:
+        """An event has more matches than a sample, or one of them has been given: how many are passed before the next."""
+        assert self.sample is not None
+        size = self._get("size")
+        if not self._get("spread"):
+            total = to_integer(self._counts[-2 * size : -size])
+            self._places, self._place = spread(total, self.sample, self._get("shift") + self._get("row")), -1
+        following = next(self._places, None)
+        self._set("spread", 2 if following is None else 1)
+        if following is not None:
+            self._counts[-size:] = from_integers([following - self._place - 1], limbs=size)[0]
+            self._place = following
+
+
+class GuardedCountRun(GuardedRun):
+    """The run state of COUNT(*) with guards by the kernel; the interface is that of `Evaluation`. Chunks are as those of `Counting`.
+
+    Per trigger O(log n) where the entries that it asks for lie in the order of what is tested (no test, or times), else O(n), n: entries. The same
+    for each cell that it reaches and that was not counted before, or whose matches have lost a start to the window since then. Numbers of K limbs:
+    times K. Memory: for the partition being read, a number per cell and index. Raises what `GuardedRun` does.
+    """
+
+    _counting = NUMBER
+
+    def _taken(self) -> list[Chunk]:
+        size, counts = self._get("size"), self._out_counts
+        found = self._buffered()
+        if found is None:
+            return []
+        offsets, positions, labels, segments = found
+        limbs = counts[: len(segments) * size].reshape(-1, size)
+        return [Chunk(offsets, positions, labels, segments, np.pad(limbs, ((0, 0), (0, max(0, 2 - size)))))]
+
+
+def guarded(program: Program, *, sample: int | None = None, **bounds: Unpack[Bounds]) -> Guarded | GuardedRun:
+    """An evaluation of a program with guards, of all matches or a sample, without any state: by the kernel where it knows what the program asks."""
     try:
-        return GuardedRun(program, **bounds)
+        return GuardedRun(program, sample=sample, **bounds)
     except UnknownError:
-        return Guarded(program, **bounds)
+        return Guarded(program, sample=sample, **bounds)
 
 
-def _flat(words: Array) -> tuple[Array, int]:
-    """Rows of words (uint64, (n, width)) as one array (int64), and how far apart the rows are in it; without a copy where they lie so."""
-    if not len(words) or words.strides[1] != words.itemsize or words.strides[0] < words.shape[1] * words.itemsize:
-        return np.ascontiguousarray(words).view(np.int64).reshape(-1), words.shape[1]
-    apart = words.strides[0] // words.itemsize
-    # PERF: the letter stands before the values of each row, and to copy these would cost more than to step over it.
-    flat = np.lib.stride_tricks.as_strided(words, ((len(words) - 1) * apart + words.shape[1],), (words.itemsize,), writeable=False)
-    return flat.view(np.int64), apart
+def guarded_counts(program: Program, **bounds: Unpack[Bounds]) -> GuardedCounts | GuardedCountRun:
+    """An evaluation of the number of matches of a program with guards, without any state: by the kernel where it knows what the program asks."""
+    try:
+        return GuardedCountRun(program, **bounds)
+    except UnknownError:
+        return GuardedCounts(program, **bounds)
+
+
+def _flat(words: Array) -> tuple[Array, int, int]:
+    """Rows of words (uint64, (n, width)) as one array (int64), and how far apart rows are in it, and the words of a row; mostly without a copy."""
+    size = words.itemsize
+    if not len(words) or any(stride < size for stride in words.strides):
+        return np.ascontiguousarray(words).view(np.int64).reshape(-1), words.shape[1], 1
+    apart, beside = (stride // size for stride in words.strides)
+    length = (len(words) - 1) * apart + (words.shape[1] - 1) * beside + 1
+    # PERF: the letter stands before the values of each row, or each value in a column: to copy them would cost more than to step over the rest.
+    flat = np.lib.stride_tricks.as_strided(words, (length,), (size,), writeable=False)
+    return flat.view(np.int64), apart, beside

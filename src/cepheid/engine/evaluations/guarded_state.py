@@ -308,7 +308,7 @@ def load(
         inside(starts[:, 0], low[start_owner], position[start_owner]),
     )
     macros = [_macro(configurations, regions) for configurations in texts["macros"]]
-    made, latest = _made(lines, [restored(value) for value in texts["graph"]], labels=len(regions.automaton.marks))
+    made, latest = _made(lines, [restored(value) for value in texts["graph"]], labels=len(regions.automaton.labels))
     contents = Contents(regions.automaton)
     partitions.ensure(int(rows.max(initial=0)) + 1)
     partitions.positions[rows] = position

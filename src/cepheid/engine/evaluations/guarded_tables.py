@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from cepheid.automata.alphabet import Scope
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Elapsed, Now
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, reads
 from cepheid.automata.transform import cubes
 from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
-from cepheid.engine.evaluations.guarded_values import NEGATED
 from cepheid.engine.evaluations.transitions import LABEL_LIMIT
-from cepheid.logical.types import type_of
+from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words
+from cepheid.logical.plan import Index, Time
+from cepheid.logical.types import NEGATED, type_of
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ CELL = ("position", "start", "child", "rest", "kind", "nulls", "bounds")
 """The words of a cell but for what a program says: two bounds for each of its tests, its values, and per index a node."""
 
 NODE = ("previous", "jump", "best", "form", "ends")
-"""The words that link a cell in a list; the ends are the least and the greatest value of each slot tested. Then, of a program with a hash, its
-place there."""
+"""The words that link a cell in a list; the ends are the least and the greatest value of each slot tested. Then, of a program that carries values,
+the group before (`older` of the kernel); last, of a program with a hash, its place there."""
 
 LABELS, MACRO_BITS, MACROS_MASK, FORM_BITS = (1 << 16) - 1, 16, (1 << 8) - 1, 24
 """Where the kind of a cell has its label, macro state + 1, and form, in bits."""
@@ -74,18 +74,26 @@ OFFSETS: dict[str, tuple[int, int]] = {
 }
 """`before operator now`: the least and the greatest value before, less the value now; of `!=` what is excluded."""
 
-ROW = ("next", "kind", "target", "final", "form", "equals", "made")
-"""The columns of a region's row; then come three for each test."""
+ROW = ("next", "kind", "target", "final", "form", "equals", "made", "lasting")
+"""The columns of a region's row; then come three for each test. lasting: see `GuardTables.lasting`."""
 
 FORM = ("shape", "count", "tests")
 """The columns of a form: its index, the number of its tests, and these."""
 
+INDEX = ("tested", "key", "carried", "outer", "slots")
+"""The columns of an index: how many slots are tested; how many are its key (-1: there is no such index), and how many of these, the last ones, are
+carried; the index by the others alone; then the slots of the key, and those that are tested."""
+
 
 class Shape(NamedTuple):
-    """An index of a macro state: entries that are equal in some slots, asked by tests of others; both ascending."""
+    """An index of a macro state: entries that are equal in some slots, and in those that are carried, asked by tests of others; all ascending.
+
+    carried: all values of these slots are asked at once, and each has a list of its own.
+    """
 
     equals: tuple[int, ...]
     slots: tuple[int, ...]
+    carried: tuple[int, ...] = ()
 
 
 class Test(NamedTuple):
@@ -100,15 +108,19 @@ class Test(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a region asks of a macro state's entries: equal: the slots that are equal to these values of the event. tests: of others."""
+    """What a region asks of a macro state's entries: equal: the slots that are equal to these values of the event. tests: of others.
+
+    carried: the slots that entries of the region keep.
+    """
 
     equal: tuple[tuple[int, Expression], ...]
     tests: tuple[Test, ...]
+    carried: tuple[int, ...] = ()
 
     @property
     def shape(self) -> Shape:
         """The index that answers."""
-        return Shape(tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests})))
+        return Shape(tuple(slot for slot, _ in self.equal), tuple(sorted({test.slot for test in self.tests})), self.carried)
 
 
 Form = tuple[int, tuple[int, ...]]
@@ -123,7 +135,7 @@ def regions_of(regions: Regions, macro: Macro) -> Iterator[Region]:
     """The regions of a macro state at all letters, but for those of groups that stay as they are. Raises UnknownError past MOST_COMBINED."""
     run = regions.automaton.alphabet.mask(Scope.RUN)
     moves = [move for state, _ in macro.configurations for move in regions.automaton.outgoing[state]]
-    effects = [(move.source, move.target, move.mark, move.writes, move.requires & run, move.forbids & run) for move in moves]
+    effects = [(move.source, move.target, move.label, move.writes, move.requires & run, move.forbids & run) for move in moves]
     asking = [dataclasses.replace(move, requires=move.requires & ~run, forbids=move.forbids & ~run) for move in moves]
     for number, (requires, _) in enumerate(cubes(asking, regions.automaton.alphabet, effects=effects)):
         if number == MOST_COMBINED:
@@ -142,11 +154,14 @@ class GuardTables:
     """
 
     def __init__(self, program: Program) -> None:
+        if program.automaton.parts:
+            raise UnknownError("a strategy inside the pattern chooses among the matches of a part")
         self.program = program
         self.regions = Regions(program.automaton)
         self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.values)}
         asked: dict[Macro, set[Ask]] = {}
-        written: dict[Macro, dict[int, set[Expression]]] = {}
+        self._asks = asked
+        written: dict[tuple[Macro, int], set[Expression | tuple[Macro, int]]] = {}
         todo = [self.regions.initial]
         while todo:
             macro = todo.pop()
@@ -161,7 +176,7 @@ class GuardTables:
                     asked[macro].add(ask)
                 for target, places in region.targets:
                     for slot, value in enumerate(_values(region, places, ask)):
-                        written.setdefault(target, {}).setdefault(slot, set()).add(value)
+                        written.setdefault((target, slot), set()).add((macro, value) if isinstance(value, int) else value)
                     todo.append(target)
         if self.regions.ambiguous:
             raise UnknownError("a match may be found in several ways")
@@ -172,20 +187,18 @@ class GuardTables:
         self.most_shapes = max(1, *map(len, self.shapes))
         self.forms: list[Form] = sorted({(0, ()), *(self._form(macro, ask) for macro, asks in asked.items() for ask in asks)})
         self.tests = max(len(tests) for _, tests in self.forms)
-        self.texts = [
-            [slot for slot, values in written.get(macro, {}).items() if any(is_text(type_of(value)) for value in values)]
-            for macro in self.macros
-        ]
+        self.texts = _texts(written, self.macros)
         every = [shape for shapes in self.shapes for shape in shapes]
         tested = max((len(shape.slots) for shape in every), default=0)
         if tested > TESTED:
             raise UnknownError(f"more than {TESTED} values are compared at one event")
-        self.hashed = any(shape.equals for shape in every)
-        self.shape_width = 2 + max((len(shape.equals) + len(shape.slots) for shape in every), default=0)
+        self.hashed = any(shape.equals or shape.carried for shape in every)
+        self.carries = any(shape.carried for shape in every)
+        self.shape_width = len(INDEX) - 1 + max((sum(map(len, shape)) for shape in every), default=0)
         self.form_width = len(FORM) - 1 + self.tests
         self.values_at = len(CELL) - 1 + 2 * self.tests
         self.first_node = self.values_at + self.slots
-        self.node_width = len(NODE) - 1 + 2 * tested + self.hashed
+        self.node_width = len(NODE) - 1 + 2 * tested + self.carries + self.hashed
         self.forget()
 
     def _ask(self, macro: Macro, region: Region) -> Ask | None:
@@ -201,7 +214,22 @@ class GuardTables:
         tests = _tests(question, plural)
         if tests is None:
             return None
-        return Ask(tuple(zip(question.shape.equals, map(_word, question.equal), strict=True)), tests)
+        equal = tuple(zip(question.shape.equals, map(_word, question.equal), strict=True))
+        carried = {slot for term in region.made for slot in reads(term)} - dict(equal).keys()
+        return Ask(equal, tests, tuple(sorted(carried)))
+
+    def lasting(self, macro: Macro, ask: Ask) -> int:
+        """The number of a test, from 1 on: groups all of whose entries are too old for it are not asked again, by nobody; 0: there is none."""
+        others = [other for other in self._asks[macro] if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)]
+        for number, test in enumerate(ask.tests, 1):
+            # Time and positions only grow: what is before the least bound stays there.
+            if isinstance(test.now, Time | Index) and not test.flags and test.lower != LEAST:
+                bounds = [
+                    [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)] for other in others
+                ]
+                if all(max(lowers, default=LEAST) >= test.lower for lowers in bounds):
+                    return number
+        return 0
 
     def _form(self, macro: Macro, ask: Ask) -> Form:
         shapes = self.shapes[self.number[macro]]
@@ -255,7 +283,7 @@ class GuardTables:
         made: tuple[int, ...] = ()
         for each, places in region.targets:
             target = self.number[each]
-            made = tuple(self.columns[value] for value in _values(region, places, ask))
+            made = tuple(-1 - value if isinstance(value, int) else self.columns[value] for value in _values(region, places, ask))
         kept = self._operands((len(made), *made))
         kind = region.label | target + 1 << MACRO_BITS
         if macro is self.regions.initial:
@@ -265,7 +293,7 @@ class GuardTables:
             equals = self._operands(tuple(self.columns[value] for _, value in ask.equal))
         tests = [number for test in ask.tests for number in (self.columns[test.now], test.lower, test.upper)]
         tests += [0] * (3 * self.tests - len(tests))
-        return (kind | form << FORM_BITS, target, region.final, form, equals, kept, *tests)
+        return (kind | form << FORM_BITS, target, region.final, form, equals, kept, self.lasting(macro, ask), *tests)
 
     def _chained(self, rows: Sequence[tuple[int, ...]]) -> int:
         """Put rows into the table, one leading to the next; the place of the first, -1 without any."""
@@ -289,12 +317,24 @@ class GuardTables:
         return place
 
     @property
+    def outer(self) -> Array:
+        """Of each index of each macro state that carries values the place of the one by what is equal alone, -1 of others (int64)."""
+        table: Array = np.full((len(self.macros), self.most_shapes), -1, np.int64)
+        for number, shapes in enumerate(self.shapes):
+            for place, shape in enumerate(shapes):
+                if shape.carried:
+                    table[number, place] = next(at for at, other in enumerate(shapes) if _answers(other, Shape(shape.equals, ())))
+        return table
+
+    @property
     def shape_table(self) -> Array:
         """The indexes of each macro state, as the kernel reads them (int32)."""
         table: Array = np.full((len(self.macros), self.most_shapes, self.shape_width), -1, np.int32)
+        outer = self.outer
         for number, shapes in enumerate(self.shapes):
             for place, shape in enumerate(shapes):
-                line = (len(shape.slots), len(shape.equals), *shape.equals, *shape.slots)
+                key = (*shape.equals, *shape.carried)
+                line = (len(shape.slots), len(key), len(shape.carried), outer[number, place], *key, *shape.slots)
                 table[number, place, : len(line)] = line
         return table.reshape(-1)
 
@@ -308,35 +348,54 @@ class GuardTables:
         return table.reshape(-1)
 
 
-def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Expression]:
-    """The values of the event that these terms of a region are; what is equal to one of them is one."""
+def _values(region: Region, places: tuple[int, ...], ask: Ask | None) -> Iterator[Expression | int]:
+    """The values of the event that these terms of a region are, and the slots whose values are kept; what is equal to a value of the event is one."""
     equal = dict(() if ask is None else ask.equal)
     for place in places:
         match region.made[place]:
             case Now(value=value):
                 yield _word(value)
-            case Before(register=slot) if slot in equal:
-                yield equal[slot]
+            case Before(register=slot):
+                yield equal.get(slot, slot)
+            case Gathered():
+                raise UnknownError("values of several events are gathered")
             case _:
-                raise UnknownError("a value is kept over several events")
+                raise UnknownError("a condition keeps the values of several events")
+
+
+def _texts(written: Mapping[tuple[Macro, int], set[Expression | tuple[Macro, int]]], macros: Sequence[Macro]) -> list[list[int]]:
+    """The slots of each macro state that hold texts; written: what each slot is written from."""
+    found: set[tuple[Macro, int]] = set()
+    while (
+        more := {
+            place
+            for place, values in written.items()
+            if any(value in found if isinstance(value, tuple) else is_text(type_of(value)) for value in values)
+        }
+        - found
+    ):
+        found |= more
+    return [sorted(slot for other, slot in found if other is macro) for macro in macros]
 
 
 def _word(value: Expression) -> Expression:
     """A value that is one word."""
-    if pa.types.is_decimal(type_of(value)):
-        raise UnknownError("decimals are compared")
+    if is_two_words(value):
+        raise UnknownError(f"decimals of more than {ONE_WORD_DIGITS} digits are compared")
     return value
 
 
 def _shapes(asks: Iterable[Ask]) -> list[Shape]:
-    """The indexes that answer all these."""
+    """The indexes that answer all these, and for each that carries values one by what is equal; these come first."""
     wanted = {ask.shape for ask in asks}
-    return sorted(shape for shape in wanted if not any(_answers(other, shape) for other in wanted if other != shape))
+    wanted |= {Shape(shape.equals, ()) for shape in wanted}
+    kept = (shape for shape in wanted if not any(_answers(other, shape) for other in wanted if other != shape))
+    return sorted(kept, key=lambda shape: (shape.carried, shape))
 
 
 def _answers(shape: Shape, wanted: Shape) -> bool:
     """Whether an index answers what is asked of another one: what is not tested there finds all entries."""
-    return shape.equals == wanted.equals and set(shape.slots) >= set(wanted.slots)
+    return (shape.equals, shape.carried) == (wanted.equals, wanted.carried) and set(shape.slots) >= set(wanted.slots)
 
 
 def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | None:

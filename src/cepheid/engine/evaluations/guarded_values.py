@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cepheid.automata.correlation import KeptEvents
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now, Test
-from cepheid.engine.evaluations.guarded_correlations import advance
+from cepheid.engine.evaluations.guarded_correlations import completed, hold
 from cepheid.logical.plan import Index, Time
 from cepheid.logical.types import type_of
 
@@ -35,9 +35,6 @@ Value = Any
 
 COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 """`before operator now`, where neither is NULL."""
-
-NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-"""Where neither side is NULL, `not (a op b)` is `a NEGATED[op] b`."""
 
 
 class Several(tuple[Value, ...]):
@@ -95,7 +92,7 @@ class Evaluator:
                 old = None if before is None else self.value(before, slots)
                 return gathered(how, old, self.now(expression), fresh=before is None)
             case Kept():
-                return advance(self.correlations[term.correlation], term, self.value(term.before, slots), self.now)[1]
+                return completed(self.correlations[term.correlation], term, self.value(term.before, slots), self.now)[1]
         return None
 
     def holds(self, test: Test, slots: Mapping[int, Value] | Sequence[Value]) -> bool:
@@ -107,7 +104,8 @@ class Evaluator:
                 first, last = self.value(before, slots), self.now(now)
                 return first is not None and last is not None and last - first in interval
             case Holds(kept=kept):
-                return advance(self.correlations[kept.correlation], kept, self.value(kept.before, slots), self.now)[0]
+                correlation = self.correlations[kept.correlation]
+                return hold(correlation, completed(correlation, kept, self.value(kept.before, slots), self.now)[0])
         raise TypeError(test)
 
 

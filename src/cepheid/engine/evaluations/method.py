@@ -69,7 +69,7 @@ class Task:
     def compares_events(self) -> str | None:
         """Why methods that read letters alone do not fit; None where the automaton has no guards."""
         program = self.whole if self.strategy in CHOOSING else self.selected
-        return "the pattern compares events with earlier ones" if program.automaton.alphabet.guards else None
+        return "the pattern compares events with earlier ones" if program.automaton.compares else None
 
     @property
     def bounded_choice(self) -> str | None:

@@ -1,7 +1,7 @@
 """An evaluation of a program with guards: what comes in has the values of the events beside their letters, and it reads both.
 
-Comes in: words of a letter or spelling and of values (`engine.letters.encoded`). Goes out: what the evaluation inside gives, which reads letters as
-any other, and `Events.values`. Nothing else takes the words apart.
+Comes in: words of a letter or spelling and of values (`engine.letters.encoded`), or both apart, as a whole table has them. Goes out: what the
+evaluation inside gives, which reads letters as any other, and `Events.values`. Nothing else takes the words apart.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ class Valued(Around):
         super().__init__(evaluation)
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
-        """Read a batch, as `Evaluation.chunks`; letters: words of events."""
-        words = events.letters
-        yield from self.evaluation.chunks(events.with_letters(self._form.letters(words), values=self._form.values(words, self._texts)))
+        """Read a batch, as `Evaluation.chunks`; letters: words of events, or with values their letters, in any number of bytes."""
+        words, form = events.letters, self._form
+        if events.values is None:
+            events = events.with_letters(form.letters(words), values=form.values(words, self._texts))
+        else:
+            events = events.with_letters(form.widened(words))
+        yield from self.evaluation.chunks(events)
 
     def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit, or has texts that nobody knows."""

@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 
 MILLISECONDS_OF_DAY = 86_400_000
 
+SLICE = 1 << 16
+"""Rows that are sorted at a time: what is made in between stays in the cache."""
+
+DIGIT = 12
+"""Bits of codes that such a slice is sorted by at once: it counts all values that they may have."""
+
 
 @dataclass(frozen=True)
 class Groups:
     """Rows grouped by key, in their order within each key.
 
-    order: int64, the rows that belong to a partition, key by key. cuts: int64, places in `order` where each partition starts. null_keys: rows
-    that belong to none, for a NULL in their key.
+    order: int32 or int64, the rows that belong to a partition, key by key. cuts: int64, places in `order` where each partition starts. null_keys:
+    rows that belong to none, for a NULL in their key.
     """
 
     order: Array
@@ -47,7 +53,7 @@ class Groups:
         sorting = np.argsort(self.order)
         partition = partition[sorting]
         cuts = np.flatnonzero(np.diff(partition, prepend=-1))
-        return self.order[sorting], cuts, partition[cuts]
+        return self.order[sorting].astype(np.int64, copy=False), cuts, partition[cuts]
 
 
 def group(codes: Array, count: int) -> Groups:
@@ -59,19 +65,51 @@ def group(codes: Array, count: int) -> Groups:
         dropped = len(codes) - len(rows)
         codes = codes[rows]
     order = stable_order(codes, count)
-    sorted_codes = codes[order]
-    starts = np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1
-    cuts = np.concatenate([np.zeros(min(1, len(codes)), np.int64), starts.astype(np.int64, copy=False)])
-    return Groups(order if rows is None else rows[order], cuts, dropped)
+    cuts: list[Array] = [np.zeros(0, np.int64)]
+    before = -1
+    for start in range(0, len(order), SLICE):
+        part = np.take(codes, order[start : start + SLICE])
+        changes = np.append(part[0] != before, part[1:] != part[:-1])
+        cuts.append(start + np.flatnonzero(changes))
+        before = int(part[-1])
+    return Groups(order if rows is None else rows[order], np.concatenate(cuts), dropped)
 
 
 def stable_order(codes: Array, count: int) -> Array:
-    """The stable sorting permutation of codes in [0, count): a radix pass per 16 bits."""
-    order: Array = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
-    for shift in (16, 32, 48):
-        if count >> shift:
-            order = order[np.argsort((codes[order] >> shift & 0xFFFF).astype(np.uint16), kind="stable")]
-    return order
+    """The stable sorting permutation of codes in [0, count), int64 or in 32 bits: a radix pass per 16 bits, or for many codes per DIGIT bits."""
+    if len(codes) <= SLICE:
+        order: Array = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
+        for shift in (16, 32, 48):
+            if count >> shift:
+                order = order[np.argsort((codes[order] >> shift & 0xFFFF).astype(np.uint16), kind="stable")]
+        return order
+    bits = max(1, (count - 1).bit_length())
+    width = -(-bits // -(-bits // DIGIT))
+    rows: Array | None = None
+    for shift in range(0, bits, width):
+        rows = _by_digit(codes, rows, shift, width)
+    assert rows is not None
+    return rows
+
+
+def _by_digit(codes: Array, order: Array | None, shift: int, width: int) -> Array:
+    """Rows (int64, or int32 where that suffices) in a stable order by some bits of their codes; order: the one before, None: as they are."""
+    # PERF: faster than to sort them at once, and a fifth of the memory.
+    slices = [slice(start, min(start + SLICE, len(codes))) for start in range(0, len(codes), SLICE)]
+    digits = np.empty(len(codes), np.uint8 if width <= 8 else np.uint16)
+    counts: Array = np.zeros((len(slices), 1 << width), np.int64)
+    for part, own in zip(slices, counts, strict=True):
+        digits[part] = (codes[part] if order is None else np.take(codes, order[part])) >> shift & (1 << width) - 1
+        own[:] = np.bincount(digits[part], minlength=1 << width)
+    total = counts.sum(axis=0)
+    following = np.cumsum(total) - total
+    found = np.empty(len(codes), np.int32 if len(codes) <= 1 << 31 else np.int64)
+    for part, own in zip(slices, counts, strict=True):
+        places = np.repeat(following - (np.cumsum(own) - own), own) + np.arange(part.stop - part.start)
+        sorting = np.argsort(digits[part], kind="stable")
+        found[places] = sorting + part.start if order is None else np.take(order[part], sorting)
+        following += own
+    return found
 
 
 def key_codes(events: pa.Table | pa.RecordBatch, names: Sequence[str], *, grouped: Sequence[str] = ()) -> tuple[Array, int]:

@@ -49,7 +49,7 @@ class Arrived:
     @classmethod
     def of(cls, groups: Groups, slots: Array, seen: Array, *, rows: int, interleaved: bool) -> Arrived:
         """The rows of a batch whose groups are the partitions in these slots; seen: per slot, events before the batch."""
-        order, cuts = groups.order, groups.cuts
+        order, cuts = groups.order.astype(np.int64, copy=False), groups.cuts
         if not interleaved:
             return cls(order, cuts, slots, seen[slots] - cuts, rows)
         order, cuts, partitions = groups.interleaved()

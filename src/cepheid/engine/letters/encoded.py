@@ -4,9 +4,9 @@ Comes in: value expressions and Arrow batches. Goes out: what an event says to a
 event: the letter or the words of the spelling first, then the values (`EventForm`). Whatever carries spellings, carries these, and does not know of
 values: events that wait, snapshots, Spark's columns. A program without guards has no values, and its letters are as they would be without this file.
 
-A value is one word, a decimal two, of which the first decides: as int64, words have the order of the values, and are equal where these are. Behind
-all values of an event there is a bit for each that says whether it is NULL; the words of a NULL are 0. Both sides of a comparison have one type
-(binding casts), and so one encoding.
+A value is one word; a decimal of more digits than one holds is two, of which the first decides. As int64, words have the order of the values, and
+are equal where these are. Behind all values of an event there is a bit for each that says whether it is NULL; the words of a NULL are 0. Both sides
+of a comparison have one type (binding casts), and so one encoding.
 
 Texts are numbers that a dictionary gives (`Texts`): each once, and it never changes while somebody has it; so what waits, what is stored and what is
 found by a hash stays as it is. The order of texts is not that of their numbers: `Texts.ranks` says it. A number that had the order in it would have
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.predicates import Rows
-from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, Column, evaluate, plain, read
+from cepheid.engine.letters.predicates import NARROW, Rows
+from cepheid.engine.letters.values import DECIMALS, INT64_MAX, INT64_MIN, Column, decimal_halves, evaluate, plain, read
 from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory.pools import Array, power_of_two
 from cepheid.errors import LimitError
@@ -213,7 +213,16 @@ def _distinct(numbers: Iterable[Array]) -> list[int]:
 # --------------------------------------------------------------------------------------------------------------------------- values
 
 LOWER_HALF = 1 << 63
-"""What the second word of a decimal is below its lower half."""
+"""What the second word of a decimal of two is below its lower half."""
+
+ONE_WORD_DIGITS = 18
+"""Digits that a decimal of one word may have."""
+
+
+def is_two_words(value: Expression) -> bool:
+    """Whether a value is a decimal that may have more digits than one word holds."""
+    kind = type_of(value)
+    return bool(pa.types.is_decimal(kind) and kind.precision > ONE_WORD_DIGITS)
 
 
 @dataclass(frozen=True)
@@ -225,7 +234,7 @@ class ValueLayout:
     @cached_property
     def places(self) -> Mapping[Expression, slice]:
         """The words of each value."""
-        stops = list(itertools.accumulate(2 if pa.types.is_decimal(type_of(value)) else 1 for value in self.values))
+        stops = list(itertools.accumulate(2 if is_two_words(value) else 1 for value in self.values))
         return {value: slice(start, stop) for value, start, stop in zip(self.values, [0, *stops], stops, strict=False)}
 
     @cached_property
@@ -279,7 +288,10 @@ class ValueLayout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The values of some events, as evaluations read them. words: uint64, (n, layout.width). texts: what the numbers of texts stand for."""
+    """The values of some events, as evaluations read them.
+
+    words: uint64, (n, layout.width), without the words of NULL bits where no value is NULL. texts: what the numbers of texts stand for.
+    """
 
     layout: ValueLayout
     words: Array
@@ -290,15 +302,27 @@ class Values:
 
     def of(self, rows: Array | slice) -> Values:
         """Those of these rows, in this order."""
-        return Values(self.layout, self.words[rows], self.texts)
+        if isinstance(rows, slice):
+            return Values(self.layout, self.words[rows], self.texts)
+        words = np.empty((len(rows), self.words.shape[1]), np.uint64)
+        for place in range(words.shape[1]):
+            words[:, place] = np.take(self.words[:, place], rows)  # PERF: together, words that lie apart would be copied first, all of them
+        return Values(self.layout, words, self.texts)
+
+    @property
+    def nullable(self) -> bool:
+        """Whether there are NULL bits."""
+        return int(self.words.shape[1]) > self.layout.null_at
 
     def encoded(self, value: Expression) -> Array:
-        """A value of each event: int64, (n,), of a decimal (n, 2); 0 where it is NULL. Integers, times and dates as they are, texts their numbers."""
+        """A value of each event: int64, (n,), or (n, 2) of two words; 0 where it is NULL. Numbers and times as they are, texts their numbers."""
         words: Array = self.words[:, self.layout.places[value]].view(np.int64)
         return words if words.shape[1] == 2 else words[:, 0]
 
     def null(self, value: Expression) -> Array:
         """Where a value is NULL (bool, n)."""
+        if not self.nullable:
+            return np.zeros(len(self), np.bool_)
         place, bit = self.layout.null_bits[value]
         null: Array = self.words[:, place] & bit != 0
         return null
@@ -320,7 +344,8 @@ class Values:
         if is_text(kind):
             return [None if each is None else self.texts.text(each).decode(errors="surrogateescape") for each in listed]
         if pa.types.is_decimal(kind):
-            return [None if each is None else Decimal(each + LOWER_HALF).scaleb(-kind.scale, DECIMALS) for each in listed]
+            above = LOWER_HALF if is_two_words(value) else 0
+            return [None if each is None else Decimal(each + above).scaleb(-kind.scale, DECIMALS) for each in listed]
         return [None if each is None else bool(each) for each in listed] if pa.types.is_boolean(kind) else listed
 
 
@@ -348,12 +373,25 @@ class ValueReader:
 
         out: zeros where they go.
         """
+        if out is None:
+            out = np.zeros((events.num_rows, self.layout.width), np.uint64)
+        self._fill(events, positions, out)
+        return out
+
+    def columns(self, events: pa.RecordBatch | pa.Table, positions: Positions | None) -> Values:
+        """The same as `Values`, column by column."""
+        # PERF: where nothing is NULL the NULL bits are never written, and take no memory.
+        words: Array = np.zeros((self.layout.width, events.num_rows), np.uint64).T
+        null = self._fill(events, positions, words)
+        return Values(self.layout, words if null else words[:, : self.layout.null_at], self.texts)
+
+    def _fill(self, events: pa.RecordBatch | pa.Table, positions: Positions | None, out: Array) -> bool:
+        """Write the words of events over zeros; whether some value is NULL."""
+        null = False
         places: Array = np.zeros(events.num_rows, np.int64)
         if self.layout.positional:
             assert positions is not None, "who reads $index knows positions"
             places = positions() if callable(positions) else positions
-        if out is None:
-            out = np.zeros((events.num_rows, self.layout.width), np.uint64)
         start = 0
         table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
         # PERF: a slice at a time, for what is made in between is in the cache then, and its memory is there already.
@@ -363,9 +401,9 @@ class ValueReader:
             length = len(batch[self._columns[0]]) if batch else events.num_rows
             rows = _Positioned(self._schema, batch, length)
             rows.positions = places[start : start + length]
-            self._encode([evaluate(value, rows) for value in self.layout.values], out[start : start + length])
+            null |= self._encode([evaluate(value, rows) for value in self.layout.values], out[start : start + length])
             start += length
-        return out
+        return null
 
     def as_columns(self, events: pa.RecordBatch) -> list[pa.Array]:
         """A column for each value, as `of_columns` takes them; of values without positions. Linear."""
@@ -378,19 +416,23 @@ class ValueReader:
         self._encode([read(column, type_of(value)) for column, value in zip(columns, self.layout.values, strict=True)], out)
         return out
 
-    def _encode(self, found: Iterable[Any], out: Array) -> None:
-        """Write values, one per row or a constant each, as words into `out`."""
+    def _encode(self, found: Iterable[Any], out: Array) -> bool:
+        """Write values, one per row or a constant each, as words into `out`; whether some are NULL."""
+        some = False
         for value, content in zip(self.layout.values, found, strict=True):
-            words, valid = self._words(content, type_of(value), len(out))
+            words, valid = self._words(content, value, len(out))
             place = self.layout.places[value]
-            if valid is not None:
+            if valid is not None and not valid.all():
                 words = np.where(valid if words.ndim == 1 else valid[:, None], words, 0)
                 null, bit = self.layout.null_bits[value]
                 out[:, null] |= np.where(valid, np.uint64(0), bit)
+                some = True
             out[:, place] = words.view(np.uint64).reshape(len(out), place.stop - place.start)
+        return some
 
-    def _words(self, content: Any, kind: pa.DataType, length: int) -> tuple[Array, Array | None]:
+    def _words(self, content: Any, value: Expression, length: int) -> tuple[Array, Array | None]:
         """Values as int64, (n,) or (n, 2), and which are not NULL (None: all)."""
+        kind = type_of(value)
         if isinstance(content, Column):
             values = np.broadcast_to(content.values, (length,))
             if pa.types.is_floating(kind):
@@ -398,7 +440,7 @@ class ValueReader:
             valid = None if content.valid is None else np.broadcast_to(content.valid, (length,))
             return values.astype(np.int64), valid
         array = _column(content, length)
-        return self.texts.read(array) if is_text(kind) else _decimal_words(array)
+        return self.texts.read(array) if is_text(kind) else _decimal_words(array, two=is_two_words(value))
 
 
 def _column(content: Any, length: int) -> pa.Array:
@@ -417,11 +459,16 @@ def _ordered_bits(values: Array) -> Array:
     return np.where(bits < 0, bits ^ np.int64(INT64_MAX), bits)
 
 
-def _decimal_words(values: pa.Array) -> tuple[Array, Array | None]:
-    """decimal128 as two int64 each: the upper half, and the lower half in the order of int64."""
+def _decimal_words(values: pa.Array, *, two: bool) -> tuple[Array, Array | None]:
+    """decimal128 as int64: two each, the upper half, and the lower half in the order of int64; or one, NULL where its type has not so many digits."""
     valid = None if not values.null_count else np.asarray(values.is_valid())
-    halves = np.frombuffer(values.buffers()[1] or b"", np.int64)[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
-    return np.stack([halves[:, 1], halves[:, 0] ^ np.int64(INT64_MIN)], axis=1), valid
+    lower, upper = decimal_halves(values)
+    if two:
+        return np.stack([upper, lower ^ np.int64(INT64_MIN)], axis=1), valid
+    fits = upper == lower >> 63
+    if not fits.all():
+        valid = fits if valid is None else valid & fits
+    return lower, valid
 
 
 # --------------------------------------------------------------------------------------------------------------------- whole events
@@ -463,9 +510,16 @@ class EventForm:
         """The letters or spellings."""
         if not self.layout.values:
             return events
-        if self.alphabet.number_bits:
-            return events[:, : self._spelled]
-        return events[:, 0].astype(np.uint32 if self.alphabet.event_bits <= 32 else np.uint64)
+        return events[:, : self._spelled] if self.alphabet.number_bits else self.widened(events[:, 0])
+
+    def narrowed(self, letters: Array) -> Array:
+        """Letters in as few bytes as their bits need; spellings as they are."""
+        bits = self.alphabet.event_bits
+        return letters if letters.ndim > 1 else letters.astype(next(kind for most, kind in NARROW if bits <= most))
+
+    def widened(self, letters: Array) -> Array:
+        """Letters as evaluations read them; spellings as they are."""
+        return letters if letters.ndim > 1 else letters.astype(np.uint32 if self.alphabet.event_bits <= 32 else np.uint64)
 
     def spellings(self, events: Array) -> Array:
         """The words of the letters or spellings."""
@@ -513,6 +567,13 @@ class EventReader:
         spelled = self.form.spellings(out)
         spelled[:] = own.reshape(spelled.shape)
         return out
+
+    def apart(self, events: pa.RecordBatch | pa.Table, *, positions: Positions | None = None) -> tuple[Array, Values | None]:
+        """The same taken apart: the letters or spellings, and the values, None without any. Linear."""
+        letters = self._letters.read(events)
+        if self._values is None:
+            return letters, None
+        return self.form.narrowed(letters), self._values.columns(events, positions)
 
     def of_columns(self, letters: Array, columns: Sequence[pa.Array]) -> Array:
         """What events say whose letters are known, and whose values stand in columns."""

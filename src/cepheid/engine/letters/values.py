@@ -37,6 +37,9 @@ DECIMALS = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP, Emin=-99999
 """Wide enough that sums and products of two decimal128 are exact; quotients, of up to 76 digits before the point and 38 behind it, are rounded
 half up to the scale that binding fixed."""
 
+DOUBLE_DIGITS = 15
+"""Digits of a decimal that is the quotient of two doubles, both exact: the digits, and a power of ten."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -126,6 +129,13 @@ def validity(array: pa.Array) -> Mask | None:
         return np.zeros(len(array), np.bool_)
     buffer = array.buffers()[0]
     return None if buffer is None else bits(buffer, array.offset, len(array))
+
+
+def decimal_halves(values: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The lower and the upper 64 bits of each of some decimals, as int64; of NULL anything."""
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    halves = np.frombuffer(array.buffers()[1] or b"", np.int64)[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
+    return halves[:, 0], halves[:, 1]
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -408,6 +418,10 @@ INTEGERS: Mapping[str, Callable[..., tuple[np.ndarray[Any, Any], Mask]]] = Mappi
 DOUBLES: Mapping[str, Any] = MappingProxyType({"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod})
 
 
+ARROW: Mapping[str, Any] = MappingProxyType({"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked})
+"""Arrow's functions of decimals that neither round nor overflow: a result that may not fit in 38 digits is an error."""
+
+
 def _arithmetic(name: str) -> Callable[[list[Value], Apply], Value]:
     def apply(arguments: list[Value], node: Apply) -> Value:
         if not isinstance(arguments[0], Column):
@@ -424,7 +438,12 @@ def _arithmetic(name: str) -> Callable[[list[Value], Apply], Value]:
 
 
 def _exact(name: str, arguments: list[Value], kind: pa.DataType) -> Value:
-    """Decimal arithmetic, one Python Decimal at a time (about a microsecond per row): exact, then rounded half up to the type's scale."""
+    """Decimal arithmetic: exact, then rounded half up to the type's scale; one Python Decimal at a time (microseconds) where Arrow is not exact."""
+    if name in ARROW:
+        try:
+            return ARROW[name](*arguments).cast(kind)
+        except pa.ArrowInvalid:
+            pass  # Some result may have too many digits.
     operation = {
         "+": DECIMALS.add, "-": DECIMALS.subtract, "*": DECIMALS.multiply, "/": DECIMALS.divide, "%": DECIMALS.remainder
     }[name]  # fmt: skip
@@ -501,7 +520,7 @@ def _cast(arguments: list[Value], node: Apply) -> Value:
     if pa.types.is_decimal(source) and not pa.types.is_decimal(target):
         return _double_of_decimal(value)
     if not isinstance(value, Column):
-        return _map(lambda number: None if number is None else to_scale(number, target), [value], target)
+        return _rescaled(value, target)
     if pa.types.is_floating(target):
         values = value.values.astype(np.float64)
         return Column(values if value.valid is None else np.where(value.valid, values, np.nan))
@@ -517,17 +536,36 @@ def _steps(kind: pa.DataType) -> int:
     return 86_400 * NANOSECONDS["s"] if pa.types.is_date(kind) else NANOSECONDS[kind.unit]
 
 
+def _rescaled(value: Value, target: pa.DataType) -> Value:
+    """Decimals in another decimal type: rounded half up, NULL where they do not fit."""
+    source = value.type
+    # Else Arrow refuses all where one value does not fit, or lets it wrap around.
+    if target.scale >= source.scale and _whole_digits(target) >= _whole_digits(source):
+        return value.cast(target)
+    return _map(lambda number: None if number is None else to_scale(number, target), [value], target)
+
+
+def _whole_digits(kind: pa.DataType) -> int:
+    """Digits of a decimal type before the point."""
+    return int(kind.precision - kind.scale)
+
+
 def _double_of_decimal(value: Value) -> Column:
     if isinstance(value, pa.Scalar):
         return Column(np.array(float(value.as_py()) if value.is_valid else np.nan))
+    if max(value.type.precision, value.type.scale) <= DOUBLE_DIGITS:
+        lower, upper = decimal_halves(value)
+        if (upper == lower >> 63).all():
+            return Column(np.where(value.is_valid(), lower / 10.0**value.type.scale, np.nan))
     return Column(np.array([np.nan if number is None else float(number) for number in value.to_pylist()], np.float64))
 
 
 def _decimal_of_integer(value: Column, target: pa.DataType) -> Value:
-    numbers = np.atleast_1d(_wide(value))
-    valid = None if value.valid is None else np.atleast_1d(value.valid)
-    array = pa.array(numbers, pa.int64(), mask=None if valid is None else ~valid).cast(pa.decimal128(38, 0))
-    array = _map(lambda number: None if number is None else to_scale(number, target), [array], target)
+    numbers, valid = np.atleast_1d(_wide(value)), np.atleast_1d(~value.null())
+    limit = 10 ** _whole_digits(target)
+    if limit <= INT64_MAX:
+        valid = valid & (numbers > -limit) & (numbers < limit)
+    array = pa.array(numbers, pa.int64(), mask=~valid).cast(pa.decimal128(38, 0)).cast(target)
     return array if value.values.ndim else array[0]
 
 

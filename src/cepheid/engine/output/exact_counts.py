@@ -30,9 +30,9 @@ def no_counts() -> Array:
     return np.zeros((0, 2), np.uint64)
 
 
-def from_integers(values: Sequence[int]) -> Array:
-    """Python integers, none negative, as a column of counts."""
-    limbs = max(2, max((-(-value.bit_length() // LIMB_BITS) for value in values), default=0))
+def from_integers(values: Sequence[int], *, limbs: int = 2) -> Array:
+    """Python integers, none negative, as a column of counts, with at least so many limbs."""
+    limbs = max(limbs, max((-(-value.bit_length() // LIMB_BITS) for value in values), default=0))
     data = b"".join(value.to_bytes(8 * limbs, "little") for value in values)
     return np.frombuffer(data, "<u8").astype(np.uint64).reshape(len(values), limbs)
 

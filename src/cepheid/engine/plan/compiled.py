@@ -28,7 +28,9 @@ from cepheid.engine.output.measures import attributes_of
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
 from cepheid.logical.canonical import canonical_text
-from cepheid.logical.plan import lags_in
+from cepheid.logical.partition import asks_for
+from cepheid.logical.plan import Index, lags_in
+from cepheid.logical.tree import walk
 
 if TYPE_CHECKING:
     from cepheid.automata import Program
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from cepheid.engine.letters.words import LongPredicates
     from cepheid.logical.plan import Lag, QueryPlan
     from cepheid.schema import EventSchema
+
+
+GUARDS_FORM = 2
+"""How the state of queries that compare events is written; another number refuses what is stored, as that of another query."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +101,32 @@ class Compiled:
         names = [name for reader in self.readers(Texts()) for name in reader.columns if name not in filled]
         return tuple(dict.fromkeys([*names, *lagged_attributes(self.lags)]))
 
-    @property
+    @cached_property
     def positional(self) -> bool:
         """Whether guards compare positions."""
         return any(ValueLayout(program.values).positional for program in self.programs)
+
+    @cached_property
+    def indexed(self) -> bool:
+        """Whether these are positions from the first event of a partition on (`$index`); windows of events ask only how far two are apart."""
+        return self.positional and any(map(asks_for(Index), walk(self.plan.pattern)))
+
+    @property
+    def looks_back(self) -> str | None:
+        """What in the conditions looks at events before, however long ago they were: "lag", "$index" or None."""
+        return "lag" if self.lags else "$index" if self.indexed else None
+
+    @cached_property
+    def read_in_order(self) -> tuple[str, ...]:
+        """The attributes of which `readers` make what only the order of a partition says.
+
+        With lag, these are all that `readers` and `lags` look at. With positions, they are those of the values that guards read: letters need no
+        order. Else there are none.
+        """
+        if self.lags:
+            return self.reads
+        layouts = [ValueLayout(program.values) for program in self.programs] if self.positional else []
+        return tuple(dict.fromkeys(name for layout in layouts for name in layout.columns(self.schema)))
 
     @property
     def valued(self) -> bool:
@@ -142,8 +170,13 @@ class Compiled:
 
     @property
     def horizon(self) -> int | None:
-        """How long after its time an event can matter, in steps of the time column; None without a window, and with lag: for ever."""
-        return None if self.window is None or self.lags else self.window + self.delay
+        """How long after its time an event can matter, in steps of the time column; None: for ever, without a window, with lag and with $index.
+
+        Strategies inside the pattern compare all matches of their parts, whatever the window.
+        """
+        windows = [self.window, *(part.window for program in self.programs for part in program.automaton.parts)]
+        bounds = [window for window in windows if window is not None]
+        return None if len(bounds) < len(windows) or self.looks_back else max(bounds) + self.delay
 
     @property
     def droppable(self) -> bool:
@@ -167,7 +200,8 @@ class Compiled:
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.measures)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
-        text = canonical_text((*bounds, self.keys, self.derived, *schema, *measures, *absences))
+        form = (GUARDS_FORM,) if self.valued else ()
+        text = canonical_text((*bounds, *form, self.keys, self.derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None, sample: int | None = None, texts: Texts | None = None) -> AnyEvaluation:

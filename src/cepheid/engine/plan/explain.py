@@ -85,6 +85,10 @@ class Explanation:
 
 def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> Explanation:
     """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
+    if stage is not None and not isinstance(stage, str):
+        raise InputError(
+            f"explain takes the name of a stage first, not a {type(stage).__name__}", help="give a schema as explain(schema=..)"
+        )
     if stage is not None and stage not in STAGES:
         known = f"the stages are {', '.join(STAGES)}; a schema is given as schema=.."
         raise InputError(f"there is no stage {stage!r}", help=[*did_you_mean(stage, STAGES, quote="'"), known])
@@ -177,6 +181,10 @@ def automaton_text(automaton: Automaton) -> str:
     lines += [_transition(automaton, move) for move in automaton.transitions[:TRANSITIONS_SHOWN]]
     if len(automaton.transitions) > TRANSITIONS_SHOWN:
         lines.append(f".. and {len(automaton.transitions) - TRANSITIONS_SHOWN} more")
+    lines += [
+        f"part {number}, {part.text}: {part.automaton.states} states, {len(part.automaton.transitions)} transitions"
+        for number, part in enumerate(automaton.parts, 1)
+    ]
     return "\n".join(lines)
 
 
@@ -266,7 +274,7 @@ def class_text(compiled: Compiled) -> str:
     """The class of timed-cel, Theorem 6.1, where the matches are those of an automaton in it that has guards; "" elsewhere."""
     automaton, window = compiled.program.automaton, compiled.window is not None and not compiled.from_gaps
     bounded = compiled.count_window is not None or compiled.consume is not Consumption.NONE or compiled.absences
-    if compiled.plan.strategy is not Strategy.ALL or bounded or not automaton.alphabet.guards:
+    if compiled.plan.strategy is not Strategy.ALL or bounded or not automaton.alphabet.guards or automaton.parts:
         return ""
     found = one_clock(automaton, window=window)
     if found is None:

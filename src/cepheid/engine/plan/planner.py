@@ -6,8 +6,6 @@ operator's name and place, and the alternative (the reference). The table of fra
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.automata import construct, span_program
@@ -22,10 +20,11 @@ from cepheid.logical.absence import take_out
 from cepheid.logical.durations import longest
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
+from cepheid.logical.windows import Windows, hoist
 
 if TYPE_CHECKING:
     from cepheid.errors import Span
-    from cepheid.logical.plan import Pattern, QueryPlan
+    from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
 NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
@@ -34,7 +33,7 @@ NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
-    Raises NotSupportedError outside the fragment (local filters, strategies inside the pattern, one window over the whole of it; every SELECT
+    Raises NotSupportedError outside the fragment (all patterns but UNLESS, ALL, THEN and negations in them; every SELECT
     but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT; absences around it), LimitError past a limit of rewriting or construction.
     """
     try:
@@ -79,58 +78,6 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
     bounds &= Windows(window=absence.duration)
     assert bounds.window is not None
     return Absence(span_program(construct(negated, schema)), bounds.window, bounds.count, absence.duration)
-
-
-# ------------------------------------------------------------------------------------------------------------------------- windows
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Windows over a whole pattern: time(end) - time(start) <= window, end - start + 1 <= count; None is none."""
-
-    window: int | None = None
-    count: int | None = None
-
-    def __and__(self, other: Windows) -> Windows:
-        return Windows(_least(self.window, other.window), _least(self.count, other.count))
-
-
-def _least(first: int | None, second: int | None) -> int | None:
-    return min((bound for bound in (first, second) if bound is not None), default=None)
-
-
-def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
-    """The pattern without the windows over all of it, and these.
-
-    A window commutes with AS, PROJECT, FILTER and STRICT (they keep intervals); a window on one side of AND bounds both (equal intervals); OR
-    has one where its sides have the same.
-    """
-    match pattern:
-        case logical.Within():
-            inner, bounds = hoist(pattern.pattern)
-            # A guard asks the lower bound.
-            least = dataclasses.replace(pattern, pattern=inner) if pattern.interval.lower > 0 else inner
-            return least, bounds & Windows(window=pattern.interval.upper)
-        case logical.WithinEvents():
-            inner, bounds = hoist(pattern.pattern)
-            return inner, bounds & Windows(count=pattern.count)
-        case logical.Named() | logical.Project() | logical.Filter():
-            inner, bounds = hoist(pattern.pattern)
-            return dataclasses.replace(pattern, pattern=inner), bounds
-        case logical.Select(strategy=Strategy.STRICT | Strategy.ALL):
-            inner, bounds = hoist(pattern.pattern)
-            return dataclasses.replace(pattern, pattern=inner), bounds
-        case logical.And():
-            parts = [hoist(operand) for operand in pattern.operands]
-            bounds = Windows()
-            for _, more in parts:
-                bounds &= more
-            return dataclasses.replace(pattern, operands=tuple(part for part, _ in parts)), bounds
-        case logical.Or():
-            parts = [hoist(operand) for operand in pattern.operands]
-            if len({bounds for _, bounds in parts}) == 1:
-                return dataclasses.replace(pattern, operands=tuple(part for part, _ in parts)), parts[0][1]
-    return pattern, Windows()
 
 
 # ------------------------------------------------------------------------------------------------------------------ what is supported

@@ -26,7 +26,7 @@ from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
 from cepheid.engine.run.allowance import Allowance
-from cepheid.engine.run.together import EvenChunk, Places, chunk_of, in_stream_order
+from cepheid.engine.run.together import SPARSE, EvenChunk, Places, chunk_of, even_in_stream_order, ragged_in_stream_order
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 STEP = 1 << 22
 """Events per call of the kernel: progress is reported in between."""
+
+GATHERED = 1 << 17
+"""The same where events are gathered for it: they stay in the cache, and the memory of one step serves the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,15 @@ class _Rows:
         starts = self.cuts[segments]
         return (starts if lengths is None else np.repeat(starts, lengths)) + positions
 
+    def standing(self, total: int) -> Places:
+        """The same for matches that are put in the order of the stream; total: rows of the table."""
+        assert self.places is not None
+        assert self.rows is not None
+        return Places(self.rows, self.cuts, self.places, total)
+
     def rows_of(self, grouped: Array) -> Array:
-        """The rows of the table where these stand."""
-        return grouped if self.rows is None else self.rows[grouped]
+        """The rows of the table where these stand (int64)."""
+        return grouped if self.rows is None else self.rows[grouped].astype(np.int64, copy=False)
 
     def ends(self, found: Chunk, positions: Array, times: Array) -> Ends:
         """The events that end some matches, with other positions than theirs."""
@@ -97,20 +106,24 @@ def run(
     groups, where, null_count = _partitioned(compiled, events, stream, null_keys=null_keys)
     texts = Texts()
     read_events = lagged_table(events, compiled.lags, where.rows, where.cuts) if compiled.lags else events
-    letters, *negated = (
-        reader.read(read_events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in compiled.readers(texts)
+    read, *negated = (
+        Events(letters, times, values=values)
+        for letters, values in (
+            reader.apart(read_events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in compiled.readers(texts)
+        )
     )
     types = NamedTypes(compiled.plan, compiled.programs)
-    types.see(events, (letters, *negated))
+    types.see(events, [each.letters for each in (read, *negated)])
     followers = _followers(compiled, negated, times, where, variant=variant, texts=texts)
     vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.method.heeds_vetoes else None
-    evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), Events(letters, times, vetoed=vetoed)
+    evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), dataclasses.replace(read, vetoed=vetoed)
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
         chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress)
     found = Allowance(max_bytes).collect(chunks, evaluation, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
+        del read, chunks, evaluation, times  # PERF: the matches get their memory, for new memory costs more than what is done to it
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
     found = chunk_of(found)
     given, waiting = _decided(compiled, followers, times, found, where, until=until)
@@ -136,14 +149,14 @@ def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, 
 
 
 def _followers(
-    compiled: Compiled, negated: Sequence[Array], times: Array, where: _Rows, *, variant: str | None, texts: Texts
+    compiled: Compiled, negated: Sequence[Events], times: Array, where: _Rows, *, variant: str | None, texts: Texts
 ) -> list[Ends]:
-    """For each absence what ends matches of the pattern that is forbidden. negated: its letters; texts: of their values."""
+    """For each absence what ends matches of the pattern that is forbidden. negated: the events as it reads them; texts: of their values."""
     found = []
-    for absence, letters in zip(compiled.absences, negated, strict=True):
+    for absence, read in zip(compiled.absences, negated, strict=True):
         # One interval per event that ends some.
         run = absence.evaluation(variant=variant, texts=texts)
-        ended = collect(list(grouped_chunks(run, Events(letters, times), where.rows, where.cuts)))
+        ended = collect(list(grouped_chunks(run, read, where.rows, where.cuts)))
         found.append(where.ends(ended, ended.starts, times))
     return found
 
@@ -203,9 +216,10 @@ def grouped_chunks(
     rows: where the letter and time of each event stand, None: in their order. cuts: where each partition starts.
     """
     total = len(events) if rows is None else len(rows)
-    for start in range(0, total, STEP):
-        stop = min(start + STEP, total)
-        piece = slice(start, stop) if rows is None else rows[start:stop]
+    step = STEP if rows is None else min(STEP, GATHERED)
+    for start in range(0, total, step):
+        stop = min(start + step, total)
+        piece = slice(start, stop) if rows is None else rows[start:stop].astype(np.intp, copy=False)
         first = int(np.searchsorted(cuts, start, "right")) - 1
         inside = cuts[first : int(np.searchsorted(cuts, stop, "left"))] - start
         continued = bool(inside[0] < 0)
@@ -248,43 +262,40 @@ def _matches(compiled: Compiled, events: pa.Table, found: Chunk | EvenChunk, whe
         keys = key_table(table.select(names).take(pa.array(where.rows[where.cuts] if len(where.rows) else where.rows)), names)
     if isinstance(found, EvenChunk) and where.rows is None:
         matches = Matches(compiled.layout, Even(found.alike, tuple(found.blocks)), table)
-    elif isinstance(found, EvenChunk) and where.places is not None and found.marks >= len(where.places):
-        places = Places(where.rows_of(np.arange(len(where.places))), where.cuts, where.places, _positions(compiled, where))
-        marks, partitions = in_stream_order(found, places, table.num_rows)
+    elif isinstance(found, EvenChunk) and where.places is not None and SPARSE * found.marks >= len(where.places):
+        marks, partitions = even_in_stream_order(found, where.standing(table.num_rows), _shown(compiled, where))
         matches = Matches(compiled.layout, marks, table, None if keys is None else partitions, keys)
     else:
         matches = _ragged_matches(compiled, chunk_of(found), where, table, keys)
     return measured(compiled.plan.measures, matches)
 
 
-def _positions(compiled: Compiled, where: _Rows) -> Array:
-    """The position that matches show of each event in a partition."""
-    places = where.places
-    assert places is not None
-    if compiled.derived:
-        return places if where.written is None else where.written[places]
-    positions: Array = np.arange(len(places)) - np.repeat(where.cuts, np.diff(where.cuts, append=len(places)))
-    return positions
+def _shown(compiled: Compiled, where: _Rows) -> Callable[[Array], Array] | None:
+    """Gives the positions that matches show of events, given where they stand partition by partition; None: those in their partitions."""
+    places, written = where.places, where.written
+    if not compiled.derived or places is None:
+        return None
+    return (lambda grouped: places[grouped]) if written is None else (lambda grouped: written[places[grouped]])
 
 
 def _positions_of_rows(compiled: Compiled, events: pa.Table, where: _Rows) -> Array:
     """The position that matches show of each row of the table; -1 of those that are in no partition."""
     positions: Array = np.full(events.num_rows, -1, np.int64)
-    shown = np.arange(events.num_rows) if where.places is None else _positions(compiled, where)
-    positions[slice(None) if where.rows is None else where.rows] = shown
+    shown, count = _shown(compiled, where), events.num_rows if where.places is None else len(where.places)
+    if shown is not None:
+        own = shown(np.arange(count))
+    else:
+        own = np.arange(count) if where.places is None else where.standing(events.num_rows).positions(0, count)
+    positions[slice(None) if where.rows is None else where.rows] = own
     return positions
 
 
 def _ragged_matches(compiled: Compiled, found: Chunk, where: _Rows, table: pa.Table, keys: pa.Table | None) -> Matches:
     """The matches of any chunk, without measures."""
-    places, segments = where.places, found.segments
-    grouped = where.grouped(segments, found.positions, np.diff(found.offsets))
-    shown = found.positions
-    if compiled.derived and places is not None:
-        shown = places[grouped] if where.written is None else where.written[places[grouped]]
-    marks = Ragged(found.offsets, shown, found.labels, where.rows_of(grouped))
-    partitions = None if keys is None else segments.astype(np.int64)
-    matches = Matches(compiled.layout, marks, table, partitions, keys, counts=found.counts)
-    if places is not None and len(where.cuts) > 1:
-        matches = matches.take(np.argsort(places[grouped[found.offsets[1:] - 1]], kind="stable"))
-    return matches
+    shown = _shown(compiled, where)
+    if where.places is not None and len(where.cuts) > 1:
+        marks, partitions, counts = ragged_in_stream_order(found, where.standing(table.num_rows), shown)
+        return Matches(compiled.layout, marks, table, None if keys is None else partitions, keys, counts=counts)
+    grouped = where.grouped(found.segments, found.positions, np.diff(found.offsets))
+    marks = Ragged(found.offsets, found.positions if shown is None else shown(grouped), found.labels, where.rows_of(grouped))
+    return Matches(compiled.layout, marks, table, None if keys is None else found.segments, keys, counts=found.counts)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepheid.engine.evaluations.base import Chunk, collect
-from cepheid.engine.output.marks import SLICE_MARKS, Even, narrow, width_of
+from cepheid.engine.output.marks import SLICE_MARKS, Even, Ragged, narrow, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cepheid.engine.memory.pools import Array
 
@@ -128,56 +128,119 @@ def _after(first: Chunk, second: Chunk, stream: Iterator[Chunk]) -> Iterator[Chu
 class Places:
     """Where the events of partitions stand, partition by partition.
 
-    rows: int64, in the table. cuts: int64, where each partition starts. places: int64, in the stream. shown: the position that matches show.
+    rows: in the table. cuts: int64, where each partition starts. places: in the stream. total: rows of the table.
     """
 
     rows: Array
     cuts: Array
     places: Array
-    shown: Array
+    total: int
+
+    def of(self, segments: Array, positions: Array) -> Array:
+        """Where events stand partition by partition; segments: the partition of each, or of the matches in each column of positions."""
+        grouped: Array = np.take(self.cuts, segments)
+        return grouped + positions
+
+    def positions(self, start: int, stop: int) -> Array:
+        """The positions in their partitions of the events that stand from one number to another."""
+        first, last = np.searchsorted(self.cuts, start, "right") - 1, np.searchsorted(self.cuts, stop)
+        starts = self.cuts[first:last]
+        own: Array = np.arange(start, stop) - np.repeat(starts, np.diff(np.maximum(starts, start), append=stop))
+        return own
 
 
-def in_stream_order(found: EvenChunk, places: Places, total: int) -> tuple[Even, Array]:
+SPARSE = 16
+"""Where less than one event in so many ends a match, matches are sorted; else each looks up its place, which takes a number per event."""
+
+
+def _moved(ends: Array, total: int) -> Array:
+    """Where each match goes, in the order of the places of the events that end them: integers, in the memory of `ends`.
+
+    ends: below `total`; those of a trigger follow each other, and so they stay. O(matches + total), but for few matches, which are sorted.
+    """
+    if SPARSE * len(ends) < total:
+        order = np.argsort(ends, kind="stable")
+        ends[order] = np.arange(len(ends))
+        return ends
+    following = np.zeros(total + 1, ends.dtype)  # the place of the next match that each event ends
+    slices = [ends[start : start + SLICE_MARKS] for start in range(0, len(ends), SLICE_MARKS)]
+    for part in slices:
+        first = _changes(part)
+        following[part[first] + 1] += np.diff(first, append=len(part)).astype(ends.dtype)
+    np.cumsum(following, out=following)
+    for part in slices:
+        first = _changes(part)
+        triggers, lengths = part[first], np.diff(first, append=len(part))
+        part[:] = np.repeat(following[triggers] - first, lengths) + np.arange(len(part))
+        following[triggers] += lengths.astype(ends.dtype)
+    return ends
+
+
+def even_in_stream_order(found: EvenChunk, places: Places, shown: Callable[[Array], Array] | None) -> tuple[Even, Array]:
     """The marks of matches in partitions in the order of the events that end them, and the partition of each (int32); `found` is used up.
 
-    total: rows of the table. PERF: a trigger's matches follow each other, so that triggers are sorted and not matches.
+    shown: gives the positions that matches show of events, given where they stand partition by partition; None: those in their partitions. PERF:
+    what is not kept is made in slices. To touch memory for the first time costs more than all that is done to it here.
     """
-    kind = narrow(total)
-    rows_of, starts_of = places.rows.astype(kind), places.cuts.astype(kind)
+    kind = narrow(max(places.total, len(found)) + 1)
     step = max(1, SLICE_MARKS // len(found.alike))
-    # Rows of some matches; of each trigger in them its first match, its place in the stream, its partition.
-    slices: list[Array] = []
-    firsts: list[Array] = []
-    ends: list[Array] = []
-    partitions: list[Array] = []
+    ends = np.empty(len(found), kind)
+    slices: list[tuple[Array, Array]] = []
     stop = 0
     for block, segments, lengths in zip(found.blocks, found.segments, found.lengths, strict=True):
         rows, owners = block.astype(kind, copy=False), np.repeat(segments, lengths)
         for start in range(0, len(owners), step):
             part, owner = rows[:, start : start + step], owners[start : start + step]
-            part += starts_of[owner]
-            first = _changes(part[-1])
-            slices.append(part)
-            firsts.append(stop + first)
-            ends.append(places.places[part[-1, first]])
-            partitions.append(owner[first])
-            part[:] = np.take(rows_of, part)
+            grouped = places.of(owner, part)
+            part[:] = np.take(places.rows, grouped)
+            ends[stop : stop + len(owner)] = part[-1] if places.places is places.rows else np.take(places.places, grouped[-1])
             stop += len(owner)
+            slices.append((part, owner))
     found.blocks.clear()
-    order = np.argsort(np.concatenate(ends), kind="stable")
-    lengths = np.diff(np.concatenate(firsts), append=stop)
-    moved = np.empty(len(order), np.int64)
-    moved[order] = np.cumsum(lengths[order]) - lengths[order]
-    moved -= np.concatenate(firsts)
-    sorted_rows = np.empty((len(found.alike), stop), kind)
-    start = trigger = 0
-    for part, first in zip(slices, firsts, strict=True):
-        triggers = slice(trigger, trigger + len(first))
-        targets = np.repeat(moved[triggers], lengths[triggers]) + np.arange(start, start + part.shape[1])
+    moved = _moved(ends, places.total)
+    sorted_rows = np.empty((len(found.alike), len(moved)), kind)
+    partitions = np.empty(len(moved), np.int32)
+    stop = 0
+    for part, owner in slices:
+        start, stop = stop, stop + len(owner)
+        targets = moved[start:stop].astype(np.intp)
+        partitions[targets] = owner
         for column, values in zip(sorted_rows, part, strict=True):
             column[targets] = values
-        start, trigger = start + part.shape[1], triggers.stop
-    position_of = np.zeros(total, kind)
-    position_of[places.rows] = places.shown
-    marks = Even(found.alike, (sorted_rows,), None, position_of)
-    return marks, np.repeat(np.concatenate(partitions)[order], lengths[order])
+    position_of = np.zeros(places.total, kind)
+    for start in range(0, len(places.rows), SLICE_MARKS):
+        stop = min(start + SLICE_MARKS, len(places.rows))
+        positions = places.positions(start, stop) if shown is None else shown(np.arange(start, stop))
+        position_of[places.rows[start:stop]] = positions
+    return Even(found.alike, (sorted_rows,), None, position_of), partitions
+
+
+def ragged_in_stream_order(found: Chunk, places: Places, shown: Callable[[Array], Array] | None) -> tuple[Ragged, Array, Array | None]:
+    """The same of any matches: their marks, the partition of each, and its number of COUNT(*)."""
+    kind = narrow(max(places.total, len(found)) + 1)
+    step = max(1, SLICE_MARKS * len(found) // max(1, len(found.positions)))
+    slices = [slice(start, min(start + step, len(found))) for start in range(0, len(found), step)]
+    ends = np.empty(len(found), kind)
+    for part in slices:
+        last = found.positions[found.offsets[part.start + 1 : part.stop + 1] - 1]
+        ends[part] = np.take(places.places, places.of(found.segments[part], last))
+    moved = _moved(ends, places.total)
+    offsets = np.zeros(len(found) + 1, np.int64)
+    offsets[1:][moved] = np.diff(found.offsets)
+    np.cumsum(offsets, out=offsets)
+    positions, labels, rows = np.empty_like(found.positions), np.empty_like(found.labels), np.empty_like(found.positions)
+    partitions = np.empty(len(found), np.int32)
+    for part in slices:
+        targets, segments, before = moved[part], found.segments[part], found.offsets[part.start : part.stop + 1]
+        partitions[targets] = segments
+        lengths = np.diff(before)
+        marks = slice(int(before[0]), int(before[-1]))
+        to = np.repeat(offsets[targets] - before[:-1], lengths) + np.arange(marks.start, marks.stop)
+        grouped = places.of(np.repeat(segments, lengths), found.positions[marks])
+        positions[to] = found.positions[marks] if shown is None else shown(grouped)
+        labels[to] = found.labels[marks]
+        rows[to] = np.take(places.rows, grouped)
+    counts = None if found.counts is None else np.empty_like(found.counts)
+    if counts is not None and found.counts is not None:
+        counts[moved] = found.counts
+    return Ragged(offsets, positions, labels, rows), partitions, counts

@@ -172,7 +172,7 @@ class Bucket:
         self.tasks, self.compiled, self.views = unit.unpacked, unit.compiled, unit.views
         self.schema, self.output = unit.travelling, unit.row
         first = self.tasks[0]
-        self.forgets = not any(task.index or compiled.lags for task, compiled in zip(self.tasks, self.compiled, strict=True))
+        self.forgets = not any(task.index or compiled.looks_back for task, compiled in zip(self.tasks, self.compiled, strict=True))
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
         keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
         # NULL keys that are to be dropped are dropped before they come here.
@@ -263,14 +263,14 @@ class Bucket:
         named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
         keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
         arrived = self.partitions.arrive(keys)
-        lagged = self._lagged(events, arrived)
+        read = self._read(events, arrived)
         found = []
         for number, (task, query_state) in enumerate(zip(self.tasks, self.states, strict=True)):
             shown = [events[column] for _, column in task.payload]
             if task.index:
                 shown.append(pa.chunked_array([pa.array(arrived.positions)]))
             table = pa.Table.from_arrays(shown, schema=query_state.layout.events)
-            letters, *negated = self._said(lagged if task.reads else events, number)
+            letters, *negated = self._said(events, read, arrived, number)
             found.append(query_state.feed(letters, times, table, arrived, first=self.events, negated=negated, now=now))
         self.events += events.num_rows
         self.latest = max(self.latest, int(times[-1]))
@@ -281,20 +281,27 @@ class Bucket:
         columns, places = self.unit.letters[number]
         return own_letters([one_chunk(events[column]) for column in columns], places, self.compiled[number].alphabets)
 
-    def _said(self, events: pa.Table, number: int) -> list[Array]:
-        """What events say to a query's programs: their letters, and the values that guards read; events: of a query with lag, `_lagged`."""
-        if self.tasks[number].reads:
-            return [reader.read(events) for reader in self.readers[number]]
-        letters, values = self._letters(events, number), self.tasks[number].values
+    def _said(self, events: pa.Table, read: pa.Table, arrived: Arrived, number: int) -> list[Array]:
+        """What events say to a query's programs: their letters, and the values that guards read; read: `_read`."""
+        compiled, readers = self.compiled[number], self.readers[number]
+        if compiled.lags:
+            return [reader.read(read, positions=lambda: arrived.positions) for reader in readers]
+        letters = self._letters(events, number)
+        if compiled.positional:
+            return [
+                reader.read(read, positions=lambda: arrived.positions, letters=own) for reader, own in zip(readers, letters, strict=True)
+            ]
+        values = self.tasks[number].values
         if not values:
             return letters
         columns = [[one_chunk(events[name]) for name in own] for own in values]
-        return [reader.of_columns(own, read) for reader, own, read in zip(self.readers[number], letters, columns, strict=True)]
+        return [reader.of_columns(own, column) for reader, own, column in zip(readers, letters, columns, strict=True)]
 
-    def _lagged(self, events: pa.Table, arrived: Arrived) -> pa.Table:
-        """The attributes that queries with lag read, with the lagged columns."""
-        columns = {name: events[column] for task in self.tasks for name, column in task.reads}
-        return self.lags.read(pa.table(columns), arrived, self.partitions.seen)
+    def _read(self, events: pa.Table, arrived: Arrived) -> pa.Table:
+        """The attributes of which queries make letters and values here, with the lagged columns."""
+        columns = dict(pair for task in self.tasks for pair in task.reads)
+        table = events.select(list(columns.values())).rename_columns(list(columns))
+        return self.lags.read(table, arrived, self.partitions.seen)
 
     def _rows(self, found: Sequence[Found], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
@@ -412,7 +419,7 @@ class Bucket:
         if any(self.order.pending[column].null_count for column in (TIME, *columns)):
             raise ValueError("waiting events have no time or no letter")
         for number, compiled in enumerate(self.compiled):
-            if self.tasks[number].reads:
+            if compiled.lags:
                 continue
             programs = zip(self._letters(self.order.pending, number), compiled.programs, strict=True)
             if not all(are_letters(letters.astype(np.uint64), program.automaton.alphabet) for letters, program in programs):

@@ -90,7 +90,7 @@ class Reader:
         self.owners: list[int] = []
         self.lengths: list[int] = []
         self.waiting = 0
-        alphabets = () if self.task.reads else self.compiled.alphabets
+        alphabets = () if self.compiled.lags else self.compiled.alphabets
         self.readers = {f"{LETTER}{number or ''}": alphabet.reader() for number, alphabet in enumerate(alphabets)}
         self.values = self.compiled.readers(Texts())
         self.whole: list[pa.RecordBatch] = []  # events of whole partitions, and of the one that was open last, until they are decided
@@ -169,7 +169,7 @@ class Reader:
         keys, names = (PARTITION, *self.task.keys), (PARTITION, *self.task.key_names)
         unit = Unit(
             tasks=({**self.reading.task, "keys": keys, "key_names": names},),
-            letters=((tuple(self.readers), () if self.task.reads else None),),
+            letters=((tuple(self.readers), () if self.compiled.lags else None),),
             ties=self.task.ties or (),
             queries=None,
             late=None,

@@ -69,8 +69,8 @@ class Task:
     input column), the events' attributes that the output needs. shown: what the events of the output have, in order. ties: input columns that
     order equal times, None: they are in any order; tie_names: the attributes that were asked for. index: whether positions are shown.
     sliced: whether the events come in slices of time, of which each gives the matches that end in it (`slices`), in place of keys. option:
-    how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read. reads: of a query
-    with lag (attribute, input column), what its letters and values are made of here; else empty, and these travel.
+    how one is given, for messages. values: for each program (`Compiled.programs`) the columns of the values that its guards read, where these travel.
+    reads: (attribute, input column), what letters and values are made of here, see `Compiled.read_in_order`.
     """
 
     text: str
@@ -91,8 +91,9 @@ class Task:
     reads: tuple[tuple[str, str], ...] = ()
 
     def read(self, events: pa.RecordBatch | pa.Table) -> pa.Table:
-        """What its letters are made of, by attributes."""
-        return pa.table({name: events.column(column) for name, column in self.reads})
+        """The attributes of `reads`."""
+        table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else events
+        return table.select([column for _, column in self.reads]).rename_columns([name for name, _ in self.reads])
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -245,6 +246,7 @@ class TaskRun:
         self.task = task
         self.alphabets = compiled.alphabets
         self.valued = compiled.valued
+        self.positional = compiled.positional
         self.texts = Texts()
         (self.reader,) = compiled.readers(self.texts)
         self.evaluation = compiled.evaluation(texts=self.texts)
@@ -273,8 +275,12 @@ class TaskRun:
         own = own_rows(batch) if self.task.sliced else None
         if self.valued:
             self.texts.collect(lambda: [self.evaluation.texts_in(self.evaluation.dump())])
-        letters = self._said(batch, cuts, continued=continued)
-        events = self._events(batch, origins, cuts)
+
+        def positions() -> Array:
+            return np.arange(batch.num_rows) - np.repeat(origins, np.diff(cuts, append=batch.num_rows))
+
+        letters = self._said(batch, positions, cuts, continued=continued)
+        events = self._events(batch, positions)
         last: Chunk | None = None
         read = Events(letters, times, cuts, continued=continued)
         for chunk in self.evaluation.chunks(read):
@@ -284,21 +290,22 @@ class TaskRun:
         self._keep(events, times, origins, cuts, last, continued=continued)
         self.base = batch.num_rows - int(origins[-1])
 
-    def _said(self, batch: pa.RecordBatch, cuts: Array, *, continued: bool) -> Array:
+    def _said(self, batch: pa.RecordBatch, positions: Callable[[], Array], cuts: Array, *, continued: bool) -> Array:
         """What the events say: their letters, and the values that guards read."""
         if self.lags is not None:
-            return self.reader.read(self.lags.read(self.task.read(batch), cuts, continued=continued))
+            return self.reader.read(self.lags.read(self.task.read(batch), cuts, continued=continued), positions=positions)
         letters = letters_of(batch.column(LETTER))
+        if self.positional:
+            return self.reader.read(self.task.read(batch), positions=positions, letters=letters)
         return self.reader.of_columns(letters, [batch.column(name) for name in self.task.values[0]]) if self.valued else letters
 
     # ---------------------------------------------------------------------------------------------------------------- what is kept
 
-    def _events(self, batch: pa.RecordBatch, origins: Array, cuts: Array) -> pa.Table:
+    def _events(self, batch: pa.RecordBatch, positions: Callable[[], Array]) -> pa.Table:
         """The batch's events as the output shows them."""
         arrays = [batch.column(column) for _, column in self.task.payload]
         if self.task.index:
-            lengths = np.diff(cuts, append=batch.num_rows)
-            arrays.append(pa.array(np.arange(batch.num_rows) - np.repeat(origins, lengths)))
+            arrays.append(pa.array(positions()))
         return pa.Table.from_arrays(arrays, schema=self.layout.events)
 
     def _keep(self, events: pa.Table, times: Array, origins: Array, cuts: Array, found: Chunk | None, *, continued: bool) -> None:

@@ -1,0 +1,91 @@
+"""Random patterns that compare events, on every embedded path, against the definition; the result as a record.
+
+    python benchmarks/record_random.py [--share S] [--processes N]
+
+Each case is a query that compares events (others are left out) and a stream. Its matches must be those of `cepheid.testing.reference`, from every
+engine on the whole stream, and from every other way in which events come (`cepheid.testing.differential.WAYS`: pushed, cut, restored, late, one by
+one), whose engines change in turn. The record has the seed; a difference is printed with its case, counted, and makes the exit status 1. (Spark:
+`make test-all`.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+import circumstances
+from cepheid.errors import LimitError, NotSupportedError
+from cepheid.testing import generators
+from cepheid.testing.differential import WAYS, Case, check, draw
+
+CASES = {"TIMED": 10_000, "CORRELATED": 10_000, "GUARDED": 5_000, "COMPARING": 5_000, "CHOOSING": 3_000, "POSITIONAL": 2_000}
+"""Of each fragment of `cepheid.testing.generators`: time, correlation, both, these in whole queries, strategies around them, positions."""
+
+ENGINES = ("compiled", "python", "checked")
+AT_ONCE = 250
+
+
+def differs(case: Case) -> tuple[str | None, bool]:
+    """What is wrong with a case, None if nothing is; and whether it has matches. Raises LimitError where a limit refuses it."""
+    found = WAYS["whole"](case, None)
+    try:
+        check(case, found)
+    except AssertionError as error:
+        return f"whole: {error}", bool(found)
+    runs = [("whole", engine) for engine in ENGINES]
+    runs += [(way, engine) for way, engine in zip(WAYS, itertools.islice(itertools.cycle(ENGINES), case.number % 3, None), strict=False)]
+    for way, engine in runs:
+        if WAYS[way](case, engine) != found:
+            return f"{way}, {engine}", bool(found)
+    return None, bool(found)
+
+
+def tried(fragment: str, count: int, seed: int) -> Counter[str]:
+    """The cases that compare events of so many of a fragment: how many had matches, were refused by a named limit, and differed."""
+    counts: Counter[str] = Counter()
+    for case in draw(getattr(generators, fragment), count=count, seed=seed):
+        try:
+            if not case.query.compiled(case.query.schema(case.events.schema)).valued:
+                continue
+            wrong, matched = differs(case)
+        except (LimitError, NotSupportedError) as error:
+            print(f"refused: {str(error).splitlines()[0]}", flush=True)
+            counts["refused"] += 1
+            continue
+        if wrong is not None:
+            print(f"{fragment}: {wrong}\n{case}", flush=True)
+        counts.update(cases=1, with_matches=matched, differences=wrong is not None)
+    return counts
+
+
+def main() -> int:
+    """Try all, print, record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--share", type=float, default=1.0, help="of the cases")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    first = seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
+    before, began = circumstances.circumstances(), time.monotonic()
+    figures: dict[str, Counter[str]] = {}
+    with ProcessPoolExecutor(options.processes) as pool:
+        for fragment, cases in CASES.items():
+            found = figures[fragment] = Counter()
+            while found["cases"] < cases * options.share:
+                pieces = options.processes
+                for done in pool.map(tried, itertools.repeat(fragment), [AT_ONCE] * pieces, range(seed, seed + pieces)):
+                    found.update(done)
+                seed += pieces
+                print(fragment, dict(found), flush=True)
+    record = {"seed": first, "ways": list(WAYS), "engines": ENGINES, "seconds": round(time.monotonic() - began), "fragments": figures}
+    circumstances.write("random", record, before=before)
+    return int(any(found["differences"] for found in figures.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""NXT and LAST of a program with guards, and MAX where it is LAST, by the kernel of guards.
+
+Comes in: what `GuardedRun` reads. Goes out: the chosen matches, in the order of `guarded.GuardedChoice`, which does the same in plain Python for all
+programs. At a trigger the kernel finds the best support of the cells that it reaches, and then walks the matches that have it. It gives them as the
+automaton marks them; what SELECT shows of them is made here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cepheid.engine.evaluations.base import Chunk
+from cepheid.engine.evaluations.guarded import GuardedChoice
+from cepheid.engine.evaluations.guarded_output import Distinct
+from cepheid.engine.evaluations.guarded_run import CHOSEN, GuardedRun
+from cepheid.engine.evaluations.guarded_tables import UnknownError
+from cepheid.engine.memory.pools import offsets_of
+from cepheid.language.syntax import Strategy
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from cepheid.automata.program import ChoiceProgram
+    from cepheid.engine.evaluations.base import Bounds
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.evaluations.guarded_run import GuardSizes
+    from cepheid.engine.memory.pools import Array
+
+
+class GuardedChoiceRun(GuardedRun):
+    """The run state of NXT, LAST or MAX with guards by the kernel; the interface is that of `Evaluation`.
+
+    Update: as `GuardedRun`. Per trigger O(log n) comparisons of supports where the entries that it asks for lie in the order of what is tested, else
+    O(n), n: entries; the same for each cell that it reaches and whose best match is not known, or has left the window. A comparison: O(log) of their
+    length, of LAST O(1) but where they have many last events in common; a cell's own support, O(cells of its event). Then output-linear for what is
+    chosen. Raises what `GuardedRun` does, and LimitError past DISTINCT_LIMIT.
+    """
+
+    program: ChoiceProgram
+    _counting = CHOSEN
+
+    def __init__(self, program: ChoiceProgram, *, sizes: GuardSizes | None = None, **bounds: Unpack[Bounds]) -> None:
+        check(program, bounds.get("limit"))
+        super().__init__(program, sizes=sizes, **bounds)
+        self._set("first", program.strategy is Strategy.NXT)
+        self._labels: Array = np.array(program.shown, np.uint16)
+        self._hidden: Array = np.array([not mark for mark in program.label_sets], np.bool_)
+        self._merges = _merges(program)
+
+    def _begin(self, events: Events) -> Array:
+        self._trigger: tuple[int, int] | None = None
+        return super()._begin(events)
+
+    def _taken(self) -> list[Chunk]:
+        return [self._shown(chunk) for chunk in super()._taken()]
+
+    def _shown(self, chunk: Chunk) -> Chunk:
+        """The matches of a chunk as SELECT shows them, each once."""
+        labels = self._labels[chunk.labels]
+        if not self._merges:
+            return Chunk(chunk.offsets, chunk.positions, labels, chunk.segments)
+        shown = ~self._hidden[labels]
+        shown[chunk.offsets[:-1]] = shown[chunk.offsets[1:] - 1] = True
+        lengths = np.add.reduceat(shown, chunk.offsets[:-1], dtype=np.int64)
+        found = Chunk(offsets_of(lengths), chunk.positions[shown], labels[shown], chunk.segments)
+        return found.take(np.array([number for number in range(len(found)) if self._is_new(found, number)], np.int64))
+
+    def _is_new(self, found: Chunk, number: int) -> bool:
+        """Whether a match was not given before; the matches of a trigger may come in several chunks."""
+        start, stop = found.offsets[number : number + 2].tolist()
+        positions = tuple(found.positions[start:stop].tolist())
+        trigger = int(found.segments[number]), positions[-1]
+        if trigger != self._trigger:
+            self._trigger, self._given = trigger, Distinct()
+        if self._given.add((positions, tuple(found.labels[start:stop].tolist()))):
+            return True
+        self._set("matches", self._get("matches") - 1)
+        return False
+
+
+def _merges(program: ChoiceProgram) -> bool:
+    """Whether SELECT may show two matches as one, or leaves out events of a match."""
+    return len(set(program.shown)) < len(program.shown) or not all(program.label_sets)
+
+
+def check(program: ChoiceProgram, limit: int | None) -> None:
+    """Raise UnknownError where the kernel does not choose as the program asks; limit: of the matches per trigger."""
+    # Where each event of a match follows the one before directly, matches that end at one event are nested: the largest support is also that of LAST.
+    if program.strategy is Strategy.MAX and not all(move.mark for move in program.automaton.transitions):
+        raise UnknownError("MAX compares matches whose events do not follow each other directly")
+    if not all(mark for mark, _ in program.automaton.labels):
+        raise UnknownError("PROJECT hides events that the strategy does not compare")
+    if limit and _merges(program):
+        raise UnknownError("LIMIT counts matches as SELECT shows them, of which several may be one")
+
+
+def guarded_choice(program: ChoiceProgram, **bounds: Unpack[Bounds]) -> GuardedChoice | GuardedChoiceRun:
+    """An evaluation of NXT, LAST or MAX with guards, without any state: by the kernel where it knows what the program asks."""
+    try:
+        return GuardedChoiceRun(program, **bounds)
+    except UnknownError:
+        return GuardedChoice(program, **bounds)

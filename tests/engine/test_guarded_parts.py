@@ -1,0 +1,179 @@
+"""NXT, LAST and MAX inside a pattern, around parts that compare events or bound time: against the definition, and what they cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine.evaluations import guarded_maximal, guarded_parts
+from cepheid.errors import LimitError, SnapshotError
+from cepheid.testing import events
+
+if TYPE_CHECKING:
+    from cepheid.engine.plan.compiled import Compiled
+
+STREAM = "C1(v=1) A2(v=1) A3(v=2) B4(v=2) C5(v=2) A5(v=2) B6(v=1) B6(v=2) C7(v=1) A8(v=3) A9(v=2) B10(v=3) C11(v=3) C12(v=2)"
+
+
+def rows_of(query: str, rows: list[dict[str, Any]], **options: Any) -> list[tuple[Any, ...]]:
+    found = cepheid.query(query).run(rows, **options)
+    return sorted((match.start, match.end, sorted(match.variables.items()), sorted(match.measures.items())) for match in found)
+
+
+def compiled(query: str) -> Compiled:
+    parsed = cepheid.query(query)
+    return parsed.compiled(parsed.schema(pa.Table.from_pylist(events(STREAM))))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * WHERE LAST(A AS x ;[<= 5] B AS y) ; C",
+        "SELECT * WHERE NXT(A AS x ; B AS y FILTER y.v = x.v) ; C",
+        "SELECT * WHERE C ; (MAX((A AS r FILTER r.v > prev(r).v):{1,})) ; B",
+        "SELECT * WHERE (LAST(A AS x ;[<= 3] B AS y) ; C AS z) FILTER z.v = x.v",
+        "SELECT * WHERE (C AS z ; NXT(A AS x ;[<= 9] B AS y)) FILTER z.v < y.v",
+        "SELECT * WHERE (LAST(A+ ;[<= 3] B) ; C)+",
+        "SELECT * WHERE (LAST(A+ ;[<= 9] B) ;[<= 2] C){2,3}",
+        "SELECT * WHERE C : NXT(A ;[<= 5] B)? : C",
+        "SELECT * WHERE NXT(A ;[<= 5] B) AND (A ; B)",
+        "SELECT * WHERE NXT(A ; B+ ; C WITHIN 5) AND LAST(A ; B+ ; C WITHIN 6)",
+        "SELECT * WHERE C ; (LAST(A ;[<= 5] B) OR MAX(A+ ;[<= 2] B))",
+        "SELECT * WHERE NXT(LAST(A ;[<= 5] B) ; C)",
+        "SELECT * WHERE C ; MAX(NXT(A+ ;[<= 5] B) ;[<= 5] C)",
+        "SELECT * WHERE C ; LAST(PROJECT y (A AS x ; B AS y FILTER x.v = y.v)) ; C",
+        "SELECT * WHERE PROJECT z (LAST(A ;[<= 5] B) ; C AS z)",
+        "SELECT * WHERE NXT(PROJECT y (A AS x ;[<= 5] B AS y ;[<= 5] C)) ; C",
+        "SELECT * WHERE STRICT(LAST(A ;[<= 5] B)) ; C",
+        "SELECT * WHERE LAST(A ;[<= 5] B) ; C NOT FOLLOWED BY NXT(A ;[<= 5] B) FOR 4",
+        "SELECT * WHERE C NOT FOLLOWED BY (LAST(A ;[<= 2] B) : C) FOR 9",
+        "SELECT * WHERE LAST(A ;[<= 5] B) ; C CONSUME BY PARTITION",
+        "SELECT * WHERE (NXT(A ; B ;[<= 5] C)) WITHIN 6",
+        "SELECT * WHERE NXT(A ;[<= 5] B WITHIN 3 EVENTS) ; C WITHIN 6 EVENTS",
+        "SELECT * WHERE LAST(A ;[<= 5] B) ; C PARTITION BY v",
+        "SELECT NXT * WHERE LAST(A ;[<= 5] B) ; C",
+        "SELECT LAST z WHERE MAX(A+ ;[<= 5] B) ; C+ AS z",
+        "SELECT MAX * WHERE (LAST(A ;[<= 5] B) ; C)+ WITHIN 9",
+        "SELECT COUNT(*) WHERE (C ; MAX(A+ ;[<= 5] B))+",
+        "SELECT COUNT(*) WHERE (LAST(A+ ;[<= 5] A))+ ; C",
+        "SELECT STRICT * WHERE LAST(A ;[<= 5] B) : C",
+    ],
+)
+def test_strategies_around_guards_keep_what_the_definition_keeps(query: str) -> None:
+    rows = events(STREAM)
+    assert any(program.automaton.parts for program in compiled(query).programs)
+    assert rows_of(query, rows) == rows_of(query, rows, engine="reference")
+
+
+def test_some_of_these_have_matches() -> None:
+    """By hand: A2 and A3 are near B4, but LAST takes A3; C1 comes before both."""
+    (match,) = cepheid.query("SELECT * WHERE C ; LAST(A AS x ;[<= 5] B AS y)").run(events("C1 A2 A3 B4"))
+    assert match.variables == {"C": (0,), "x": (2,), "y": (3,)}
+    assert not cepheid.query("SELECT * WHERE A ; C ; NXT(A ;[<= 5] B)").run(events("A1 C2 A3 B4")), "NXT takes the A before the C"
+
+
+@pytest.mark.parametrize("strategy", ["LIMIT 2", ""])
+def test_what_is_given_does_not_depend_on_batches_and_restarts(strategy: str) -> None:
+    query, rows = cepheid.query(f"SELECT * WHERE C+ ; MAX(A+ ;[<= 5] B) ; C {strategy}"), events(STREAM)
+    whole = [match.variables for match in query.run(rows)]
+    found = []
+    schema, snapshot = pa.Table.from_pylist(rows).schema, None
+    for row in rows:
+        recognizer = query.recognizer(schema, snapshot=snapshot)
+        found += [match.variables for match in recognizer.push([row])]
+        snapshot = recognizer.snapshot()
+    assert found == whole
+    assert whole
+
+
+def test_rivals_count_that_the_pattern_around_leaves_out() -> None:
+    """D is in no match of the whole pattern, but in a match of the part that wins."""
+    query = "SELECT * WHERE NXT((A OR D) ;[<= 9] B) AND (A ; B)"
+    for stream, count in (("D1 A2 B3", 0), ("A1 D2 B3", 1)):
+        assert len(rows_of(query, events(stream))) == len(rows_of(query, events(stream), engine="reference")) == count
+
+
+def test_matches_of_the_pattern_are_counted_without_a_list() -> None:
+    stream = events(" ".join(f"C{time}" for time in range(100)) + " A100 A101 B102")
+    (match,) = cepheid.query("SELECT COUNT(*) WHERE C+ ; LAST(A+ ;[<= 5] B)").run(stream)
+    assert match.measures["count"] == 2**100 - 1
+
+
+def test_matches_of_a_part_are_compared_without_a_list() -> None:
+    stream = events(" ".join(f"A{time}" for time in range(60)) + " B60 C61")
+    for strategy in ("NXT", "LAST", "MAX"):
+        (match,) = cepheid.query(f"SELECT * WHERE {strategy}(A+ ;[<= 90] B) ; C").run(stream)
+        assert match.variables["A"] == tuple(range(60))
+
+
+def test_one_match_with_parts_at_different_places_is_counted_once() -> None:
+    query, rows = "SELECT COUNT(*) WHERE (LAST(A+ ;[<= 9] A))+", events("A1 A2 A3 A4 A5")
+    assert compiled(query).program.repeats
+    assert not compiled("SELECT COUNT(*) WHERE C ; LAST(A+ ;[<= 9] A)").program.repeats
+    assert rows_of(query, rows) == rows_of(query, rows, engine="reference")
+
+
+def test_parts_may_be_longer_than_recursion_is_deep() -> None:
+    stream = events(" ".join(f"A{time}" for time in range(1_500)) + " B1500 C1501")
+    (match,) = cepheid.query("SELECT * WHERE NXT(A+ ;[<= 9] B) ; C").run(stream)
+    assert len(match.variables["A"]) == 1_500
+
+
+@pytest.mark.parametrize("strategy", ["LAST", "MAX"])
+def test_restricting_has_a_limit(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    monkeypatch.setattr(guarded_parts, "PART_LIMIT", 3)
+    query = cepheid.query(f"SELECT * WHERE {strategy}(A+ ;[<= 9] B) ; C")
+    assert len(query.run(events("A1 A2 B5 C6"))) == 1
+    with pytest.raises(LimitError, match="PART_LIMIT"):
+        query.run(events("A1 A2 A3 A4 A5 B6 C7"))
+
+
+def test_max_in_a_part_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded_maximal, "MAXIMAL_LIMIT", 3)
+    with pytest.raises(LimitError, match="MAXIMAL_LIMIT"):
+        cepheid.query("SELECT * WHERE MAX(A+ ;[<= 9] B) ; C").run(events("A1 A2 A3 A4 B5 C6"))
+
+
+def test_an_event_matters_as_long_as_parts_compare_it() -> None:
+    assert compiled("SELECT * WHERE C ; LAST(A ;[<= 5] B) WITHIN 3").horizon == 5
+    assert compiled("SELECT * WHERE C ; LAST(A ;[<= 5] B) WITHIN 9").horizon == 9
+    assert compiled("SELECT * WHERE C ; LAST(A+ ;[<= 5] B) WITHIN 3").horizon is None
+
+
+def test_what_is_kept_stays_where_parts_and_pattern_have_windows() -> None:
+    query = cepheid.query("SELECT * WHERE LAST(A+ AS x ; B AS y WITHIN 6) ; C WITHIN 20")
+    rows = [{"type": "AABC"[time % 4], "ts": time, "v": 1} for time in range(2_000)]
+    recognizer = query.recognizer(pa.Table.from_pylist(rows).schema)
+    kept = []
+    for begin in range(0, 2_000, 200):
+        recognizer.push(rows[begin : begin + 200])
+        kept.append(len(recognizer.snapshot()))
+    assert max(kept) < 1.2 * min(kept)
+
+
+def test_state_without_that_of_a_part_is_damaged() -> None:
+    query = compiled("SELECT * WHERE LAST(A ;[<= 5] B) ; C")
+    run = query.method.start(query.terms)
+    sections = dict(run.dump())
+    assert any(name.startswith("guarded_part0/") for name in sections)
+    with pytest.raises(SnapshotError):
+        query.method.start(query.terms).load({name: each for name, each in sections.items() if not name.startswith("guarded_part0/")})
+
+
+def test_explain_says_what_a_strategy_inside_costs() -> None:
+    found = cepheid.query("SELECT * WHERE MAX(A+ ;[<= 5] B) ; C WITHIN 9").explain("evaluation")["evaluation"]
+    assert "at each event that ends MAX(A+ ;[<= 5] B): at most 4,194,304 steps" in found
+    assert "it grows with the marked events, for it has no window of its own" in found
+    assert "not compiled, for a strategy inside the pattern" in found
+
+
+def test_queries_that_differ_in_constants_have_parts_of_their_own() -> None:
+    texts = {str(most): f"SELECT * WHERE LAST(A AS x ;[<= 5] B FILTER x.v < {most}) ; C" for most in (2, 3, 4)}
+    together = cepheid.queries(texts).run(events(STREAM))
+    for name, text in texts.items():
+        alone = cepheid.query(text).run(events(STREAM))
+        assert [match.variables for match in together[name]] == [match.variables for match in alone]
+        assert len(alone) > 0
