@@ -40,19 +40,36 @@ from cepheid.automata import (
 )
 from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Scope
 from cepheid.automata.regions import Regions
-from cepheid.automata.registers import Before, Compares, Now, Register, Store
+from cepheid.automata.registers import Before, Compares, Elapsed, Now, Register, Store, Test
 from cepheid.automata.strategies import select
 from cepheid.automata.supports import labelling
 from cepheid.automata.transform import cubes, project, shows_labels, successors
 from cepheid.automata.transition import BEGINS, ENDS, SHOWN, order
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.automata.zones import clock_moves
+from cepheid.engine.evaluations.guarded_choice_run import unites
 from cepheid.engine.evaluations.labelling import Labelling
 from cepheid.engine.letters.codes import having
 from cepheid.engine.plan.explain import automaton_text
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
-from cepheid.logical.plan import And, Event, Field, Filter, Iterate, Link, Literal, Named, Optional, Or, Pattern, Project, Select, Sequence
+from cepheid.logical.plan import (
+    And,
+    Event,
+    Field,
+    Filter,
+    Interval,
+    Iterate,
+    Link,
+    Literal,
+    Named,
+    Optional,
+    Or,
+    Pattern,
+    Project,
+    Select,
+    Sequence,
+)
 from cepheid.schema import EventSchema
 from cepheid.testing import events, runs
 from cepheid.testing.harness import events_of
@@ -114,6 +131,7 @@ CONSUMERS = {
     "automata/regions.py _is_nested": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_tables.py regions_of": "test_methods_for_guards_take_what_asks_them",
     "engine/evaluations/guarded_choice_run.py check": "test_methods_for_guards_take_what_asks_them",
+    "engine/evaluations/guarded_choice_run.py unites": "test_chains_unite_whose_guard_is_a_longest_gap",
     "engine/evaluations/guarded_state.py _macro": "test_macro_states_ask_guards",
     "engine/evaluations/guarded_values.py Contents": "test_macro_states_ask_guards",
     "automata/strategies.py _Construction": "test_strategies_refuse_guards",
@@ -601,6 +619,31 @@ def test_methods_for_guards_take_what_asks_them(monkeypatch: pytest.MonkeyPatch)
             assert compiled.method.name.startswith("guarded") == guards
             assert not guards or compiled.refusals
             assert all(guards == ("earlier ones" in reason or "has stored" in reason) for _, reason in compiled.refusals)
+
+
+def test_chains_unite_whose_guard_is_a_longest_gap() -> None:
+    (program,) = cepheid.query("SELECT * WHERE A+[<= 5] AS x").compiled(dataclasses.replace(SCHEMA, time_column="v")).programs
+    chain = program.automaton
+    (guard,) = chain.alphabet.guards
+    assert unites(chain)
+
+    def changed(test: Test | None = None, **fields: int | frozenset[Store]) -> Automaton:
+        """With another test, or with other fields of the marked loop."""
+        alphabet = dataclasses.replace(chain.alphabet, guards=(dataclasses.replace(guard, test=test or guard.test),))
+        moves = [move if move.source != move.target or not move.mark else dataclasses.replace(move, **fields) for move in chain.transitions]
+        return dataclasses.replace(chain, alphabet=alphabet, transitions=order(moves))
+
+    assert isinstance(guard.test, Elapsed)
+    assert unites(changed())
+    for unlike in (
+        changed(dataclasses.replace(guard.test, interval=Interval(1, 5))),
+        changed(Compares(guard.test.before, "<", guard.test.now)),
+        changed(requires=1),  # the loop does not ask
+        changed(requires=guard.mask | 1 << 5),  # or wants another letter than the first event
+        changed(requires=1, forbids=guard.mask),
+        changed(writes=frozenset()),
+    ):
+        assert not unites(unlike)
 
 
 def test_macro_states_ask_guards() -> None:

@@ -460,7 +460,7 @@ def test_matches_whose_events_follow_each_other_directly_are_nested(strategy: St
 
 
 NOT_CHOSEN = {
-    "MAX compares matches whose events do not follow each other directly": (session(), Strategy.MAX, None, None),
+    "MAX compares matches that may be no match together": (session(lower=2), Strategy.MAX, None, None),
     "PROJECT hides events": (
         automaton_of(
             [Transition(0, 1, A, frozenset(), writes=stores(r0=Now(V))), Transition(1, 2, B | guard(0), Y)], Compares(Before(0), "<", V)
@@ -482,8 +482,9 @@ def test_choices_that_the_kernel_does_not_know_run_in_python(reason: str) -> Non
     assert isinstance(guarded_choice(program, limit=limit), GuardedChoice)
 
 
-@pytest.mark.parametrize("strategy", [Strategy.NXT, Strategy.LAST])
-@pytest.mark.parametrize("lower", [0, 2])
+@pytest.mark.parametrize(
+    ("strategy", "lower"), [(Strategy.NXT, 0), (Strategy.LAST, 0), (Strategy.MAX, 0), (Strategy.NXT, 2), (Strategy.LAST, 2)]
+)
 def test_sessions_are_chosen(strategy: Strategy, lower: int) -> None:
     """Long ones, and those before them, which no cell goes on from. With a lower bound, some clicks go together, in many ways."""
     program, texts, length = ChoiceProgram(session(lower=lower), strategy, None), Texts(), 10 if lower else 40

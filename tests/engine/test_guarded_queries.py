@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import random
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, Guar
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.plan import methods
 from cepheid.errors import LimitError
-from cepheid.testing.differential import WAYS, check, draw
+from cepheid.testing.differential import WAYS, Case, answers, check, draw
 from cepheid.testing.generators import ABSENT, CHOOSING, COMPARING, CORRELATED, ENGINE, GUARDED, NESTED, TIMED, WAITING, QueryFragment
 
 FRAGMENTS = {"engine": ENGINE, "waiting": WAITING, "nested": NESTED, "absent": ABSENT}
@@ -80,6 +82,43 @@ def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pyt
             assert rows == found["whole"], f"{way}\n{case}"
         done += 1
     assert done > cases / 3
+
+
+UNITE = {
+    "A+[<= 5] AS x": True,
+    "(A OR B)+[<= 5] AS x": True,
+    "A+[<= 5] AS x WITHIN 12": True,
+    "A+[<= 5] AS x PARTITION BY k WITHIN 7 EVENTS": True,
+    "A+[<= 5] AS x ;[<= 5] B AS y": False,
+    "A+[<= 5] AS x FILTER x.v > 1 NOT FOLLOWED BY A FOR 5": True,
+    "A+[<= 5] AS x CONSUME BY ANY": True,
+    "A+[<= 5] AS x ; B AS y": False,
+    "A+[<= 5] AS x ;[<= 6] B AS y": False,
+    "A+[1, 5] AS x": False,
+    "A AS x ;[<= 5] B+[<= 5] AS y": False,
+    "A AS x ;[<= 5] (A OR B)+[<= 5] AS y": False,
+    "(A AS x ;[<= 5] B AS y)+[<= 5]": False,
+    "A+[<= 5] AS x FILTER x.v > prev(x).v": False,
+}
+"""Patterns, and whether it is known of them that two matches with the same end are, together, one."""
+
+
+@pytest.mark.parametrize("pattern", UNITE)
+def test_max_is_last_where_matches_unite(pattern: str, seed: int, cases: int) -> None:
+    query = cepheid.query(f"SELECT MAX * WHERE {pattern}")
+    found = 0
+    for number in range(cases // 4):
+        rng = random.Random(f"{seed}/{number}")
+        rows = [{"type": rng.choice("AAABC"), "ts": 0, "k": rng.randrange(2), "v": rng.randrange(4)} for _ in range(rng.randrange(3, 14))]
+        for before, row in itertools.pairwise(rows):
+            row["ts"] = before["ts"] + rng.choice((0, 1, 2, 5, 6))
+        events = pa.Table.from_pylist(rows)
+        assert ("not compiled" not in query.compiled(query.schema(events.schema)).guarantee.evaluation) == UNITE[pattern]
+        case = Case(seed, number, query, events, *answers(query, events))
+        for of in WAYS.values():
+            check(case, of(case, None))
+        found += sum(answer.choose for answer in case.expected.values())
+    assert found > cases / 40
 
 
 DAY = 86_400

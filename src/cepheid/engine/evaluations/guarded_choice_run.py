@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.guarded import GuardedChoice
 from cepheid.engine.evaluations.guarded_output import Distinct
@@ -22,6 +23,7 @@ from cepheid.language.syntax import Strategy
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from cepheid.automata.automaton import Automaton
     from cepheid.automata.program import ChoiceProgram
     from cepheid.engine.evaluations.base import Bounds
     from cepheid.engine.evaluations.events import Events
@@ -87,13 +89,38 @@ def _merges(program: ChoiceProgram) -> bool:
 
 def check(program: ChoiceProgram, limit: int | None) -> None:
     """Raise UnknownError where the kernel does not choose as the program asks; limit: of the matches per trigger."""
-    # Where each event of a match follows the one before directly, matches that end at one event are nested: the largest support is also that of LAST.
-    if program.strategy is Strategy.MAX and not all(move.mark for move in program.automaton.transitions):
-        raise UnknownError("MAX compares matches whose events do not follow each other directly")
+    # Where one of the matches that end at an event has all events of the others, LAST chooses it too.
+    automaton = program.automaton
+    if program.strategy is Strategy.MAX and not all(move.mark for move in automaton.transitions) and not unites(automaton):
+        raise UnknownError("MAX compares matches that may be no match together")
     if not all(mark for mark, _ in program.automaton.labels):
         raise UnknownError("PROJECT hides events that the strategy does not compare")
     if limit and _merges(program):
         raise UnknownError("LIMIT counts matches as SELECT shows them, of which several may be one")
+
+
+def unites(automaton: Automaton) -> bool:
+    """Whether two matches that end at one event are, together, one: chains of events with a longest gap, such as sessions (Proposition 9)."""
+    guards, inner = automaton.alphabet.guards, {move.target for move in automaton.transitions} - automaton.finals
+    if len(guards) != 1 or len(inner) != 1 or automaton.initial in inner or automaton.alphabet.flags or automaton.parts:
+        return False
+    (guard,), (state,) = guards, inner
+    test = guard.test
+    if not isinstance(test, Elapsed) or not isinstance(test.before, Before) or test.interval.lower > 0:
+        return False
+    kept = frozenset({Store(test.before.register, Now(test.now))})
+    letters: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}  # of the moves to the inner state, by whether they ask
+    for move in automaton.transitions:
+        if move.waits and move.source == state:
+            continue
+        asks = bool(move.requires & guard.mask)
+        if move.mark is None or move.source != (state if asks else automaton.initial) or move.forbids & guard.mask:
+            return False
+        if move.target == state:
+            if move.writes != kept:
+                return False
+            letters[asks].add((move.requires & ~guard.mask, move.forbids))
+    return letters[False] <= letters[True]
 
 
 def guarded_choice(program: ChoiceProgram, **bounds: Unpack[Bounds]) -> GuardedChoice | GuardedChoiceRun:
