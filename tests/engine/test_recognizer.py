@@ -318,6 +318,21 @@ def test_memory_comes_back_after_a_burst_of_keys():
     assert ends(recognizer.push(batch("A1001 B1002", key=7))) == [(1, 2)]
 
 
+@pytest.mark.parametrize(("size", "pushes"), [(10, 600), (70_000, 9)])
+def test_keys_from_equalities_are_forgotten_when_the_window_has_passed(size, pushes):
+    """In many small batches and in few large ones, of which there may never be as many as lie between two looks."""
+    query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.k = y.k WITHIN 9")
+    recognizer, used = query.recognizer(SCHEMA), []
+    for number in range(pushes):
+        times = list(range(number * size, (number + 1) * size))
+        recognizer.push(pa.table([["A"] * size, times, times], schema=SCHEMA))
+        used.append(recognizer.memory_usage())
+    assert max(used) < 2 * max(used[: pushes // 3])
+    assert len(recognizer._member.partitions.live) <= 64 * size
+    count = pushes * size
+    assert ends(recognizer.push(pa.table([["B"] * 2, [count] * 2, [count - 1, count - size]], schema=SCHEMA))) == [(count - 1, count)]
+
+
 @pytest.mark.parametrize("lateness", [None, 0])
 def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
     recognizer = QUERY.recognizer(SCHEMA, lateness=lateness)
@@ -331,7 +346,13 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
         patched.setattr(type(recognizer._state.evaluation), "chunks", interrupted)
         with pytest.raises(KeyboardInterrupt):
             recognizer.push(batch("B3 A4"))
-    for use in (lambda: recognizer.push(batch("B5")), recognizer.flush, recognizer.snapshot, lambda: recognizer.advance_time(9)):
+    for use in (
+        lambda: recognizer.push(batch("B5")),
+        lambda: recognizer.push(batch("B0")),
+        recognizer.flush,
+        recognizer.snapshot,
+        lambda: recognizer.advance_time(9),
+    ):
         with pytest.raises(SnapshotError, match="The cause: an interruption"):
             use()
     recognizer.restore(saved)

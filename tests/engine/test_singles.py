@@ -207,6 +207,14 @@ def test_late_events_and_several_queries_take_single_events_too():
     assert together.latest == rows(20)[-1]["ts"]
 
 
+def test_dictionaries_of_numbers_come_as_their_values():
+    schema = SCHEMA.append(pa.field("code", pa.dictionary(pa.int8(), pa.int64())))
+    recognizer = cepheid.query("SELECT * WHERE A AS x ; B").recognizer(schema)
+    recognizer.push({**rows(1)[0], "type": "A", "ts": 0, "code": 7})
+    (found,) = recognizer.push({**rows(1)[0], "type": "B", "ts": 1, "code": None})
+    assert found["x"][0]["code"] == 7
+
+
 def test_one_thread_at_a_time():
     recognizer = cepheid.query(QUERIES[0]).recognizer(SCHEMA)
     with recognizer._use.alone(), pytest.raises(InUseError):

@@ -154,6 +154,7 @@ class Intake(ABC, Generic[Answer_co]):
         table = self._conform(events)
         times = self._times(table)
         with self._use.alone():
+            self._check_intact()
             if self._order is None and self._source.time_column is not None:
                 check_order(
                     times,
@@ -371,10 +372,12 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
             # Arrow puts no dictionaries together that have NULL among their values.
             return pa.chunked_array([plain(chunk).dictionary_encode() for chunk in column.chunks]).cast(column.type)
         return column
-    families = ["number" if pa.types.is_decimal(kind) else family(canonical(kind) or kind) for kind in (column.type, field.type)]
+    values = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    families = ["number" if pa.types.is_decimal(kind) else family(canonical(kind) or kind) for kind in (column.type, values)]
     with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         if families[0] in (families[1], "NULL"):
-            return column.cast(field.type)
+            # Arrow casts to dictionaries of texts alone.
+            return (column if values == field.type else column.cast(values).dictionary_encode()).cast(field.type)
     raise SchemaError(f"`{field.name}` is {column.type} in the batch and {field.type} in the schema", help="cast the column of the batch")
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 IDLE_CHECK = 64
 """Batches between two looks for partitions whose memory can be given back."""
 
+IDLE_EVENTS = 1 << 16
+"""As many events are a reason to look, too, however few batches they came in; more of them where there are many partitions."""
+
 EVENTS_PER_LOOK = 16
 """Keys and kept events that are looked at for one new event, where windows are of events."""
 
@@ -52,7 +55,7 @@ class Member:
     def tidy(self, *, latest: int, events: int) -> None:
         """Give back, now and then, what no match needs any more; latest: the greatest time so far; events: those of the stream so far."""
         self._batches += 1
-        if self._batches % IDLE_CHECK == 0:
+        if self._batches % IDLE_CHECK == 0 or events - self._looked >= max(IDLE_EVENTS, self.partitions.slots // EVENTS_PER_LOOK):
             self.expire(latest=latest, events=events)
         self.state.compact(latest)
 
@@ -66,7 +69,7 @@ class Member:
             endless = compiled.count_window is None and compiled.consume is Consumption.NONE
             if endless or EVENTS_PER_LOOK * (events - self._looked) < self.partitions.slots + len(self.state.payload):
                 return
-            self._looked = events
+        self._looked = events
         idle = self.state.expire(latest)
         if self._forgets and self.partitions.keys and len(idle := np.intersect1d(idle, self.partitions.live)):
             self.state.release(idle)
@@ -104,7 +107,7 @@ class QueryMember(Member):
     def __init__(
         self, compiled: Compiled, schema: pa.Schema, *, group_nulls: bool = False, types: NamedTypes | None = None, **options: Any
     ) -> None:
-        super().__init__(compiled, schema, group_nulls=group_nulls, **options)
+        super().__init__(compiled, schema, group_nulls=group_nulls, forgets=bool(compiled.derived), **options)
         self._types = types
         # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
         grouped = compiled.written if group_nulls else ()

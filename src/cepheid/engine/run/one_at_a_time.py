@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from typing import TYPE_CHECKING
 
 from cepheid.errors import InUseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 
 class OneAtATime:
@@ -24,14 +23,12 @@ class OneAtATime:
         """Whether a call is inside."""
         return self._busy.locked()
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[object]:
         """What is done inside is done alone; raises InUseError where another call is inside."""
         if self._busy.locked():
             raise InUseError(
                 f"another call is using {self._what}, and only one thread at a time may use it; nothing has changed",
                 help="give each thread its own (threads may share the query), or use a lock",
             )
-        # Calls that pass the question together take turns. Between a trial to acquire and a `try`, Ctrl-C could leave the lock held.
-        with self._busy:
-            yield
+        # Calls that pass the question together take turns. The lock itself, for in code of ours Ctrl-C could leave it held.
+        return self._busy
