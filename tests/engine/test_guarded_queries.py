@@ -98,7 +98,7 @@ UNITE = {
     "A AS x ;[<= 5] B+[<= 5] AS y": False,
     "A AS x ;[<= 5] (A OR B)+[<= 5] AS y": False,
     "(A AS x ;[<= 5] B AS y)+[<= 5]": False,
-    "A+[<= 5] AS x FILTER x.v > prev(x).v": False,
+    "(A AS x FILTER x.v > prev(x).v)+[<= 5]": False,
 }
 """Patterns, and whether it is known of them that two matches with the same end are, together, one."""
 

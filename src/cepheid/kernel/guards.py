@@ -603,11 +603,12 @@ def extended(
 ) -> cython.longlong:
     """The support `before` with the event of the cell n. Equal ones are one: that of another cell of the event, if one has it.
 
-    O(cells of the event).
+    One whose best match has left the window may go on from a support that was written anew since, with another length. O(cells of the event).
     """
     width: cython.Py_ssize_t = S[S_WIDTH]
     position: cython.longlong = words[data + (n & mask) * width + C_POSITION]
     at: cython.Py_ssize_t = 3 * (n & mask)
+    key: cython.Py_ssize_t = 0
     m: cython.longlong = 0
     step: cython.longlong = 0
     jump: cython.longlong = 0
@@ -617,7 +618,13 @@ def extended(
         step = 1 if side == 0 else -1
         m = n + step
         while m >= 0 and n - m <= mask and m - n <= mask and words[data + (m & mask) * width + C_POSITION] == position:
-            if known[2 * (m & mask) * keys] == S[S_TAG] + m and counts[(m & mask) * keys] == m + 1 and supports[3 * (m & mask)] == before:
+            key = (m & mask) * keys
+            if (
+                known[2 * key] == S[S_TAG] + m
+                and known[2 * key + 1] >= S[S_LOW]
+                and counts[key] == m + 1
+                and supports[3 * (m & mask) + LINK_BEFORE] == before
+            ):
                 return m + 1
             m += step
     jump = part_of(supports, mask, before, LINK_JUMP)
