@@ -219,7 +219,7 @@ def test_large_windows_with_starts_out_of_order(name: str, limit: int | None) ->
     program = Program(ALL_CHAINS[name])
     rows = [Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(count)]
     wanted = matches_of(Guarded(program, limit=limit, window=100), rows, texts=texts)
-    assert len(wanted) > (count / 10 if name in CHAINS else 4)
+    assert len(wanted) > (count / 10 if limit and name in CHAINS else 0)
     for variant in available():
         assert matches_of(GuardedRun(program, limit=limit, window=100, variant=variant), rows, texts=texts) == wanted
 
