@@ -4,8 +4,8 @@
 
 Each case is a query that compares events (others are left out) and a stream. Its matches must be those of `cepheid.testing.reference`, from every
 engine on the whole stream, and from every other way in which events come (`cepheid.testing.differential.WAYS`: pushed, cut, restored, late, one by
-one), whose engines change in turn. The record has the seed; a difference is printed with its case, counted, and makes the exit status 1. (Spark:
-`make test-all`.)
+one), whose engines change in turn. The record has the seed; a difference is printed with its case, counted, and makes the exit status 1. It is
+written after each fragment, so that a run that is stopped leaves what it did. (Spark: `make test-all`.)
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ CASES = {"TIMED": 10_000, "CORRELATED": 10_000, "GUARDED": 5_000, "COMPARING": 5
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250
+LONGEST = (12, 30)
+"""Most events of a stream, in turn: short ones have more kinds of matches, in long ones windows expire and indexes are swept."""
 
 
 def differs(case: Case) -> tuple[str | None, bool]:
@@ -49,7 +51,7 @@ def differs(case: Case) -> tuple[str | None, bool]:
 def tried(fragment: str, count: int, seed: int) -> Counter[str]:
     """The cases that compare events of so many of a fragment: how many had matches, were refused by a named limit, and differed."""
     counts: Counter[str] = Counter()
-    for case in draw(getattr(generators, fragment), count=count, seed=seed):
+    for case in draw(getattr(generators, fragment), count=count, seed=seed, longest=LONGEST[seed % len(LONGEST)]):
         try:
             if not case.query.compiled(case.query.schema(case.events.schema)).valued:
                 continue
@@ -60,7 +62,7 @@ def tried(fragment: str, count: int, seed: int) -> Counter[str]:
             continue
         if wrong is not None:
             print(f"{fragment}: {wrong}\n{case}", flush=True)
-        counts.update(cases=1, with_matches=matched, differences=wrong is not None)
+        counts.update(cases=1, events=case.events.num_rows, with_matches=matched, differences=wrong is not None)
     return counts
 
 
@@ -82,8 +84,9 @@ def main() -> int:
                     found.update(done)
                 seed += pieces
                 print(fragment, dict(found), flush=True)
-    record = {"seed": first, "ways": list(WAYS), "engines": ENGINES, "seconds": round(time.monotonic() - began), "fragments": figures}
-    circumstances.write("random", record, before=before)
+            taken = round(time.monotonic() - began)
+            record = {"seed": first, "ways": list(WAYS), "engines": ENGINES, "longest": LONGEST, "seconds": taken, "fragments": figures}
+            circumstances.write("random", record, before=before)
     return int(any(found["differences"] for found in figures.values()))
 
 
