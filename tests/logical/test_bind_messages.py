@@ -95,7 +95,7 @@ def test_lint(case):
         "A : B : C",
         "A ;[<= 5s] B+[<= 5s] WITHIN 1h LIMIT 1",
         "A ;[<= 5s] B{1,5}[<= 5s] LIMIT 1",
-        "A :[<= 5s] B:+[<= 5s] LIMIT 1",
+        "A :[<= 5s] B:+[<= 5s] WITHIN 1h LIMIT 1",
         "A{3}[<= 1m]",
         "((A ; B) WITHIN 5s) : C",
         "(A AS x OR B AS x) FILTER x.temp > 1",

@@ -1,6 +1,7 @@
-"""How long the matches of a pattern can take: the window that gaps give where no WITHIN does.
+"""How long the matches of a pattern can be: the window that gaps and adjacency give where no WITHIN does.
 
-Comes in: a bound pattern. Goes out: an upper bound of time(end) - time(start), in steps of the time column. Linear in the pattern.
+Comes in: a bound pattern. Goes out: an upper bound of time(end) - time(start), in steps of the time column, or of end - start + 1, in events.
+Linear in the pattern.
 """
 
 from __future__ import annotations
@@ -39,6 +40,28 @@ def longest(pattern: Pattern) -> int | None:
             return None if None in bounds else max(bound for bound in bounds if bound is not None)
     below = operands(pattern)
     return longest(below[0]) if len(below) == 1 else None
+
+
+def widest(pattern: Pattern) -> int | None:
+    """The greatest end - start + 1 that a match can have; None where neither adjacency (`:`) nor WITHIN n EVENTS gives a bound."""
+    match pattern:
+        case plan.Event():
+            return 1
+        case plan.WithinEvents():
+            return _least((widest(pattern.pattern), pattern.count))
+        case plan.Sequence():
+            return _sum(map(widest, pattern.items)) if all(link.operator == ":" for link in pattern.links) else None
+        case plan.Iterate(maximum=most) if most is not None:
+            return _sum([widest(pattern.pattern)] * most) if pattern.adjacent or most == 1 else None
+        case plan.Iterate():
+            return None
+        case plan.And():
+            return _least(map(widest, pattern.operands))
+        case plan.Or():
+            bounds = [widest(operand) for operand in pattern.operands]
+            return None if None in bounds else max(bound for bound in bounds if bound is not None)
+    below = operands(pattern)
+    return widest(below[0]) if len(below) == 1 else None
 
 
 def _gap(interval: Interval | None) -> int | None:

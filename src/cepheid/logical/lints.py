@@ -236,7 +236,7 @@ def empty_variable(context: Context, scoped: Scoped, seen: set[tuple[int, str]])
 
 
 def no_window(context: Context, pattern: Pattern) -> None:
-    """`;`, `+` or ALL without a window: on a stream every partial match is kept for ever; and `+[<= 30m]`, of which the events are."""
+    """`;`, `+` or ALL without a window: on a stream every partial match is kept for ever; and `+[<= 30m]` or `:+`, of which the events are."""
     found = _unbounded(pattern)
     if found is not None:
         context.warn(
@@ -247,10 +247,12 @@ def no_window(context: Context, pattern: Pattern) -> None:
         return
     found = _unlimited(pattern)
     if found is not None:
+        bounds = "it goes from event to event" if found.adjacent else "its gap bounds the time from one to the next"
         context.warn(
-            "no window bounds the iteration: its gap bounds the time from one to the next, and on a stream the events of all are kept for ever",
+            f"no window bounds the iteration: {bounds}, and on a stream the events of all are kept for ever",
             found.span,
-            "add WITHIN around the pattern, as in WITHIN 1d: then a match is no longer than that, and older events are forgotten",
+            f"add WITHIN around the pattern, as in WITHIN {'1000 EVENTS' if found.adjacent else '1d'}: then a match is no longer than that, and older"
+            " events are forgotten",
         )
 
 
@@ -286,11 +288,11 @@ def _is_window(pattern: Pattern) -> bool:
     return isinstance(pattern, WithinEvents) or (isinstance(pattern, Within) and pattern.interval.upper is not None)
 
 
-def _unlimited(pattern: Pattern) -> Pattern | None:
-    """An iteration with gaps and without a greatest number or a window, if there is one."""
+def _unlimited(pattern: Pattern) -> Iterate | None:
+    """An iteration without a greatest number or a window, if there is one."""
     if _is_window(pattern):
         return None
-    if isinstance(pattern, Iterate) and not pattern.adjacent and pattern.maximum is None:
+    if isinstance(pattern, Iterate) and pattern.maximum is None:
         return pattern
     return next((found for operand in variables.operands(pattern) if (found := _unlimited(operand)) is not None), None)
 

@@ -461,7 +461,7 @@ class Plan:
             return "lag looks at every event"
         if self.compiled.positional:
             return f"{'$index' if self.compiled.indexed else 'a window inside the pattern'} counts every event"
-        if self.compiled.count_window is not None:
+        if self.compiled.count_window is not None and not self.compiled.from_adjacency:
             return "the window counts every event"
         return "the pattern looks at the very next event" if not self.compiled.program.droppable else "every event may matter"
 

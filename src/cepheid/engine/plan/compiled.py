@@ -54,7 +54,7 @@ class Compiled:
     time(start), None without. count_window: greatest end - start + 1 in events, None without. consume: what a trigger consumes; ANY says that
     partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not follow a match, each NOT FOLLOWED
     BY of the query. refusals: (name, reason) of each faster method that does not fit. from_gaps: whether the window is what gaps and windows inside
-    the pattern come to.
+    the pattern come to. from_adjacency: whether count_window is what `:` comes to: no part of the fingerprint, for state without it can be read.
     """
 
     plan: QueryPlan
@@ -68,6 +68,7 @@ class Compiled:
     absences: tuple[Absence, ...] = ()
     refusals: tuple[tuple[str, str], ...] = ()
     from_gaps: bool = False
+    from_adjacency: bool = False
 
     @property
     def schema(self) -> EventSchema:
@@ -196,7 +197,8 @@ class Compiled:
 
     def _identity(self, attributes: tuple[tuple[str, pa.DataType], ...]) -> bytes:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
-        bounds = (self.method.name, self.window, self.count_window, self.consume.value, self.limit)
+        count_window = None if self.from_adjacency else self.count_window
+        bounds = (self.method.name, self.window, count_window, self.consume.value, self.limit)
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.measures)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)

@@ -251,7 +251,7 @@ def evaluation_text(compiled: Compiled) -> str:
             f"time {_duration(compiled.window, unit)}" + (" (from gaps and windows inside the pattern)" if compiled.from_gaps else "")
         )
     if compiled.count_window is not None:
-        bounds.append(f"{compiled.count_window} events")
+        bounds.append(f"{compiled.count_window} events" + (" (from `:` alone)" if compiled.from_adjacency else ""))
     rows = {
         "engine": guarantee.evaluation,
         "guards": "\n".join(guarantee.guards),
@@ -273,7 +273,8 @@ def evaluation_text(compiled: Compiled) -> str:
 def class_text(compiled: Compiled) -> str:
     """The class of timed-cel, Theorem 6.1, where the matches are those of an automaton in it that has guards; "" elsewhere."""
     automaton, window = compiled.program.automaton, compiled.window is not None and not compiled.from_gaps
-    bounded = compiled.count_window is not None or compiled.consume is not Consumption.NONE or compiled.absences
+    counted = compiled.count_window is not None and not compiled.from_adjacency
+    bounded = counted or compiled.consume is not Consumption.NONE or compiled.absences
     if compiled.plan.strategy is not Strategy.ALL or bounded or not automaton.alphabet.guards or automaton.parts:
         return ""
     found = one_clock(automaton, window=window)

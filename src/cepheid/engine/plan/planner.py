@@ -17,7 +17,7 @@ from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
-from cepheid.logical.durations import longest
+from cepheid.logical.durations import longest, widest
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
 from cepheid.logical.windows import Windows, hoist
@@ -54,6 +54,8 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         if program.single and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
         written, bounds = bounds, bounds & Windows(window=longest(pattern) if program.values else None)
+        # COUNT(*) without a window keeps numbers alone.
+        adjacent = None if program.single or plan.count or bounds != Windows() else widest(pattern)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
@@ -63,12 +65,13 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         program,
         method,
         bounds.window,
-        bounds.count,
+        adjacent if bounds.count is None else bounds.count,
         consume,
         min(limits, default=None),
         absences,
         refusals,
         from_gaps=bounds != written,
+        from_adjacency=adjacent is not None,
     )
 
 

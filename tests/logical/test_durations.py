@@ -1,0 +1,97 @@
+"""How long a match can be by gaps and by adjacency alone: bounds of the pattern, against the matches of random streams."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cepheid
+from cepheid.errors import LimitError
+from cepheid.logical.durations import longest, widest
+from cepheid.testing import generators, reference
+from cepheid.testing.harness import events_of
+
+if TYPE_CHECKING:
+    from cepheid.logical.plan import QueryPlan
+
+
+def bound(text: str) -> QueryPlan:
+    query = cepheid.query(text)
+    return query.bound(query.schema(generators.SCHEMA, type="type", time="ts"))
+
+
+@pytest.mark.parametrize(
+    ("where", "events"),
+    [
+        ("A", 1),
+        ("A : B", 2),
+        ("A : (B : C) : A", 4),
+        ("A ; B", None),
+        ("A : B ; C", None),
+        ("A ;[<= 5] B", None),
+        ("((A ; B) WITHIN 7 EVENTS) : C", 8),
+        ("A WITHIN 7 EVENTS", 1),
+        ("A : B WITHIN 5", 2),
+        ("A:{2,5}", 5),
+        ("(A : B):{1,5} : C", 11),
+        ("A{2,5}", None),
+        ("A{1}", 1),
+        ("A:+", None),
+        ("A:{2,}", None),
+        ("A : B OR A", 2),
+        ("A : B OR A ; B", None),
+        ("(A : B : C) AND (A ; C)", 3),
+        ("(A ; B) AND (A ; C)", None),
+        ("A AS x : B AS y FILTER x.v < y.v", 2),
+        ("NXT(A : B)", 2),
+        ("A : B?", 2),
+        ("A : B UNLESS C", 2),
+    ],
+)
+def test_events_from_start_to_end(where: str, events: int | None) -> None:
+    assert widest(bound(f"SELECT * WHERE {where}").pattern) == events
+
+
+@pytest.mark.parametrize(
+    ("where", "time"),
+    [
+        ("A", 0),
+        ("A : B", None),
+        ("A ;[<= 5] B", 5),
+        ("A ;[< 5] B ;[<= 2] C", 6),
+        ("A ;[>= 5] B", None),
+        ("((A ; B) WITHIN 7) ;[<= 3] C", 10),
+        ("A{2,5}[<= 3]", 12),
+        ("A+[<= 3]", None),
+        ("(A ;[<= 3] B) OR A", 3),
+        ("(A ;[<= 3] B) AND (A ; B)", 3),
+    ],
+)
+def test_time_from_start_to_end(where: str, time: int | None) -> None:
+    assert longest(bound(f"SELECT * WHERE {where}").pattern) == time
+
+
+@pytest.mark.parametrize("fragment", ["GUARDED", "ENGINE", "NESTED", "POSITIONAL"])
+def test_no_match_of_a_random_pattern_is_longer(fragment: str, cases: int, seed: int) -> None:
+    of_events = of_times = 0
+    for number in range(2 * cases):
+        rng = random.Random(f"{seed} {fragment} {number}")
+        text = generators.random_query(rng, fragment=getattr(generators, fragment))
+        plan = bound(text)
+        most, time = widest(plan.pattern), longest(plan.pattern)
+        if most is None and time is None:
+            continue
+        stream = events_of(generators.random_stream(rng), plan.schema)
+        try:
+            found = reference.matches(plan, stream, max_matches=3_000)
+        except LimitError:
+            continue
+        for match in found:
+            assert most is None or match.end - match.start + 1 <= most, (seed, number, text)
+            assert time is None or stream[match.end].time - stream[match.start].time <= time, (seed, number, text)
+        of_events += bool(found) and most is not None
+        of_times += bool(found) and time is not None
+    assert of_events or fragment == "POSITIONAL"
+    assert of_times or fragment != "GUARDED"
