@@ -20,7 +20,7 @@ from cepheid.spark.columns import ColumnPrinter, column_named
 from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, value_column
-from cepheid.testing.differential import matches_up_to
+from cepheid.testing.differential import fits, matches_up_to
 from cepheid.testing.generators import CHOOSING, COMPARING, ENGINE, LAGGED, NESTED, POSITIONAL, SCHEMA, WAITING, random_query, random_stream
 
 PATTERN = "pattern"
@@ -137,7 +137,7 @@ def random_case(seed, fragment):
         query = cepheid.query(random_query(source, fragment=fragment).replace("CONSUME BY ANY", "CONSUME BY PARTITION"))
         table = pa.Table.from_pylist(random_stream(source, most=14), schema=SCHEMA)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
-        if fragment.index and not query.compiled(query.schema(table)).positional:
+        if not fits(query, table.schema) or (fragment.index and not query.compiled(query.schema(table)).positional):
             continue
         if matches_up_to(MOST_MATCHES, query, table, order="row") is not None:
             return query, table

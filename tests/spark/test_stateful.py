@@ -24,7 +24,7 @@ from cepheid.spark.tasks import buckets as stateful
 from cepheid.spark.tasks.buckets import Bucket, Unit
 from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, pack_schema
-from cepheid.testing.differential import matches_up_to
+from cepheid.testing.differential import fits, matches_up_to
 from cepheid.testing.generators import (
     ABSENT,
     CHOOSING,
@@ -232,13 +232,10 @@ def random_case(seed, fragment):
     while True:
         query = cepheid.query(random_query(chance, fragment=fragment).replace("CONSUME BY ANY", "CONSUME BY PARTITION"))
         table = timed(random_stream(chance, most=16))
-        try:
-            if fragment.index and not query.compiled(query.schema(TIMED)).positional:
-                continue
-            if matches_up_to(MOST_MATCHES, query, table, order="row", until=until_of(query)) is not None:
-                return query, table, chance
-        except LimitError:
+        if not fits(query, TIMED) or (fragment.index and not query.compiled(query.schema(TIMED)).positional):
             continue
+        if matches_up_to(MOST_MATCHES, query, table, order="row", until=until_of(query)) is not None:
+            return query, table, chance
 
 
 def cut_small(monkeypatch, chance):

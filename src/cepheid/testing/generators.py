@@ -365,6 +365,10 @@ class QueryGenerator:
         """A chain of `:` mostly."""
         return self.sequence(depth, outer, links=(":", ":", ";"))
 
+    def chain(self, depth: int, outer: frozenset[str]) -> Piece:
+        """A chain of `:` alone."""
+        return self.sequence(depth, outer, links=(":",))
+
     def gap(self, depth: int, outer: frozenset[str]) -> Piece:
         """A chain with gaps."""
         return self.sequence(depth, outer, links=(";[", ":[", ";"))
@@ -616,8 +620,8 @@ def _together(text: str, pieces: Sequence[Piece]) -> Piece:
 PATTERNS: dict[str, Callable[[QueryGenerator, int, frozenset[str]], Piece]] = {
     name: getattr(QueryGenerator, name)
     for name in (
-        "atom", "named", "sequence", "adjacent", "gap", "without", "optional", "either", "both", "conjunction", "iterate", "iterate_adjacent",
-        "iterate_gap", "counted", "filter", "project", "strict", "select", "within", "unless",
+        "atom", "named", "sequence", "adjacent", "chain", "gap", "without", "optional", "either", "both", "conjunction", "iterate",
+        "iterate_adjacent", "iterate_gap", "counted", "filter", "project", "strict", "select", "within", "unless",
     )
 }  # fmt: skip
 """The operators of random patterns, by the names that `QueryFragment.operators` uses."""
