@@ -12,7 +12,7 @@ import pytest
 from cepheid.automata import Automaton, program_of
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
-from cepheid.logical.plan import And, Event, Iterate, Link, Named, Or, Project, QueryPlan, Select, Sequence
+from cepheid.logical.plan import All, And, Event, Iterate, Link, Named, Or, Project, QueryPlan, Select, Sequence, Unless
 from cepheid.schema import EventSchema
 from cepheid.testing import reference
 
@@ -32,6 +32,7 @@ def random_pattern(rng: random.Random, depth: int) -> Pattern:
         return Named(event, rng.choice("xy")) if rng.random() < 0.4 else event
     parts = [random_pattern(rng, depth - 1) for _ in range(3)]
     links = (Link(rng.choice(";;:")), Link(rng.choice(";;:")))
+    unwanted = random_pattern(rng, 1)
     shown = frozenset(rng.sample(["A", "B", "x", "y"], rng.randint(0, 2)))
     return rng.choice(
         [
@@ -42,6 +43,9 @@ def random_pattern(rng: random.Random, depth: int) -> Pattern:
             Iterate(parts[0], rng.random() < 0.3, None, *rng.choice([(1, 2), (2, 2), (2, None), (1, 3), (1, 1)])),
             with_options(parts, links, rng),
             And(tuple(parts[:2])),
+            All(tuple(parts[:2])),
+            Unless(parts[0], unwanted),
+            Sequence(tuple(parts[:2]), (Link(";", without=unwanted),)),
             Project(shown, parts[0]),
             Named(parts[0], rng.choice("xyz")),
             Select(Strategy.STRICT, parts[0]),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-construction = importlib.import_module("cepheid.automata.construct")
+construction = importlib.import_module("cepheid.automata.fragment")
 """The module; the package has a function of that name."""
 
 

@@ -48,6 +48,9 @@ FRAGMENTS = {
     "correlated": generators.CORRELATED,
     "mixed": generators.GUARDED,
     "nested": dataclasses.replace(generators.GUARDED, operators=(*generators.GUARDED.operators, ("select", 4))),
+    "negated": dataclasses.replace(
+        generators.GUARDED, operators=(*generators.GUARDED.operators, ("conjunction", 3), ("unless", 4), ("without", 5))
+    ),
 }
 
 

@@ -39,6 +39,7 @@ from cepheid.automata import (
     unroll,
 )
 from cepheid.automata.alphabet import Alphabet, Guard, Predicate, Scope
+from cepheid.automata.negation import complement
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Register, Store, Test
 from cepheid.automata.strategies import select
@@ -71,7 +72,7 @@ from cepheid.logical.plan import (
     Sequence,
 )
 from cepheid.schema import EventSchema
-from cepheid.testing import events, runs
+from cepheid.testing import events, reference, runs
 from cepheid.testing.harness import events_of
 from cepheid.viz import FORMATS, draw
 
@@ -93,12 +94,19 @@ CONSUMERS = {
     "automata/construct.py _filter": "test_constructions_carry_guards",
     "automata/construct.py _marked": "test_constructions_carry_writes",
     "automata/construct.py plus": "test_constructions_carry_writes",
-    "automata/construct.py product": "test_both_sides_of_a_conjunction_write",
+    "automata/products.py product": "test_both_sides_of_a_conjunction_write",
     "automata/construct.py _select": "test_strategies_refuse_guards",
-    "automata/construct.py hide_fragment": "test_hidden_events_are_written",
+    "automata/products.py hide_fragment": "test_hidden_events_are_written",
     "automata/construct.py strict": "test_constructions_carry_guards",
     "automata/construct.py Constructor": "test_parts_that_strategies_choose_carry_guards",
     "automata/construct.py placed": "test_parts_that_strategies_choose_carry_guards",
+    "automata/construct.py _refusing": "test_conjunction_and_negation_carry_guards",
+    "automata/construct.py _unless": "test_conjunction_and_negation_carry_guards",
+    "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
+    "automata/negation.py unless": "test_conjunction_and_negation_carry_guards",
+    "automata/products.py _idle": "test_conjunction_and_negation_carry_guards",
+    "automata/products.py shuffle": "test_conjunction_and_negation_carry_guards",
+    "automata/regions.py _is_place": "test_conjunction_and_negation_carry_guards",
     "automata/closures.py _moves": "test_closures_carry_guards",
     "automata/closures.py _together": "test_closures_carry_guards",
     "automata/closures.py check_invariants": "test_closures_carry_guards",
@@ -534,6 +542,40 @@ def test_patterns_make_guards() -> None:
     assert found == set(), "3 is out of both bounds"
 
 
+NEGATING = {
+    "(A ;[<= 2] B) ALL C": 0,
+    "(A AS x ALL B AS y) FILTER x.v < y.v": 0,
+    "(A ;[<= 2] B) UNLESS C": 0,
+    "(A ;[<= 2] B) UNLESS (C ; C)": 1,
+    "A ; NOT C ;[<= 2] B": 0,
+    "A ; NOT (C ; C) ;[<= 2] B": 1,
+    "A ; B UNLESS (C ;[<= 2] C)": 1,
+    "A ; NOT (C ; NOT (A AS x ; B AS y FILTER x.v = y.v) ; C) ; B": 2,
+    "A ; NOT LAST(C ;[<= 2] C) ; B": 1,
+    "LAST(A ;[<= 3] B UNLESS (C AS x ; C AS y FILTER x.v = y.v)) ; A": 1,
+}
+"""Patterns, and of how many negated patterns guards ask when a match began."""
+
+
+@pytest.mark.parametrize("pattern", NEGATING)
+def test_conjunction_and_negation_carry_guards(pattern: str) -> None:
+    schema = EventSchema({"type": pa.string(), "v": pa.int64(), "ts": pa.int64()}, type_column="type", time_column="ts")
+    plan, rng, matched = cepheid.query(f"SELECT * WHERE {pattern}").bound(schema), random.Random(pattern), 0
+    automaton = construct(plan.pattern, schema)
+    assert automaton.compares
+    assert len(automaton.negated) == NEGATING[pattern]
+    for _ in range(40):
+        given = events_of(events(" ".join(f"{rng.choice('ABC')}{time}(v={rng.randint(0, 1)})" for time in range(8))), schema)
+        expected = set(reference.matches(plan, given))
+        assert runs.matches(hide(project(automaton, plan.variables)), given) == expected
+        matched += bool(expected)
+    assert matched
+    (asked, *_) = [each.automaton for each in automaton.negated] or [automaton]
+    if asked.alphabet.guards:
+        with pytest.raises(NotSupportedError, match="negation cannot ask what a partial match has stored"):
+            complement(asked)
+
+
 def test_letters_have_no_run_bits() -> None:
     alphabet = Alphabet((Predicate(None, "A"), Predicate(None, "B")), guards=(Guard(2, SAME),), registers=(Register("v of x"),))
     assert (alphabet.width, alphabet.bits, alphabet.mask(Scope.RUN), alphabet.mask_of(0b01)) == (3, 2, 0b100, 0b01)
@@ -584,8 +626,10 @@ def making_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a guard decide what the type A does in all patterns."""
     plain = construction.Constructor.over
 
-    def guarding(pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = ()) -> construction.Constructor:
-        before = plain(pattern, schema, more=more)
+    def guarding(
+        pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = (), compares: bool = False
+    ) -> construction.Constructor:
+        before = plain(pattern, schema, more=more, compares=compares)
         alphabet = Alphabet(
             tuple(predicate for predicate in before.masks if predicate.type != "A"),
             guards=(Guard(len(before.masks) - 1, SAME),),

@@ -424,11 +424,11 @@ def test_times_of_different_units_meet_in_the_finer_one():
     ("text", "what", "under"),
     [
         ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
-        ("SELECT * WHERE A ; NOT C ; B", "NOT between two items of a sequence", "C"),
         ("SELECT * WHERE A THEN B", "THEN", "THEN"),
-        ("SELECT * WHERE A ALL B", "ALL between patterns", None),
-        ("SELECT * WHERE (A ; B) UNLESS C", "UNLESS", None),
-        ("SELECT * WHERE A NOT FOLLOWED BY (B ; NOT C ; B) FOR 5", "NOT between two items of a sequence", None),
+        ("SELECT * WHERE A ALL (B THEN C)", "THEN", "THEN"),
+        ("SELECT * WHERE (A ; B) UNLESS (B THEN C)", "THEN", "THEN"),
+        ("SELECT * WHERE A ; NOT (B THEN C) ; B", "THEN", "THEN"),
+        ("SELECT * WHERE A NOT FOLLOWED BY (B THEN C) FOR 5", "THEN", "THEN"),
     ],
 )
 def test_outside_the_fragment_names_operator_place_and_way_out(text, what, under):
@@ -469,7 +469,7 @@ def test_reference_engine_has_a_limit():
 @pytest.mark.parametrize(
     ("query", "place"),
     [
-        ("SELECT * WHERE C ; NXT(A ; NOT D ; B)", "D"),
+        ("SELECT * WHERE C ; NXT(A ; NOT (D THEN B) ; B)", "THEN B) ; B)"),
         ("SELECT /* RESTRICTED */ RESTRICTED * WHERE A ; B -- RESTRICTED", "RESTRICTED *"),
         ("SELECT * WHERE `THEN` ; A THEN B", "THEN B"),
     ],
@@ -479,4 +479,4 @@ def test_the_place_of_what_is_not_supported(query, place):
         cepheid.query(query).run(pa.table({"type": ["A"], "ts": pa.array([0], pa.timestamp("us"))}))
     span = caught.value.span
     assert span.start == query.rindex(place)
-    assert query[span.start : span.end] == place.removesuffix(" *").removesuffix(" B")
+    assert query[span.start : span.end] == place.partition(" ")[0]

@@ -19,7 +19,19 @@ from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.plan import methods
 from cepheid.errors import LimitError
 from cepheid.testing.differential import WAYS, Case, answers, check, draw
-from cepheid.testing.generators import ABSENT, CHOOSING, COMPARING, CORRELATED, ENGINE, GUARDED, NESTED, TIMED, WAITING, QueryFragment
+from cepheid.testing.generators import (
+    ABSENT,
+    CHOOSING,
+    COMPARING,
+    CONTRADICTING,
+    CORRELATED,
+    ENGINE,
+    GUARDED,
+    NESTED,
+    TIMED,
+    WAITING,
+    QueryFragment,
+)
 
 FRAGMENTS = {"engine": ENGINE, "waiting": WAITING, "nested": NESTED, "absent": ABSENT}
 
@@ -33,13 +45,14 @@ COMPARED = {
     "conditions between events": dataclasses.replace(CORRELATED, **CLAUSES),
     "both": dataclasses.replace(GUARDED, **CLAUSES),
     "nested strategies": CHOOSING,
+    "negation": CONTRADICTING,
 }
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, seed: int, cases: int) -> None:
     """Against the definition, and however the events come: also what ANY and LIMIT choose."""
-    guarded = matched = parts = 0
+    guarded = matched = parts = negated = 0
     chosen = set()
     for case in draw(COMPARED[name], count=cases, seed=seed):
         try:
@@ -54,12 +67,14 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
         compiled = case.query.compiled(case.query.schema(case.events.schema))
         chosen.add(compiled.method.name)
         parts += any(program.automaton.parts for program in compiled.programs)
+        negated += any(program.automaton.negated for program in compiled.programs)
         if compiled.method.name.startswith("guarded"):
             guarded += 1
             matched += bool(found["whole"])
     assert guarded > cases / 5
     assert matched > cases / 25
-    assert (parts > cases / 40) == (name == "nested strategies")
+    assert (parts > cases / 40) == (name in {"nested strategies", "negation"})
+    assert (negated > cases / 20) == (name == "negation")
     assert chosen >= {"guarded", "guarded count", "guarded choice"}
 
 

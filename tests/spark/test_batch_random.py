@@ -21,7 +21,20 @@ from cepheid.spark.recognition import on
 from cepheid.spark.source import source_of
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, value_column
 from cepheid.testing.differential import fits, matches_up_to
-from cepheid.testing.generators import CHOOSING, COMPARING, ENGINE, LAGGED, NESTED, POSITIONAL, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import (
+    CHOOSING,
+    COMPARING,
+    CONTRADICTING,
+    ENGINE,
+    LAGGED,
+    NEGATING,
+    NESTED,
+    POSITIONAL,
+    SCHEMA,
+    WAITING,
+    random_query,
+    random_stream,
+)
 
 PATTERN = "pattern"
 
@@ -124,6 +137,8 @@ FRAGMENTS = {
     "lag": dataclasses.replace(LAGGED, absence=0.0),
     "COUNT(*)": dataclasses.replace(ENGINE, strategies=("", "ALL", "STRICT"), count=1.0, consume=0.2),
     "guards": dataclasses.replace(COMPARING, absence=0.0),
+    "negation": dataclasses.replace(NEGATING, absence=0.0),
+    "negation around guards": dataclasses.replace(CONTRADICTING, absence=0.0),
     "strategies around guards": dataclasses.replace(CHOOSING, absence=0.0),
     "positions": dataclasses.replace(POSITIONAL, absence=0.0),
     "strategies around positions": dataclasses.replace(POSITIONAL, operators=(*POSITIONAL.operators, ("select", 6)), absence=0.0),

@@ -20,7 +20,18 @@ from cepheid.spark import slices, translated
 from cepheid.spark.batch import Plan
 from cepheid.spark.tasks import worker
 from cepheid.testing.differential import fits, matches_up_to
-from cepheid.testing.generators import COMPARING, ENGINE, NESTED, SCHEMA, WAITING, random_query, random_stream, table
+from cepheid.testing.generators import (
+    COMPARING,
+    CONTRADICTING,
+    ENGINE,
+    NEGATING,
+    NESTED,
+    SCHEMA,
+    WAITING,
+    random_query,
+    random_stream,
+    table,
+)
 
 MOST_MATCHES = 2000
 """Of a random case: one in some thousands has millions, and here each becomes a text."""
@@ -38,6 +49,8 @@ FRAGMENTS = {
     "nested": timed(NESTED),
     "COUNT(*)": timed(ENGINE, strategies=("", "ALL", "STRICT"), count=1.0),
     "guards": timed(COMPARING, absence=0.0),
+    "negation": timed(NEGATING, absence=0.0),
+    "negation around guards": timed(CONTRADICTING, absence=0.0),
     "windows of events": timed(
         COMPARING,
         operators=(("named", 2), ("sequence", 4), ("within", 4), ("gap", 1), ("iterate", 2), ("either", 1)),

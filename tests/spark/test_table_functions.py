@@ -24,7 +24,20 @@ from cepheid.spark.tasks.row_values import from_arrow, to_arrow
 from cepheid.spark.tasks.tables import Partition, Reader, is_between, is_cut
 from cepheid.spark.translation import cepheid_error
 from cepheid.testing.differential import fits, matches_up_to
-from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, NESTED, POSITIONAL, SCHEMA, WAITING, random_query, random_stream
+from cepheid.testing.generators import (
+    ABSENT,
+    COMPARING,
+    CONTRADICTING,
+    ENGINE,
+    LAGGED,
+    NEGATING,
+    NESTED,
+    POSITIONAL,
+    SCHEMA,
+    WAITING,
+    random_query,
+    random_stream,
+)
 
 
 def reading(query, schema, name="fire", **options):
@@ -94,6 +107,8 @@ FRAGMENTS = {
     "nested": NESTED,
     "absence": ABSENT,
     "guards": COMPARING,
+    "negation": NEGATING,
+    "negation around guards": CONTRADICTING,
     "lag": LAGGED,
     "positions": POSITIONAL,
 }

@@ -280,6 +280,11 @@ class Alphabet:
             return Asked(bits | self.type_field, bits | self.values[required.bit_length() - 1], without)
         return Asked(bits, bits, without, tuple(value for bit, value in enumerate(self.values) if forbidden >> bit & 1))
 
+    def possible(self, requires: int, forbids: int) -> bool:
+        """Whether an event may have all bits of the one and none of the other, whatever its guards say; an event has one type at most."""
+        required = requires & self.types
+        return not (requires & forbids or required & (required - 1))
+
     def _beyond_types(self, mask: int) -> int:
         """The bits of a letter for those of a mask that are no types."""
         conditions = mask & ~self.types & self.mask(Scope.EVENT)

@@ -32,7 +32,8 @@ class Automaton:
 
     states: how many. initial: the one initial state. finals: accepting states. transitions: sorted, without repetition. alphabet: what the bits
     of a letter mean. parts: what strategies choose inside its matches; its transitions have the places of events in them by number. Their
-    automata read the same letters, and a part may have places in those before it.
+    automata read the same letters, and a part may have places in those before it. negated: the patterns of which guards ask when a match began that
+    has ended (`plan.Derived`), by number; their automata read the same letters too, and may ask about those before them.
     """
 
     states: int
@@ -41,6 +42,7 @@ class Automaton:
     transitions: tuple[Transition, ...]
     alphabet: Alphabet = field(default_factory=Alphabet)
     parts: tuple[Part, ...] = ()
+    negated: tuple[Negated, ...] = ()
 
     @property
     def compares(self) -> bool:
@@ -51,6 +53,11 @@ class Automaton:
         """Raise NotSupportedError if there are parts that strategies choose: for what knows transitions alone; reader: its name, for the message."""
         if self.parts:
             raise NotSupportedError(f"{reader} cannot choose inside the pattern: {self.parts[0].text}", help=REFERENCE_HELP)
+
+    @property
+    def all_parts(self) -> tuple[Part, ...]:
+        """The parts that strategies choose: inside its matches, and inside those of negated patterns."""
+        return self.parts + tuple(part for each in self.negated for part in each.automaton.parts)
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
@@ -100,6 +107,19 @@ class Part:
     """
 
     strategy: Strategy
+    automaton: Automaton
+    window: int | None
+    count: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Negated:
+    """A negated pattern with guards: an evaluation finds its matches, of which only the intervals matter.
+
+    automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern.
+    """
+
     automaton: Automaton
     window: int | None
     count: int | None

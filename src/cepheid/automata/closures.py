@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import Alphabet, Tracker
 from cepheid.automata.automaton import Automaton
-from cepheid.automata.construct import States, chain, either, fitted, hide_fragment, plus, product
-from cepheid.automata.fragment import Fragment
+from cepheid.automata.construct import chain, either, fitted, plus
+from cepheid.automata.fragment import Fragment, States
 from cepheid.automata.guards import GuardBits
 from cepheid.automata.liveness import GuardedMove, kept_of, live_registers
+from cepheid.automata.products import hide_fragment, product
 from cepheid.automata.regions import asked
 from cepheid.automata.registers import Before, Renumbering, Store, substituted
 from cepheid.automata.transform import members, trim

@@ -17,14 +17,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet
-from cepheid.automata.automaton import Automaton, Part
+from cepheid.automata.automaton import Automaton, Negated, Part
 from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
-from cepheid.automata.fragment import Fragment, all_pending, check_supplied
+from cepheid.automata.fragment import MAX_STATES, Fragment, States, all_pending, check_supplied
 from cepheid.automata.guards import Guards, UnforeseenPredicatesError
+from cepheid.automata.negation import complement, unless, waiting
 from cepheid.automata.predicates import conjunctions, is_own, of_condition, of_type, predicates_of
-from cepheid.automata.registers import Before, Elapsed, Now, Store
+from cepheid.automata.products import hide_fragment, product, shuffle
+from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
-from cepheid.automata.transform import hide, trim
+from cepheid.automata.transform import hide, project, trim
 from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
@@ -39,37 +41,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cepheid.automata.alphabet import Predicate
+    from cepheid.automata.negation import Complement
     from cepheid.automata.registers import Test
     from cepheid.errors import Span
     from cepheid.logical.plan import Expression, Interval, Pattern
     from cepheid.schema import EventSchema
-
-MAX_STATES = 20_000
-"""States that a construction may make before trimming."""
-
-
-@dataclass
-class States:
-    """The numbering of states. states: how many there are."""
-
-    states: int = field(default=0, kw_only=True)
-
-    def state(self) -> int:
-        """A new state. Raises LimitError past `MAX_STATES`."""
-        if self.states >= MAX_STATES:
-            raise LimitError(
-                f"the pattern needs more than {MAX_STATES} automaton states (MAX_STATES)",
-                help="write a shorter pattern: counted repetitions and AND multiply states",
-            )
-        self.states += 1
-        return self.states - 1
 
 
 @dataclass
 class Constructor(States):
     """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
-    masks: of each predicate that they ask for. chosen: the parts with guards in which strategies choose, as they were built.
+    masks: of each predicate that they ask for. chosen: the parts with guards in which strategies choose, as they were built. negated: the patterns of
+    which guards ask when a match began that has ended, and how many parts there were by then. compares: whether the pattern is known to have guards;
+    then they ask for negated patterns of several events too, for these would move what waits (`_refusing`). moved: whether they do.
     """
 
     schema: EventSchema
@@ -77,15 +62,19 @@ class Constructor(States):
     masks: Mapping[Predicate, int]
     guards: Guards
     chosen: list[tuple[plan.Select, Fragment]] = field(default_factory=list)
+    negated: list[tuple[Pattern, Fragment, int]] = field(default_factory=list)
+    compares: bool = False
+    moved: bool = False
 
     @classmethod
-    def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = ()) -> Constructor:
+    def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = (), compares: bool = False) -> Constructor:
         """With the predicates of a pattern, and more, but without states; conditions that are asked of the same events are one."""
         asked = dict.fromkeys(predicates_of(pattern, schema))
         wholes = {each: each for each in asked} | conjunctions(pattern, schema)
         alphabet = Alphabet(tuple(dict.fromkeys([*(wholes[each] for each in asked), *more])))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
-        return cls(schema, alphabet, {each: bits[wholes[each]] for each in asked}, Guards(schema, len(alphabet.predicates) + LETTER_BITS))
+        masks = {each: bits[wholes[each]] for each in asked}
+        return cls(schema, alphabet, masks, Guards(schema, len(alphabet.predicates) + LETTER_BITS), compares=compares)
 
     def clock(self, span: Span) -> Expression:
         """The time of an event; raises BindError where events have none."""
@@ -112,8 +101,11 @@ class Constructor(States):
 
     def whole(self, fragment: Fragment) -> Automaton:
         """The automaton of the whole pattern, trimmed, and those of its parts, once all trackers are known. Raises as `automaton` and `fitted`."""
-        found = self._fitted(fragment)
-        return dataclasses.replace(found, parts=tuple(map(self._part, self.chosen))) if any(t.parts for t in found.transitions) else found
+        found = self._with_parts(self._fitted(fragment), self.chosen)
+        return dataclasses.replace(found, negated=tuple(map(self._negated, self.negated))) if found.compares else found
+
+    def _with_parts(self, found: Automaton, chosen: Sequence[tuple[plan.Select, Fragment]]) -> Automaton:
+        return dataclasses.replace(found, parts=tuple(map(self._part, chosen))) if any(t.parts for t in found.transitions) else found
 
     def _fitted(self, fragment: Fragment) -> Automaton:
         found = self.automaton(fragment)
@@ -124,6 +116,12 @@ class Constructor(States):
         bounds = hoist(pattern.pattern)[1] & Windows(window=longest(pattern.pattern))
         return Part(pattern.strategy, hide(self._fitted(body)), bounds.window, bounds.count, self.text(pattern))
 
+    def _negated(self, negated: tuple[Pattern, Fragment, int]) -> Negated:
+        pattern, body, parts = negated
+        bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
+        found = self._with_parts(hide(project(self._fitted(body), ())), self.chosen[:parts])
+        return Negated(found, bounds.window, bounds.count, self.text(pattern))
+
 
 def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     """The complex event automaton of a pattern, trimmed; its matches are those of the pattern.
@@ -133,12 +131,17 @@ def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
     that nothing supplies, LimitError past `MAX_STATES` and `LETTER_BITS`.
     """
     more: tuple[Predicate, ...] = ()
+    compares = False
     while True:
-        constructor = Constructor.over(pattern, schema, more=more)
+        constructor = Constructor.over(pattern, schema, more=more, compares=compares)
         try:
-            return constructor.whole(constructor.build(pattern))
+            found = constructor.whole(constructor.build(pattern))
         except UnforeseenPredicatesError as unforeseen:
             more += unforeseen.predicates
+            continue
+        if compares or not (found.alphabet.guards and constructor.moved):
+            return found
+        compares = True
 
 
 def fitted(alphabet: Alphabet) -> Alphabet:
@@ -163,11 +166,7 @@ def unsupported(part: Pattern | plan.Link | plan.Interval | Expression, *, what:
     )
 
 
-OPERATOR_NAMES: dict[type, str] = {
-    plan.All: "ALL between patterns",
-    plan.Unless: "UNLESS",
-    plan.Absence: "NOT FOLLOWED BY",
-}
+OPERATOR_NAMES: dict[type, str] = {plan.Absence: "NOT FOLLOWED BY"}
 
 
 # --------------------------------------------------------------------------------------------------------------- the constructions
@@ -243,16 +242,20 @@ def either(states: States, operands: Sequence[Fragment]) -> Fragment:
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     """`p ; q` and `p : q`, with optional items and gaps."""
     parts = [constructor.build(pattern.items[0])]
-    gaps = []
+    gaps: list[frozenset[Store]] = []
+    between: list[Complement | None] = []
     for link, (before, item) in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
         _check_link(link, (before, item))
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
-        gaps.append(stores)
-        parts.append(constructor.guards.asking_first(constructor.build(item), tests))
+        waits, since, asks = _refusing(constructor, link.without, f"end of {constructor.text(before)}", "ended before")
+        between.append(waits)
+        gaps.append(stores | since)
+        parts.append(constructor.guards.asking_first(constructor.build(item), tests + asks))
     parts, begins = marked_by_prefixes(pattern, parts)
     optional = [isinstance(item, plan.Optional) for item in pattern.items]
     ends = [place for place in range(len(parts)) if all(optional[place + 1 :])]
-    body = chain(parts, [link.operator == ";" for link in pattern.links], optional, ends, gaps=gaps)
+    waits_in = [None if each is None else waiting(constructor, part.initial, each) for part, each in zip(parts[1:], between, strict=True)]
+    body = chain(parts, [link.operator == ";" for link in pattern.links], optional, ends, gaps=gaps, between=waits_in)
     for pending, level, scope in begins:
         body = started(body, pending, level)
         if not pending.correlation.missing:
@@ -263,8 +266,6 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
 def _check_link(link: plan.Link, beside: Iterable[Pattern]) -> None:
     if link.operator == "THEN":
         raise unsupported(link, what="THEN")
-    if link.without is not None:
-        raise unsupported(link.without, what="NOT between two items of a sequence")
     if link.gap is not None and any(isinstance(item, plan.Optional) for item in beside):
         raise unsupported(link.gap, what="a time gap beside an optional item")
 
@@ -288,17 +289,25 @@ def chain(
     ends: Iterable[int],
     *,
     gaps: Sequence[frozenset[Store]],
+    between: Sequence[tuple[list[int], list[Transition]] | None] | None = None,
 ) -> Fragment:
     """Parts one after the other: the initial state of a part is where one waits before it; it has a waiting loop behind `;` and none behind `:`.
 
     loose: per link whether it is `;`. optional: per part whether it may be passed by. ends: the parts with which a match may end. gaps: per link what
-    stores the time of the left side's end.
+    stores the time of the left side's end. between: per link the states and moves in which one waits (`negation.waiting`), None: as said.
     """
+    between = between or [None] * len(loose)
     sources: list[list[int]] = [[] for _ in parts]
     for place, part in enumerate(parts):
         for behind in _begun(place, loose, optional):
             sources[behind].append(part.initial)
-    moves = [Transition(part.initial, part.initial) for part, link in zip(parts[1:], loose, strict=True) if link]
+    moves = []
+    for place, (link, waits) in enumerate(zip(loose, between, strict=True), 1):
+        if waits is not None:
+            sources[place] += waits[0][1:]
+            moves += waits[1]
+        elif link:
+            moves.append(Transition(parts[place].initial, parts[place].initial))
     for place, part in enumerate(parts):
         own = [*part.moves, *(dataclasses.replace(move, source=source) for source in sources[place] for move in part.first)]
         moves += own
@@ -403,49 +412,56 @@ def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
     return left
 
 
-def product(states: States, left: Fragment, right: Fragment) -> Fragment:
-    """Both runs at once, with equal marks (timed-cel, section 4).
+def _all(constructor: Constructor, pattern: plan.All) -> Fragment:
+    """ALL: each prefix supplies its variables, as in a sequence."""
+    body = constructor.build(pattern.operands[0])
+    for count, operand in enumerate(pattern.operands[1:], 2):
+        prefix = dataclasses.replace(pattern, operands=pattern.operands[:count])
+        body = supplied(constructor.guards, prefix, shuffle(constructor, body, constructor.build(operand)))
+    return body
 
-    Hidden marks inside are gone, so equal marks mean equal complex events.
+
+def _unless(constructor: Constructor, pattern: plan.Unless) -> Fragment:
+    """UNLESS: the complement of the right side runs beside the left one, from its first event to its last; or a guard asks at the last one."""
+    body = constructor.build(pattern.pattern)
+    unwanted, stores, tests = _refusing(constructor, pattern.negated, f"start of {constructor.text(pattern.pattern)}", "ended")
+    if unwanted is not None:
+        return unless(constructor, body, unwanted, constructor.alphabet)
+
+    def asked(move: Transition) -> Transition:
+        begins, ends = move.source == body.initial, move.target in body.finals
+        if begins and not ends:
+            return dataclasses.replace(move, writes=move.writes | stores)
+        alone = [dataclasses.replace(test, before=Now(PLACE)) for test in tests]
+        return constructor.guards.asking(move, alone if begins else tests) if ends else move
+
+    return body.changed(asked)
+
+
+PLACE = plan.Derived("place")
+
+
+def _refusing(
+    constructor: Constructor, negated: Pattern | None, name: str, kind: str
+) -> tuple[Complement | None, frozenset[Store], tuple[Compares, ...]]:
+    """How a negated pattern, which sees nothing around it, is refused: its complement, or None and what guards store and ask.
+
+    A guard compares a place that is stored, where the pattern may begin from, with the greatest start of its matches that have ended: so whatever it
+    is, one number says it (event-algebra, Figure 2). name: of the place. kind: of the `Derived` that is asked for.
     """
-    outgoing: dict[int, list[Transition]] = {}
-    for move in right.moves:
-        outgoing.setdefault(move.source, []).append(move)
-    left_outgoing: dict[int, list[Transition]] = {}
-    for move in left.moves:
-        left_outgoing.setdefault(move.source, []).append(move)
-    start = (left.initial, right.initial)
-    numbers = {start: states.state()}
-    todo, moves = [start], []
-    while todo:
-        pair = todo.pop()
-        for a in left_outgoing.get(pair[0], ()):
-            for b in outgoing.get(pair[1], ()):
-                # A hidden event with a place in a part is still marked, for the other side too.
-                hidden = not a.mark and not b.mark and (a.parts or b.parts)
-                if a.mark != b.mark and not hidden:
-                    continue
-                target = (a.target, b.target)
-                if target not in numbers:
-                    numbers[target] = states.state()
-                    todo.append(target)
-                mark = b.mark if a.mark is None else a.mark
-                both = a.requires | b.requires, mark, a.forbids | b.forbids, a.writes | b.writes, a.parts | b.parts
-                moves.append(Transition(numbers[pair], numbers[target], *both))
-    finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
-    # A pair that is final on one side alone is a dead end: finals have no way out.
-    return Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
-
-
-def hide_fragment(body: Fragment) -> Fragment:
-    """Hidden marks inside become no marks; the first and the last event keep theirs (see `transform.hide`)."""
-    return body.changed(
-        lambda move: (
-            dataclasses.replace(move, mark=None)
-            if move.mark is not None and not move.mark and not move.parts and move.source != body.initial and move.target not in body.finals
-            else move
-        )
-    )
+    if negated is None:
+        return None, frozenset(), ()
+    body = constructor.build(negated)
+    automaton = constructor.automaton(body)
+    several = any(move.target not in automaton.finals for move in automaton.transitions)
+    if not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions) or (several and constructor.compares)):
+        constructor.moved |= several
+        return complement(automaton, span=negated.span), frozenset(), ()
+    constructor.negated.append((negated, body, len(constructor.chosen)))
+    latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
+    register = constructor.guards.register(name)
+    # Between two patterns a match begins behind the end of the first one.
+    return None, frozenset({Store(register, Now(PLACE))}), (Compares(Before(register), ">" if kind == "ended" else ">=", latest),)
 
 
 def _within(constructor: Constructor, pattern: plan.Within) -> Fragment:
@@ -537,6 +553,8 @@ CONSTRUCTIONS: dict[type[Pattern], Callable[[Constructor, Pattern], Fragment]] =
     plan.Project: _project,  # type: ignore[dict-item]
     plan.Or: _or,  # type: ignore[dict-item]
     plan.And: _and,  # type: ignore[dict-item]
+    plan.All: _all,  # type: ignore[dict-item]
+    plan.Unless: _unless,  # type: ignore[dict-item]
     plan.Sequence: _sequence,  # type: ignore[dict-item]
     plan.Optional: _optional,  # type: ignore[dict-item]
     plan.Iterate: _iterate,  # type: ignore[dict-item]

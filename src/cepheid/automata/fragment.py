@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cepheid.errors import BindError, quoted
+from cepheid.errors import BindError, LimitError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,6 +14,27 @@ if TYPE_CHECKING:
     from cepheid.automata.correlation import Correlation
     from cepheid.automata.registers import Store
     from cepheid.automata.transition import Transition
+
+
+MAX_STATES = 20_000
+"""States that a construction may make before trimming."""
+
+
+@dataclass
+class States:
+    """The numbering of states. states: how many there are."""
+
+    states: int = field(default=0, kw_only=True)
+
+    def state(self) -> int:
+        """A new state. Raises LimitError past `MAX_STATES`."""
+        if self.states >= MAX_STATES:
+            raise LimitError(
+                f"the pattern needs more than {MAX_STATES} automaton states (MAX_STATES)",
+                help="write a shorter pattern: counted repetitions, AND, ALL and negation multiply states",
+            )
+        self.states += 1
+        return self.states - 1
 
 
 @dataclass(frozen=True, slots=True)

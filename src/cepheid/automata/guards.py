@@ -110,9 +110,11 @@ class Guards:
     def said_by_the_event(self, test: Test) -> Expression | bool | None:
         """What a test says of the event alone: a condition, or whether it holds.
 
-        None where it reads a register, or the position, which no letter has.
+        None where it reads a register, or the position or what an evaluation makes, which no letter has.
         """
         match test:
+            case Compares(now=plan.Derived()):
+                return None
             case Compares(before=Now(value=value), operator=operator, now=now):
                 if value == now and operator in {"<", ">", "!="}:
                     return False

@@ -16,10 +16,10 @@ from cepheid.automata.construct import construct, fitted
 from cepheid.automata.registers import by_register
 from cepheid.automata.registers import values as values_read
 from cepheid.automata.strategies import select
-from cepheid.automata.transform import coverage, hide, project, shows_labels, successors
+from cepheid.automata.transform import coverage, hide, members, project, shows_labels, successors
 from cepheid.language.syntax import Strategy
 from cepheid.logical.canonical import canonical_text
-from cepheid.logical.plan import Pattern, Select
+from cepheid.logical.plan import Derived, Pattern, Select
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,8 +88,9 @@ class Program:
 
     @property
     def automata(self) -> tuple[Automaton, ...]:
-        """Those that run over the events: of the parts that strategies choose, and its own, the last."""
-        return *(part.automaton for part in self.automaton.parts), self.automaton
+        """Those that run over the events: of negated patterns, of the parts that strategies choose, and its own, the last."""
+        negated = (each for other in self.automaton.negated for each in Program(other.automaton).automata)
+        return *negated, *(part.automaton for part in self.automaton.parts), self.automaton
 
     @cached_property
     def _labels(self) -> dict[Mark, int]:
@@ -132,9 +133,12 @@ class Program:
     @cached_property
     def droppable(self) -> bool:
         """Whether events that are not `relevant` can be left out without changing a match (engine.md, section 1): there every state waits."""
+        return self._waits(self.relevant_masks)
+
+    def _waits(self, relevant: tuple[int, ...]) -> bool:
+        """Whether every state waits while events come that have all bits of none of these masks."""
         return all(
-            automaton.waiting
-            or all(coverage([t for t in automaton.outgoing[state] if t.stays], self.relevant_masks) for state in automaton.inner)
+            automaton.waiting or all(coverage([t for t in automaton.outgoing[state] if t.stays], relevant) for state in automaton.inner)
             for automaton in self.automata
         )
 
@@ -144,8 +148,11 @@ class Program:
         event = self.automaton.alphabet.mask(Scope.EVENT)
         moves = [t for automaton in self.automata for t in automaton.transitions if not t.stays]
         moves += [t for tracker in self.trackers for t in tracker.moves]
-        masks = {t.requires & event for t in moves}
-        return tuple(sorted(mask for mask in masks if not any(other != mask and other & mask == other for other in masks)))
+        masks = _least({t.requires & event for t in moves})
+        # What must not come while one waits has no move, but ends the wait.
+        refused = {1 << bit for automaton in self.automata for t in automaton.transitions if t.stays for bit in members(t.forbids & event)}
+        more = _least({*masks, *refused}) if refused and not self._waits(masks) else masks
+        return more if more == masks or self._waits(more) else masks
 
     def relevant(self, mask: int) -> bool:
         """Whether an event with this mask can change anything."""
@@ -163,6 +170,15 @@ class Program:
     @cached_property
     def values(self) -> tuple[Expression, ...]:
         """What guards read of events, each once: what they compare, what stores write for them, what correlations keep; nothing without guards."""
+        return tuple(value for value in self._read if not isinstance(value, Derived))
+
+    @cached_property
+    def asked(self) -> tuple[Expression, ...]:
+        """All that its guards read, `values` first: also what evaluations make."""
+        return self.values + tuple(value for value in self._read if isinstance(value, Derived))
+
+    @cached_property
+    def _read(self) -> tuple[Expression, ...]:
         return tuple(dict.fromkeys(value for automaton in reversed(self.automata) for value in _values(automaton)))
 
     @cached_property
@@ -181,16 +197,24 @@ class Program:
         rarer += [("correlations", alphabet.correlations)] if alphabet.correlations else []
         parts = [(part.strategy, part.window, part.count, Program(part.automaton).fingerprint) for part in automaton.parts]
         rarer += [("parts", parts)] if parts else []
+        negated = [(each.window, each.count, Program(each.automaton).fingerprint) for each in automaton.negated]
+        rarer += [("negated", negated)] if negated else []
         text = canonical_text(
             (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *rarer)
         )
         return hashlib.sha256(text.encode()).digest()
 
 
+def _least(masks: set[int]) -> tuple[int, ...]:
+    """The masks that have all bits of no other."""
+    return tuple(sorted(mask for mask in masks if not any(other != mask and other & mask == other for other in masks)))
+
+
 def _with(automaton: Automaton, **fields: Any) -> Automaton:
-    """The same automaton with other fields of the alphabet, also in its parts."""
+    """The same automaton with other fields of the alphabet, also in its parts and in negated patterns."""
     parts = tuple(dataclasses.replace(part, automaton=_with(part.automaton, **fields)) for part in automaton.parts)
-    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, **fields), parts=parts)
+    negated = tuple(dataclasses.replace(each, automaton=_with(each.automaton, **fields)) for each in automaton.negated)
+    return dataclasses.replace(automaton, alphabet=dataclasses.replace(automaton.alphabet, **fields), parts=parts, negated=negated)
 
 
 def _over(automaton: Automaton, predicates: tuple[Predicate, ...]) -> Automaton:

@@ -32,7 +32,7 @@ from cepheid.automata.registers import (
 from cepheid.automata.transition import by_label
 from cepheid.errors import LimitError
 from cepheid.logical.canonical import canonical_text
-from cepheid.logical.plan import Index, Time
+from cepheid.logical.plan import Derived, Index, Time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -361,9 +361,9 @@ def _orders(automaton: Automaton, live: Mapping[int, frozenset[int]]) -> dict[in
     """For registers whose contents are comparable, which of them is better.
 
     Only what can be proven of the automaton alone. A register must be read by required guards and by its own stores, so that an empty one is best.
-    Then either it keeps the time or the position of one event, and all its bounds are upper ones (newer) or all lower ones (older); or it gathers
-    the events that some variable marks since its scope began, and its guards ask FOR ALL of them: of two scopes with one output the later one has
-    a subset.
+    Then either it keeps the time or the position of one event, and all its bounds are upper ones (newer) or all lower ones (older); or it keeps its
+    place, after which no negated pattern may have begun (newer); or it gathers the events that some variable marks since its scope began, and its
+    guards ask FOR ALL of them: of two scopes with one output the later one has a subset.
     """
     found = {}
     for register in range(len(automaton.alphabet.registers)):
@@ -377,7 +377,7 @@ def _orders(automaton: Automaton, live: Mapping[int, frozenset[int]]) -> dict[in
                 found[register] = NEWER
             elif all(test.interval.upper is None for test in elapsed):
                 found[register] = OLDER
-        elif len(compared) == len(tests) and _is_nested(automaton, register, compared, live):
+        elif len(compared) == len(tests) and (_is_place(automaton, register, compared) or _is_nested(automaton, register, compared, live)):
             found[register] = NEWER
     return found
 
@@ -404,6 +404,14 @@ def _is_clock(automaton: Automaton, register: int, tests: Sequence[Elapsed]) -> 
             if store.register == register and store.term is not None:
                 kinds.add(type(store.term.value) if isinstance(store.term, Now) else type(store.term))
     return kinds in ({Time}, {Index})
+
+
+def _is_place(automaton: Automaton, register: int, tests: Sequence[Compares]) -> bool:
+    """Whether a register holds only the place of the event that wrote it, and it is asked whether a negated pattern has come since then."""
+    terms_ = {
+        store.term for move in automaton.transitions for store in move.writes if store.register == register and store.term is not None
+    }
+    return terms_ == {Now(Derived("place"))} and all(isinstance(test.now, Derived) for test in tests)
 
 
 def _is_nested(automaton: Automaton, register: int, tests: Sequence[Compares], live: Mapping[int, frozenset[int]]) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.logical.describe import describe_bounds, describe_expression
-from cepheid.logical.plan import Time
+from cepheid.logical.plan import Derived, Time
 from cepheid.logical.types import FLIPPED
 from cepheid.schema import time_unit
 
@@ -218,6 +218,9 @@ def term_text(term: Term | None, names: Sequence[str]) -> str:
 def test_text(test: Test, names: Sequence[str]) -> str:
     """A test as text: `v = (v of x)`, `ts - (time of x) <= 5`."""
     match test:
+        case Compares(before=before, now=Derived(kind=kind, negated=negated)):
+            place = term_text(before, names)
+            return f"no {negated} between {place} and this event" if kind == "ended before" else f"no {negated} since {place}"
         case Compares(before=before, operator=operator, now=now):
             return f"{describe_expression(now)} {FLIPPED[operator]} {term_text(before, names)}"
         case Elapsed(before=before, now=now, interval=interval):

@@ -351,7 +351,8 @@ class PatternActions:
     adjacent = followed
 
     def followed_without(self, children: list[Any]) -> syntax.Link:
-        return syntax.Link(";", None, children[2], span=whole(children))
+        gap = children[4] if len(children) == 5 else None
+        return syntax.Link(";", gap, children[2], span=whole(children))
 
     def then(self, children: list[Any]) -> syntax.Link:
         return syntax.Link("THEN", span=whole(children))

@@ -12,6 +12,7 @@ expected, you can pass its text or a tree (`followed_by("H AS y")`), and the sam
 | `p AS x`                   | `p.as_("x")`                                                      |
 | `p ; q`, `p ;[gap] q`      | `p.followed_by(q)`, `p.followed_by(q, gap="<= 5s")`               |
 | `p ; NOT n ; q`            | `p.followed_by(q, without=n)`                                     |
+| `p ; NOT n ;[I] q`         | `p.followed_by(q, without=n, gap="<= 5s")`                        |
 | `p : q`, `p :[gap] q`      | `p.directly_followed_by(q)`, with `gap` too                       |
 | `p THEN q`                 | `p.then(q)`                                                       |
 | `p OR q`, `p AND q`        | `p | q`, `p & q`                                                  |
@@ -92,10 +93,8 @@ class PatternBuilder:
         Args:
             other: what follows.
             gap: bounds of the time between, as text (`"<= 5s"`, `"1s, 3s"`, `"> :least"`), or a timedelta or `param` (at most so long).
-            without: a pattern of which no match lies between (`p ; NOT n ; q`); not together with a gap.
+            without: a pattern of which no match lies between (`p ; NOT n ; q`; with a gap `p ; NOT n ;[I] q`).
         """
-        if gap is not None and without is not None:
-            raise BindError("a gap and a negation cannot be at the same `;`", help="put the gap or the negation at another place")
         negated = None if without is None else _pattern(without)
         return self._linked(syntax.Link(";", _interval(gap), negated), other)
 

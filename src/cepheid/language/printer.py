@@ -227,7 +227,7 @@ def _type(pattern: syntax.Type) -> str:
 
 def _link(link: syntax.Link) -> str:
     if link.without is not None:
-        return f"; NOT {_pattern(link.without, Level.ITEM)} ;"
+        return f"; NOT {_pattern(link.without, Level.ITEM)} ;{_gap(link.gap)}"
     return f"{link.operator}{_gap(link.gap)}"
 
 

@@ -152,7 +152,7 @@ class Named(Pattern):
 class Link(Node):
     """What stands between two items of a `Sequence`.
 
-    operator is ";", ":" or "THEN"; gap only with ";" and ":"; without (the n of `; NOT n ;`) only with ";" and no gap.
+    operator is ";", ":" or "THEN"; gap only with ";" and ":"; without (the n of `; NOT n ;`) only with ";".
     """
 
     operator: str

@@ -106,10 +106,9 @@ def _named(description: _Description, pattern: plan.Named) -> str:
 def _sequence(description: _Description, pattern: plan.Sequence) -> str:
     parts = [description.tight(pattern.items[0])]
     for link, item in zip(pattern.links, pattern.items[1:], strict=True):
-        parts.append(link.operator + ("" if link.gap is None else description.interval(link.gap)))
         if link.without is not None:
-            parts += ["NOT", description.tight(link.without), ";"]
-        parts.append(description.tight(item))
+            parts += [";", "NOT", description.tight(link.without)]
+        parts += [link.operator + ("" if link.gap is None else description.interval(link.gap)), description.tight(item)]
     return " ".join(parts)
 
 
@@ -199,6 +198,8 @@ def _expression(expression: Expression, *, inside: bool, bare: bool = False) -> 
         return _leaf(expression, bare=bare)
     if isinstance(expression, plan.Literal):
         return _literal(expression)
+    if isinstance(expression, plan.Derived):
+        return expression.text
     assert isinstance(expression, Apply)
     operator = expression.operator
     if operator == "cast":

@@ -104,6 +104,25 @@ class Index(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Derived(Expression):
+    """A value of an event that no column has: an evaluation makes it, of the events that it has read of the partition (int64).
+
+    kind: "place": how many came before. "ended", "ended before": the greatest place at which a match of a negated pattern began that has ended, with
+    this event or before it; -1 without one. number, negated: of that pattern, and its text.
+    """
+
+    kind: str
+    number: int = -1
+    negated: str = dataclasses.field(default="", compare=False)
+    type: pa.DataType = pa.int64()
+
+    @property
+    def text(self) -> str:
+        """As people read it."""
+        return f"start of the last {self.negated} that has {self.kind}" if self.number >= 0 else self.kind
+
+
+@dataclass(frozen=True, slots=True)
 class Literal(Expression):
     """A constant of a canonical type.
 

@@ -31,7 +31,7 @@ def _least(first: int | None, second: int | None) -> int | None:
 def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
     """The pattern without the windows over all of it, and these.
 
-    A window commutes with AS, PROJECT, FILTER and STRICT (they keep intervals); a window on one side of AND bounds both (equal intervals); OR
+    A window commutes with AS, PROJECT, FILTER, UNLESS and STRICT (they keep intervals); a window on one side of AND bounds both (equal intervals); OR
     has one where its sides have the same.
     """
     match pattern:
@@ -43,7 +43,7 @@ def hoist(pattern: Pattern) -> tuple[Pattern, Windows]:
         case plan.WithinEvents():
             inner, bounds = hoist(pattern.pattern)
             return inner, bounds & Windows(count=pattern.count)
-        case plan.Named() | plan.Project() | plan.Filter():
+        case plan.Named() | plan.Project() | plan.Filter() | plan.Unless():
             inner, bounds = hoist(pattern.pattern)
             return dataclasses.replace(pattern, pattern=inner), bounds
         case plan.Select(strategy=Strategy.STRICT | Strategy.ALL):

@@ -70,7 +70,7 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
         return "without a time in WITHIN a match may begin anywhere"
     if compiled.consume is not Consumption.NONE:
         return "CONSUME BY depends on every earlier match"
-    if compiled.program.trackers or compiled.program.automaton.parts:
+    if compiled.program.trackers or compiled.program.automaton.all_parts:
         return "a nested strategy compares matches of the whole stream"
     if compiled.limit is not None:
         return "which matches LIMIT or ANY take may depend on where a slice begins"

@@ -354,7 +354,7 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
             else "has CONSUME BY"
             if compiled.consume is not Consumption.NONE
             else "has a nested strategy"
-            if any(program.trackers or program.automaton.parts for program in compiled.programs)
+            if any(program.trackers or program.automaton.all_parts for program in compiled.programs)
             else None
         )
         if reason is not None:

@@ -2,7 +2,7 @@
 
 Queries are made as TEXT, so the parser and the binder are tested too. They are well-formed by construction: the generator knows which variables a
 pattern shows and which an enclosing pattern binds. Sizes are such that the reference needs milliseconds. A `LimitError` of the reference is rare and
-means: take the next seed. `QueryFragment` says which operators take part; `ENGINE`, `WAITING`, `NESTED`, `ABSENT` and `WIDE` are in use.
+means: take the next seed. `QueryFragment` says which operators take part; those below are in use.
 
 The streams fit the queries: types A to C and X (which no query names), times with ties, attributes with NULL, and NaN. `queries` and `streams` give
 the same as Hypothesis strategies, which can shrink.
@@ -136,6 +136,16 @@ ABSENT = QueryFragment(
 )
 """What the automaton engine runs, with up to three things that must not follow."""
 
+NEGATING = QueryFragment(
+    operators=(*ENGINE.operators, ("conjunction", 4), ("unless", 4), ("without", 5), ("select", 2)),
+    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "time", "events", "both"),
+    absence=0.1,
+    consume=0.2,
+    count=0.1,
+)
+"""Conjunction and negation (ALL, UNLESS, `; NOT n ;`), with strategies and every clause of a query around them."""
+
 WIDE = QueryFragment(
     operators=(
         *ENGINE.operators,
@@ -200,6 +210,9 @@ COMPARING = dataclasses.replace(
 
 CHOOSING = dataclasses.replace(COMPARING, operators=(*COMPARING.operators, ("select", 8), ("gap", 2)))
 """The same with strategies at any level: around guards, beside them, and inside each other."""
+
+CONTRADICTING = dataclasses.replace(CHOOSING, operators=(*CHOOSING.operators, ("conjunction", 4), ("unless", 4), ("without", 5)))
+"""The same with conjunction and negation, of and around patterns that compare events."""
 
 LAGGED = QueryFragment(
     operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),
@@ -358,7 +371,8 @@ class QueryGenerator:
         if link.endswith("["):
             return link[:-1] + self._interval()
         if link == "NOT":
-            return f"; NOT {self.pattern(1, NONE).item} ;"
+            gap = self._interval() if self.random.random() < 0.3 and "gap" in dict(self.fragment.operators) else ""
+            return f"; NOT {self.pattern(1, NONE).item} ;{gap}"
         return link
 
     def adjacent(self, depth: int, outer: frozenset[str]) -> Piece:

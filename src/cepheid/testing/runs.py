@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now
 from cepheid.automata.transition import BEGINS, ENDS, SHOWN
-from cepheid.logical.plan import Literal, transform
+from cepheid.logical.plan import Derived, Literal, transform
 from cepheid.testing.denotation import KEEPS, Match
 from cepheid.testing.evaluate import EPOCH_DAY, compare, evaluate, holds
 
@@ -38,28 +38,44 @@ Marked = tuple[tuple[int, "Label"], ...]
 Chosen = dict[int, set["Support"]]
 """By the position where matches of a part end, the supports that its strategy keeps."""
 
+Interval = tuple[int, int]
+"""The positions of the first and the last event of a match."""
+
 Run = tuple[int, tuple[Content, ...], Marked]
 """A state, what each register holds, and what was marked."""
 
 
 def matches(automaton: Automaton, events: Sequence[Event]) -> set[Match]:
     """The matches of an automaton over one stream: those of its accepting runs, with parts as strategies choose them. Exponential in the events."""
+    ended: list[set[Interval]] = []
+    for negated in automaton.negated:
+        ended.append({(marked[0][0], end) for marked, end in _chosen(negated.automaton, events, ended)})
+    return {_match(marked, end) for marked, end in _chosen(automaton, events, ended)}
+
+
+def _chosen(automaton: Automaton, events: Sequence[Event], ended: Sequence[set[Interval]]) -> set[tuple[Marked, int]]:
+    """The accepting runs with parts as strategies choose them; ended: as for `_accepted`."""
     chosen: list[Chosen] = []
     for part in automaton.parts:
         supports: dict[int, set[Support]] = defaultdict(set)
-        for marked, end in _accepted(part.automaton, events, chosen):
+        for marked, end in _accepted(part.automaton, events, chosen, ended):
             supports[end].add(frozenset(position for position, (mark, _) in marked if mark))
         keeps = KEEPS[part.strategy]
         chosen.append({end: {each for each in own if keeps(each, own)} for end, own in supports.items()})
-    return {_match(marked, end) for marked, end in _accepted(automaton, events, chosen)}
+    return _accepted(automaton, events, chosen, ended)
 
 
-def _accepted(automaton: Automaton, events: Sequence[Event], chosen: Sequence[Chosen]) -> set[tuple[Marked, int]]:
-    """The accepting runs whose parts have chosen supports, and where they end; chosen: of the parts that the automaton may have inside."""
+def _accepted(
+    automaton: Automaton, events: Sequence[Event], chosen: Sequence[Chosen], ended: Sequence[set[Interval]]
+) -> set[tuple[Marked, int]]:
+    """The accepting runs whose parts have chosen supports, and where they end.
+
+    chosen: of the parts that the automaton may have inside. ended: the intervals of the matches of negated patterns, by number.
+    """
     found: set[tuple[Marked, int]] = set()
     runs: set[Run] = set()
     begins = _begins(automaton)
-    for position, step in enumerate(_read(automaton, events)):
+    for position, step in enumerate(_read(automaton, events, ended)):
         runs = {after for run in [*runs, begins] for move in automaton.outgoing[run[0]] if (after := step.taken(run, move)) is not None}
         found |= {(marked, position) for state, _, marked in runs if state in automaton.finals}
     return {(marked, end) for marked, end in found if all(_has_chosen(marked, part, own) for part, own in enumerate(chosen))}
@@ -99,11 +115,11 @@ def _begins(automaton: Automaton) -> Run:
     return automaton.initial, (None,) * len(automaton.alphabet.registers), ()
 
 
-def _read(automaton: Automaton, events: Sequence[Event]) -> Iterator[_Step]:
-    """The events of a stream, each with the states of the trackers before it."""
+def _read(automaton: Automaton, events: Sequence[Event], ended: Sequence[set[Interval]] = ()) -> Iterator[_Step]:
+    """The events of a stream, each with the states of the trackers before it; ended: as for `_accepted`."""
     trackers = [0] * len(automaton.trackers)
     for position in range(len(events)):
-        step = _Step(automaton, events, position, trackers)
+        step = _Step(automaton, events, position, trackers, ended)
         yield step
         trackers = [tracker.successor(state, step.mask) for tracker, state in zip(automaton.trackers, trackers, strict=True)]
 
@@ -115,12 +131,13 @@ def _match(marked: Marked, end: int) -> Match:
 
 @dataclass
 class _Step:
-    """One event of a stream, as the runs of an automaton see it. trackers: their states before it."""
+    """One event of a stream, as the runs of an automaton see it. trackers: their states before it. ended: as for `_accepted`."""
 
     automaton: Automaton
     events: Sequence[Event]
     position: int
     trackers: Sequence[int]
+    ended: Sequence[set[Interval]]
 
     def __post_init__(self) -> None:
         self.mask = sum(
@@ -147,6 +164,11 @@ class _Step:
 
     def value(self, expression: Expression) -> Any:
         """A value of the event."""
+        if isinstance(expression, Derived):
+            if expression.kind == "place":
+                return self.position
+            past = self.position + (expression.kind == "ended")
+            return max((start for start, end in self.ended[expression.number] if end < past), default=-1)
         return evaluate(expression, self.events, self._here)
 
     def asked(self, test: Test, held: Sequence[Content]) -> bool:

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.evaluations.events import Events
-from cepheid.engine.evaluations.guarded_run import guarded
-from cepheid.engine.evaluations.match import Evaluation
+from cepheid.engine.evaluations.guarded_run import latest
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.input.keys import group
 from cepheid.engine.input.order import NEVER
@@ -64,8 +63,7 @@ class Absence:
     def evaluation(self, *, variant: str | None = None, texts: Texts | None = None) -> AnyEvaluation:
         """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start; texts: of its events."""
         bounds: Bounds = {"window": self.window, "count_window": self.count_window, "limit": 1, "variant": variant}
-        kind = guarded if self.program.values else Evaluation
-        return started(self.program, lambda program: kind(program, **bounds), texts, variant=variant)
+        return started(self.program, lambda program: latest(program, bounds), texts, variant=variant)
 
     @property
     def bounds(self) -> tuple[int, int | None, int]:

@@ -122,7 +122,7 @@ class Guarded(Keeping):
         """Make ready for a batch; rows: of the store, for each segment."""
         self.store.open(rows.astype(np.int64))
         self.marked = np.zeros(len(events), np.uint8)
-        self._reader = self.evaluator.now = Reader(self.program.values, self.program.automaton.alphabet, events)
+        self._reader = self.evaluator.now = Reader(self.program.asked, self.program.automaton.alphabet, events)
 
     @property
     def reached(self) -> int:

@@ -15,8 +15,9 @@ from cepheid.automata.registers import Before, Elapsed, Now, Store
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.evaluations.guarded import GuardedChoice
 from cepheid.engine.evaluations.guarded_output import Distinct
-from cepheid.engine.evaluations.guarded_run import CHOSEN, GuardedRun
+from cepheid.engine.evaluations.guarded_run import CHOSEN, GuardedRun, latest
 from cepheid.engine.evaluations.guarded_tables import UnknownError
+from cepheid.engine.evaluations.negating import negating
 from cepheid.engine.memory.pools import offsets_of
 from cepheid.language.syntax import Strategy
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.program import ChoiceProgram
-    from cepheid.engine.evaluations.base import Bounds
+    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.evaluations.guarded_run import GuardSizes
     from cepheid.engine.memory.pools import Array
@@ -123,9 +124,11 @@ def unites(automaton: Automaton) -> bool:
     return letters[False] <= letters[True]
 
 
-def guarded_choice(program: ChoiceProgram, **bounds: Unpack[Bounds]) -> GuardedChoice | GuardedChoiceRun:
+def guarded_choice(program: ChoiceProgram, **bounds: Unpack[Bounds]) -> AnyEvaluation:
     """An evaluation of NXT, LAST or MAX with guards, without any state: by the kernel where it knows what the program asks."""
+    run: AnyEvaluation
     try:
-        return GuardedChoiceRun(program, **bounds)
+        run = GuardedChoiceRun(program, **bounds)
     except UnknownError:
-        return GuardedChoice(program, **bounds)
+        run = GuardedChoice(program, **bounds)
+    return negating(program, run, latest, bounds)

@@ -25,7 +25,7 @@ from cepheid.logical.describe import describe_expression
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cepheid.automata.automaton import Part
+    from cepheid.automata.automaton import Negated, Part
     from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro
     from cepheid.automata.registers import Test
@@ -86,6 +86,7 @@ class _Guards(Method):
         asked = _Asked(terms.program, compiled=not unknown)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         lines += map(_choice_in, terms.program.automaton.parts)
+        lines += [f"for {each.text}, which must not come: an evaluation of its own, and O(1)" for each in terms.program.automaton.negated]
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
         state = terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events")
@@ -97,7 +98,7 @@ class _Guards(Method):
         return Guarantee(
             evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily{unknown}",
             update=", ".join(lines),
-            state="; and ".join([state, *map(_state_of, terms.program.automaton.parts)]),
+            state="; and ".join([state, *map(_state_of, terms.program.automaton.parts), *map(_negated, terms.program.automaton.negated)]),
             delay=delay,
             guards=tuple(asked.answers),
         )
@@ -134,6 +135,11 @@ def _state_of(part: Part) -> str:
     bounded = part.window is not None or part.count is not None
     how = "the marked events within its window" if bounded else "it grows with the marked events, for it has no window of its own"
     return f"for {part.text}, which compares all its matches in the stream: {how}"
+
+
+def _negated(negated: Negated) -> str:
+    """What a negated pattern keeps."""
+    return f"for {negated.text}: its own partial matches within the same window, and the start of the last match"
 
 
 class GuardedMethod(_Guards):

@@ -19,7 +19,8 @@ from cepheid.engine.evaluations.guarded import Guarded, GuardedCounts
 from cepheid.engine.evaluations.guarded_cells import check
 from cepheid.engine.evaluations.guarded_sample import spread
 from cepheid.engine.evaluations.guarded_tables import CELL, MACRO_BITS, MACROS_MASK, GuardTables, UnknownError
-from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK
+from cepheid.engine.evaluations.match import CHUNK_MATCHES, CHUNK_POSITIONS, FIRST_CHUNK, Evaluation
+from cepheid.engine.evaluations.negating import negating
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory import blocks
 from cepheid.engine.memory.blocks import BlockLayout, Ring
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cepheid.automata.program import Program
-    from cepheid.engine.evaluations.base import Bounds, HasBytes
+    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds, HasBytes
     from cepheid.engine.evaluations.events import Events
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
@@ -164,7 +165,7 @@ class GuardedRun(BlockRun):
 
     def _begin(self, events: Events) -> Array:
         self._vetoed = np.zeros(0, np.uint8) if events.vetoed is None else events.vetoed.view(np.uint8)
-        wanted, values = self.program.values, events.values
+        wanted, values = self.program.asked, events.values
         if wanted:
             if values is None or any(value not in values.layout.places for value in wanted):
                 self.program.automaton.alphabet.refuse_guards("events without values")
@@ -358,20 +359,29 @@ class GuardedCountRun(GuardedRun):
         return [Chunk(offsets, positions, labels, segments, np.pad(limbs, ((0, 0), (0, max(0, 2 - size)))))]
 
 
-def guarded(program: Program, *, sample: int | None = None, **bounds: Unpack[Bounds]) -> Guarded | GuardedRun:
+def guarded(program: Program, *, sample: int | None = None, **bounds: Unpack[Bounds]) -> AnyEvaluation:
     """An evaluation of a program with guards, of all matches or a sample, without any state: by the kernel where it knows what the program asks."""
+    run: AnyEvaluation
     try:
-        return GuardedRun(program, sample=sample, **bounds)
+        run = GuardedRun(program, sample=sample, **bounds)
     except UnknownError:
-        return Guarded(program, sample=sample, **bounds)
+        run = Guarded(program, sample=sample, **bounds)
+    return negating(program, run, latest, bounds)
 
 
-def guarded_counts(program: Program, **bounds: Unpack[Bounds]) -> GuardedCounts | GuardedCountRun:
+def guarded_counts(program: Program, **bounds: Unpack[Bounds]) -> AnyEvaluation:
     """An evaluation of the number of matches of a program with guards, without any state: by the kernel where it knows what the program asks."""
+    run: AnyEvaluation
     try:
-        return GuardedCountRun(program, **bounds)
+        run = GuardedCountRun(program, **bounds)
     except UnknownError:
-        return GuardedCounts(program, **bounds)
+        run = GuardedCounts(program, **bounds)
+    return negating(program, run, latest, bounds)
+
+
+def latest(program: Program, bounds: Bounds) -> AnyEvaluation:
+    """An evaluation of any program of spans; with a limit of 1 it gives the match with the greatest start of each trigger."""
+    return guarded(program, **bounds) if program.automaton.compares else Evaluation(program, **bounds)
 
 
 def _flat(words: Array) -> tuple[Array, int, int]:

@@ -20,7 +20,7 @@ from cepheid.automata.transform import cubes
 from cepheid.engine.evaluations.guarded_indexes import ALL, ORDER, Question
 from cepheid.engine.evaluations.transitions import LABEL_LIMIT
 from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words
-from cepheid.logical.plan import Index, Time
+from cepheid.logical.plan import Derived, Index, Time
 from cepheid.logical.types import NEGATED, type_of
 from cepheid.schema import is_text
 
@@ -158,7 +158,7 @@ class GuardTables:
             raise UnknownError("a strategy inside the pattern chooses among the matches of a part")
         self.program = program
         self.regions = Regions(program.automaton)
-        self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.values)}
+        self.columns: Mapping[Expression, int] = {value: number for number, value in enumerate(program.asked)}
         asked: dict[Macro, set[Ask]] = {}
         self._asks = asked
         written: dict[tuple[Macro, int], set[Expression | tuple[Macro, int]]] = {}
@@ -222,8 +222,8 @@ class GuardTables:
         """The number of a test, from 1 on: groups all of whose entries are too old for it are not asked again, by nobody; 0: there is none."""
         others = [other for other in self._asks[macro] if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)]
         for number, test in enumerate(ask.tests, 1):
-            # Time and positions only grow: what is before the least bound stays there.
-            if isinstance(test.now, Time | Index) and not test.flags and test.lower != LEAST:
+            # Time and positions only grow: what is before the least bound stays there. So do the starts of what has ended.
+            if isinstance(test.now, Time | Index | Derived) and not test.flags and test.lower != LEAST:
                 bounds = [
                     [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)] for other in others
                 ]

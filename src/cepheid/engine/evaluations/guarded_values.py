@@ -17,7 +17,7 @@ import pyarrow as pa
 from cepheid.automata.correlation import KeptEvents
 from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Holds, Kept, Now, Test
 from cepheid.engine.evaluations.guarded_correlations import completed, hold
-from cepheid.logical.plan import Index, Time
+from cepheid.logical.plan import Derived, Index, Time
 from cepheid.logical.types import type_of
 
 if TYPE_CHECKING:
@@ -220,5 +220,5 @@ def _is_of(term: Term, value: Value) -> bool:
 
 def _is_value(expression: Expression, value: Value) -> bool:
     if value is None:
-        return not isinstance(expression, Time | Index)
+        return not isinstance(expression, Time | Index | Derived)
     return type(value) is next((kind for is_such, kind in KINDS if is_such(type_of(expression))), int)

@@ -175,7 +175,7 @@ class Compiled:
 
         Strategies inside the pattern compare all matches of their parts, whatever the window.
         """
-        windows = [self.window, *(part.window for program in self.programs for part in program.automaton.parts)]
+        windows = [self.window, *(part.window for program in self.programs for part in program.automaton.all_parts)]
         bounds = [window for window in windows if window is not None]
         return None if len(bounds) < len(windows) or self.looks_back else max(bounds) + self.delay
 

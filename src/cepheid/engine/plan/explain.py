@@ -185,6 +185,9 @@ def automaton_text(automaton: Automaton) -> str:
         f"part {number}, {part.text}: {part.automaton.states} states, {len(part.automaton.transitions)} transitions"
         for number, part in enumerate(automaton.parts, 1)
     ]
+    lines += [
+        f"negated, {each.text}: {each.automaton.states} states, {len(each.automaton.transitions)} transitions" for each in automaton.negated
+    ]
     return "\n".join(lines)
 
 

@@ -33,8 +33,8 @@ NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
-    Raises NotSupportedError outside the fragment (all patterns but UNLESS, ALL, THEN and negations in them; every SELECT
-    but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT; absences around it), LimitError past a limit of rewriting or construction.
+    Raises NotSupportedError outside the fragment (all patterns but THEN; every SELECT but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT; absences
+    around it), LimitError past a limit of rewriting or construction.
     """
     try:
         check_supported(plan)

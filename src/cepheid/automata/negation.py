@@ -1,0 +1,99 @@
+"""Negation without guards: in which events a pattern has no match, as a deterministic automaton that runs beside a partial match.
+
+`p ; NOT n ; q` waits between p and q in the states of the complement of n, and `p UNLESS q` runs with the complement of q from its first event to
+its last. The complement has one state for each set of states that partial matches of the negated pattern can be in (foundations-cel, Proposition 1,
+without marks), and no move where one of them is complete. So a single event that must not come clears what waits for it, at no more than the cost of
+its transition; and nothing of the negated pattern's matches is stored (event-algebra, Figure 2, stores their greatest start).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from cepheid.automata.fragment import Fragment
+from cepheid.automata.transform import cubes, members, united
+from cepheid.automata.transition import Transition
+from cepheid.errors import LimitError
+
+if TYPE_CHECKING:
+    from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.fragment import States
+    from cepheid.errors import Span
+
+MAX_COMPLEMENT = 20_000
+"""Moves of the complement of one negated pattern."""
+
+Complement = tuple[tuple[Transition, ...], ...]
+"""The moves of each state, unmarked and exclusive: an event that none of them reads completes a match. State 0: nothing has come."""
+
+
+def complement(automaton: Automaton, *, span: Span | None = None) -> Complement:
+    """The events, one after the other from state 0 on, in which the automaton has no match, wherever one may begin.
+
+    automaton: without guards and parts. At most exponential in its states; raises LimitError past `MAX_COMPLEMENT`, with `span`.
+    """
+    automaton.alphabet.refuse_guards("negation")
+    automaton.refuse_parts("negation")
+    initial, finals = 1 << automaton.initial, sum(1 << state for state in automaton.finals)
+    numbers = {0: 0}
+    todo, found, size = [0], [], 0
+    for begun in todo:
+        moves = [move for state in members(begun | initial) for move in automaton.outgoing[state]]
+        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for cube in cubes(moves, automaton.alphabet):
+            size += 1
+            if size > MAX_COMPLEMENT:
+                raise LimitError(
+                    f"the negated pattern needs more than {MAX_COMPLEMENT} moves (MAX_COMPLEMENT)",
+                    span=span,
+                    help="negate a shorter pattern: fewer alternatives and iterations, fewer conditions that overlap",
+                )
+            after = 0
+            for move in moves:
+                if move.enabled(cube[0]):
+                    after |= 1 << move.target
+            if not after & finals:
+                edges[after].append(cube)
+        for after in edges:
+            if after not in numbers:
+                numbers[after] = len(numbers)
+                todo.append(after)
+        ways = ((numbers[after], united(each, automaton.alphabet.types)) for after, each in edges.items())
+        found.append(tuple(Transition(numbers[begun], target, way[0], None, way[1]) for target, each in ways for way in each))
+    return tuple(found)
+
+
+def waiting(states: States, first: int, unwanted: Complement) -> tuple[list[int], list[Transition]]:
+    """The states in which one waits while a negated pattern has no match, `first` the first of them; and the moves between them."""
+    numbers = [first, *(states.state() for _ in unwanted[1:])]
+    moves = (dataclasses.replace(move, source=numbers[move.source], target=numbers[move.target]) for each in unwanted for move in each)
+    return numbers, list(moves)
+
+
+def unless(states: States, body: Fragment, unwanted: Complement, alphabet: Alphabet) -> Fragment:
+    """The matches of a fragment in whose events a negated pattern has no match."""
+    outgoing: dict[int, list[Transition]] = defaultdict(list)
+    for move in body.moves:
+        outgoing[move.source].append(move)
+    start = (body.initial, 0)
+    numbers = {start: states.state()}
+    todo, moves = [start], []
+    while todo:
+        pair = todo.pop()
+        for move in outgoing[pair[0]]:
+            for beside in unwanted[pair[1]]:
+                requires, forbids = move.requires | beside.requires, move.forbids | beside.forbids
+                if not alphabet.possible(requires, forbids):
+                    continue
+                if requires & alphabet.types:
+                    forbids &= ~alphabet.types  # which the required type says
+                target = (move.target, beside.target)
+                if target not in numbers:
+                    numbers[target] = states.state()
+                    todo.append(target)
+                moves.append(dataclasses.replace(move, source=numbers[pair], target=numbers[target], requires=requires, forbids=forbids))
+    finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)
+    return Fragment(numbers[start], finals, tuple(moves), body.pending)

@@ -1,0 +1,103 @@
+"""Two patterns over the same events: AND runs both with equal marks, ALL runs both and unites what they mark."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from cepheid.automata.fragment import Fragment, all_pending
+from cepheid.automata.transition import Transition
+
+if TYPE_CHECKING:
+    from cepheid.automata.fragment import States
+    from cepheid.automata.transition import Mark
+
+
+def product(states: States, left: Fragment, right: Fragment) -> Fragment:
+    """Both runs at once, with equal marks (timed-cel, section 4).
+
+    Hidden marks inside are gone, so equal marks mean equal complex events.
+    """
+    outgoing: dict[int, list[Transition]] = {}
+    for move in right.moves:
+        outgoing.setdefault(move.source, []).append(move)
+    left_outgoing: dict[int, list[Transition]] = {}
+    for move in left.moves:
+        left_outgoing.setdefault(move.source, []).append(move)
+    start = (left.initial, right.initial)
+    numbers = {start: states.state()}
+    todo, moves = [start], []
+    while todo:
+        pair = todo.pop()
+        for a in left_outgoing.get(pair[0], ()):
+            for b in outgoing.get(pair[1], ()):
+                # A hidden event with a place in a part is still marked, for the other side too.
+                hidden = not a.mark and not b.mark and (a.parts or b.parts)
+                if a.mark != b.mark and not hidden:
+                    continue
+                target = (a.target, b.target)
+                if target not in numbers:
+                    numbers[target] = states.state()
+                    todo.append(target)
+                mark = b.mark if a.mark is None else a.mark
+                both = a.requires | b.requires, mark, a.forbids | b.forbids, a.writes | b.writes, a.parts | b.parts
+                moves.append(Transition(numbers[pair], numbers[target], *both))
+    finals = frozenset(number for (a, b), number in numbers.items() if a in left.finals and b in right.finals)
+    # A pair that is final on one side alone is a dead end: finals have no way out.
+    return Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
+
+
+def hide_fragment(body: Fragment) -> Fragment:
+    """Hidden marks inside become no marks; the first and the last event keep theirs (see `transform.hide`)."""
+    return body.changed(
+        lambda move: (
+            dataclasses.replace(move, mark=None)
+            if move.mark is not None and not move.mark and not move.parts and move.source != body.initial and move.target not in body.finals
+            else move
+        )
+    )
+
+
+def shuffle(states: States, left: Fragment, right: Fragment) -> Fragment:
+    """Both runs over the same events, whichever begins or ends first; an event may be in both (event-algebra, definition 2.6, its `+`).
+
+    While one runs, the other has not begun yet, or is done, or runs too. At most (l + 1) * (r + 1) states.
+    """
+    sides = [_idle(left), _idle(right)]
+    start = (left.initial, right.initial)
+    numbers = {start: states.state()}
+    todo, moves = [start], []
+    while todo:
+        pair = todo.pop()
+        for a in sides[0].get(pair[0], ()):
+            for b in sides[1].get(pair[1], ()):
+                target = (a.target, b.target)
+                if target == start:
+                    continue  # one of them begins the match
+                if target not in numbers:
+                    numbers[target] = states.state()
+                    todo.append(target)
+                both = a.requires | b.requires, _either(a.mark, b.mark), a.forbids | b.forbids, a.writes | b.writes, a.parts | b.parts
+                moves.append(Transition(numbers[pair], numbers[target], *both))
+    # Where both are done no event is read.
+    done = numbers.get((DONE, DONE))
+    moves = [move for move in moves if move.source != done]
+    finals = frozenset() if done is None else frozenset({done})
+    return Fragment(numbers[start], finals, tuple(moves), all_pending((left, right)))
+
+
+DONE = -1
+"""The state of a side of ALL whose match is complete."""
+
+
+def _idle(body: Fragment) -> dict[int, list[Transition]]:
+    """The moves of each state, where any event may pass before the match begins and when it is done; all finals are `DONE`."""
+    found = {body.initial: [Transition(body.initial, body.initial)], DONE: [Transition(DONE, DONE)]}
+    for move in body.moves:
+        found.setdefault(move.source, []).append(dataclasses.replace(move, target=DONE) if move.target in body.finals else move)
+    return found
+
+
+def _either(left: Mark | None, right: Mark | None) -> Mark | None:
+    """The mark of an event that is in both."""
+    return right if left is None else left if right is None else left | right

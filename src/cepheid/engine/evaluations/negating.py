@@ -1,0 +1,251 @@
+"""Negated patterns with guards beside an evaluation: of each event, when a match of one began that has ended (`plan.Derived`).
+
+A partial match is refused if a negated pattern has a match that began after some place: the start of the partial match (UNLESS), or the end of what
+is before the negation (`; NOT n ;`). So of all matches of the pattern that have ended, the greatest start decides (event-algebra, Figure 2): one
+number for each negated pattern and partition. It is a value of each event, and a guard compares it with the place that a partial match has stored.
+Places count the events that are read, so events that can change nothing may be left out.
+
+Comes in: events. Goes out: to the evaluation inside, the same events with these values; from it, its matches. A negated pattern has an evaluation of
+its own, which gives the match with the greatest start of each event that ends one; it reads a batch before the evaluation inside does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cepheid.automata.program import Program
+from cepheid.engine.evaluations.base import Around
+from cepheid.engine.letters.encoded import Texts, ValueLayout, Values
+from cepheid.engine.memory.checks import demand, fitting, inside, numbers, rows_of
+from cepheid.engine.memory.store import Store
+from cepheid.logical.plan import Derived
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cepheid.automata.automaton import Negated
+    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds, Chunk
+    from cepheid.engine.evaluations.events import Events
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.memory.stored import Stored
+
+
+class Negating(Around):
+    """An evaluation whose events get the values that negated patterns give; the same interface.
+
+    evaluation: of `program`, without state, within these bounds. start: makes the evaluation of a negated pattern. Costs what these evaluations cost,
+    and O(1) per event and negated pattern; their state, and a number per partition for each.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        evaluation: AnyEvaluation,
+        start: Callable[[Program, Bounds], AnyEvaluation],
+        bounds: Bounds,
+    ) -> None:
+        super().__init__(evaluation)
+        self._negated = [(Program(each.automaton), _within(each, program, bounds)) for each in program.automaton.negated]
+        self._start = start
+        self._runs = [start(*each) for each in self._negated]
+        self._ended = Ended(len(self._runs))
+
+    def chunks(self, events: Events) -> Iterator[Chunk]:
+        """Read a batch, as `Evaluation.chunks`."""
+        seen = _Segments(events, self._ended)
+        made = {Derived("place"): seen.places}
+        for number, run in enumerate(self._runs):
+            given = dataclasses.replace(events, values=_with(events, made), vetoed=None)
+            ended, before = seen.latest(number, run.chunks(given))
+            made |= {Derived("ended", number): ended, Derived("ended before", number): before}
+        seen.close()
+        yield from self.evaluation.chunks(dataclasses.replace(events, values=_with(events, made)))
+
+    def release(self, slots: Array) -> None:
+        """Forget the partitions in these slots."""
+        self._ended.release(np.asarray(slots, np.int64) + 1)
+        for run in self._runs:
+            run.release(slots)
+        super().release(slots)
+
+    def expire(self, time: int) -> Array:
+        """Free what no match can go on with; returns the idle slots: a negated pattern matters to partial matches alone."""
+        for run in self._runs:
+            run.expire(time)
+        return super().expire(time)
+
+    def ensure_slots(self, count: int) -> None:
+        """Make slots 0 .. count - 1 exist."""
+        self._ended.ensure(count + 1)
+        for run in self._runs:
+            run.ensure_slots(count)
+        super().ensure_slots(count)
+
+    def memory_usage(self) -> int:
+        """Bytes of the run state."""
+        return super().memory_usage() + self._ended.nbytes + sum(run.memory_usage() for run in self._runs)
+
+    def dump(self) -> dict[str, Any]:
+        """The live state as named sections."""
+        sections = {**super().dump(), "negated": self._ended.dump()}
+        for number, run in enumerate(self._runs):
+            sections |= {f"negated{number}/{name}": section for name, section in run.dump().items()}
+        return sections
+
+    def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
+        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
+        with fitting():
+            self._ended.load(numbers(sections, "negated", width=2 + len(self._runs)), stored)
+        for number, run in enumerate(self._runs):
+            run.load(_section(sections, number), stored)
+        super().load(sections, stored)
+
+    def letters_in(self, sections: Mapping[str, Any]) -> Array:
+        """The letters of events that what `dump` gave speaks of, in any order (int64)."""
+        return np.concatenate(
+            [super().letters_in(sections), *(run.letters_in(_section(sections, number)) for number, run in enumerate(self._runs))]
+        )
+
+    def texts_in(self, sections: Mapping[str, Any]) -> Array:
+        """The numbers of texts that what `dump` gave speaks of, in any order (int64)."""
+        return np.concatenate(
+            [super().texts_in(sections), *(run.texts_in(_section(sections, number)) for number, run in enumerate(self._runs))]
+        )
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a fresh instance with the same state would need much less memory."""
+        return super().wasteful or any(run.wasteful for run in self._runs)
+
+
+def negating(
+    program: Program, evaluation: AnyEvaluation, start: Callable[[Program, Bounds], AnyEvaluation], bounds: Bounds
+) -> AnyEvaluation:
+    """An evaluation of a program with what its negated patterns need around it."""
+    return Negating(program, evaluation, start, bounds) if program.automaton.negated else evaluation
+
+
+def _within(negated: Negated, program: Program, bounds: Bounds) -> Bounds:
+    """The bounds of a negated pattern: of each trigger the match with the greatest start.
+
+    It matters inside a match alone, so it is no longer than this may be; but a strategy inside the pattern compares matches of any length.
+    """
+    around = [] if program.automaton.parts else [bounds.get("window")]
+    around_count = [] if program.automaton.parts else [bounds.get("count_window")]
+    window = min((each for each in (negated.window, *around) if each is not None), default=None)
+    count = min((each for each in (negated.count, *around_count) if each is not None), default=None)
+    return {"window": window, "count_window": count, "limit": 1, "variant": bounds.get("variant")}
+
+
+def _section(sections: Mapping[str, Any], number: int) -> dict[str, Any]:
+    prefix = f"negated{number}/"
+    return {name.removeprefix(prefix): section for name, section in sections.items() if name.startswith(prefix)}
+
+
+class Ended(Store):
+    """Of each partition how many events it has had, and for each negated pattern the greatest start of its matches that have ended, plus 1."""
+
+    records: Array
+
+    def __init__(self, negated: int) -> None:
+        super().__init__(records=np.zeros(1 + negated, np.int64))
+
+    def dump(self) -> Array:
+        """A line for each partition that has had an event: its slot, and these numbers."""
+        rows = np.flatnonzero(self.records[:, 0])
+        return np.column_stack([rows - 1, self.records[rows]]).astype("<i8")
+
+    def load(self, lines: Array, stored: Stored | None) -> None:
+        """Go on, fresh, from what `dump` gave; raises ValueError where it does not fit."""
+        rows = rows_of(lines[:, 0], lines[:, 1], stored)
+        demand(lines[:, 1] > 0, inside(lines[:, 2:], 0, lines[:, 1:2] + 1))
+        self.ensure(int(rows.max(initial=0)) + 1)
+        self.records[rows] = lines[:, 1:]
+
+
+class _Segments:
+    """The events of a batch, by the partition that they are in. places: of each event, how many came before it in its partition."""
+
+    def __init__(self, events: Events, ended: Ended) -> None:
+        rows = events.records(workplace=0)
+        ended.open(rows)
+        self._ended, self._cuts = ended, events.cuts
+        lengths = np.diff(events.cuts, append=len(events))
+        # Partitions that are not kept are behind all others, but for the one that goes on, in the workplace.
+        apart = np.flatnonzero(rows == 0)
+        if len(apart) and apart[0] == 0 and events.continued:
+            apart = apart[1:]
+        owners = rows.astype(np.int64)
+        owners[apart] = len(ended) + np.arange(len(apart))
+        self._kept, segment_partition = np.unique(owners, return_inverse=True)
+        before = np.zeros((len(self._kept), ended.records.shape[1]), np.int64)
+        known = self._kept < len(ended)
+        before[known] = ended.records[self._kept[known]]
+        self._before, self._last = before, segment_partition[-1] if len(rows) and rows[-1] == 0 else None
+        # Events by partition, in their order: mostly as they lie.
+        partition = np.repeat(segment_partition, lengths)
+        self._order = None if (np.diff(partition) >= 0).all() else np.argsort(partition, kind="stable")
+        self._partition = partition if self._order is None else partition[self._order]
+        self._firsts = np.flatnonzero(np.diff(self._partition, prepend=-1))
+        self._counts = np.diff(self._firsts, append=len(partition))
+        self._present = self._partition[self._firsts]
+        numbers_ = np.arange(len(partition)) - np.repeat(self._firsts, self._counts) + before[self._partition, 0]
+        self.places = self._unsorted(numbers_)
+        self._base = np.zeros(len(rows), np.int64)  # the place of the first event of each segment
+        some = lengths > 0
+        self._base[some] = self.places[events.cuts[some]]
+        self._after = before.copy()
+        self._after[self._present, 0] += self._counts
+
+    def _unsorted(self, values: Array) -> Array:
+        if self._order is None:
+            return values
+        found = np.empty_like(values)
+        found[self._order] = values
+        return found
+
+    def latest(self, number: int, chunks: Iterator[Chunk]) -> tuple[Array, Array]:
+        """Of each event the greatest start of the matches in these chunks that have ended, with it or before it."""
+        starts: Array = np.zeros(len(self.places), np.int64)
+        for chunk in chunks:
+            starts[self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments]] = chunk.starts + 1
+        if self._order is not None:
+            starts = starts[self._order]
+        before = self._before[self._present, number + 1]
+        most = 1 + max(int(starts.max(initial=0)), int(before.max(initial=0)))
+        if len(starts):
+            # Partitions one above the other: the greatest so far is then that of the partition.
+            level = np.repeat(np.arange(len(self._firsts)) * most, self._counts)
+            starts[self._firsts] = np.maximum(starts[self._firsts], before)
+            ended = np.maximum.accumulate(starts + level) - level
+        else:
+            ended = starts
+        earlier = np.concatenate([np.zeros(1, np.int64), ended[:-1]])[: len(ended)]
+        earlier[self._firsts] = before
+        self._after[self._present, number + 1] = ended[self._firsts + self._counts - 1]
+        return self._unsorted(ended - 1), self._unsorted(earlier - 1)
+
+    def close(self) -> None:
+        """Keep what the partitions go on from."""
+        known = self._kept < len(self._ended)
+        self._ended.records[self._kept[known]] = self._after[known]
+        if self._last is not None:
+            self._ended.records[0] = self._after[self._last]
+
+
+def _with(events: Events, made: Mapping[Derived, Array]) -> Values:
+    """The values of events with more of them, behind the others."""
+    old = Values(ValueLayout(()), np.zeros((len(events), 0), np.uint64), Texts()) if events.values is None else events.values
+    layout = ValueLayout((*old.layout.values, *made))
+    nulls = layout.width - layout.null_at if old.nullable else 0
+    # PERF: column by column, as they are read.
+    words: Array = np.zeros((layout.null_at + nulls, len(events)), np.uint64).T
+    words[:, : old.layout.null_at] = old.words[:, : old.layout.null_at]
+    for value, column in made.items():
+        words[:, layout.places[value].start] = column.view(np.uint64)
+    if nulls:
+        words[:, layout.null_at : layout.null_at + old.layout.width - old.layout.null_at] = old.words[:, old.layout.null_at :]
+    return Values(layout, words, old.texts)
