@@ -1,11 +1,12 @@
-"""Random patterns that compare events, on every embedded path, against the definition; the result as a record.
+"""Random patterns that compare events, and with conjunction and negation, on every embedded path, against the definition; the result as a record.
 
     python benchmarks/record_random.py [--share S] [--processes N]
 
-Each case is a query that compares events (others are left out) and a stream. Its matches must be those of `cepheid.testing.reference`, from every
-engine on the whole stream, and from every other way in which events come (`cepheid.testing.differential.WAYS`: pushed, cut, restored, late, one by
-one), whose engines change in turn. The record has the seed; a difference is printed with its case, counted, and makes the exit status 1. It is
-written after each fragment, so that a run that is stopped leaves what it did. (Spark: `make test-all`.)
+Each case is a query that compares events, or has ALL, UNLESS or NOT (others are left out), and a stream. Its matches must be those of
+`cepheid.testing.reference`, from every engine on the whole stream, and from every other way in which events come
+(`cepheid.testing.differential.WAYS`: pushed, cut, restored, late, one by one), whose engines change in turn. The record has the seed; a difference
+is printed with its case, counted, and makes the exit status 1. It is written after each fragment, so that a run that is stopped leaves what it did.
+(Spark: `make test-all`.)
 """
 
 from __future__ import annotations
@@ -21,11 +22,24 @@ from concurrent.futures import ProcessPoolExecutor
 
 import circumstances
 from cepheid.errors import LimitError, NotSupportedError
+from cepheid.logical import plan
+from cepheid.logical.tree import walk
+from cepheid.logical.variables import negated
 from cepheid.testing import generators
 from cepheid.testing.differential import WAYS, Case, check, draw
 
-CASES = {"TIMED": 10_000, "CORRELATED": 10_000, "GUARDED": 5_000, "COMPARING": 5_000, "CHOOSING": 3_000, "POSITIONAL": 2_000}
-"""Of each fragment of `cepheid.testing.generators`: time, correlation, both, these in whole queries, strategies around them, positions."""
+CASES = {
+    "TIMED": 10_000,
+    "CORRELATED": 10_000,
+    "GUARDED": 5_000,
+    "NEGATING": 5_000,
+    "CONTRADICTING": 5_000,
+    "COMPARING": 5_000,
+    "CHOOSING": 3_000,
+    "POSITIONAL": 2_000,
+}
+"""Of each fragment of `cepheid.testing.generators`: time, correlation, both; negation, also of and around these; these in whole queries, strategies
+around them, positions."""
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250
@@ -48,12 +62,20 @@ def differs(case: Case) -> tuple[str | None, bool]:
     return None, bool(found)
 
 
+def is_asked(case: Case, fragment: str) -> bool:
+    """Whether the fragment is about such a query."""
+    if fragment in {"NEGATING", "CONTRADICTING"}:
+        nodes = list(walk(case.query.bound(case.query.schema(case.events.schema)).pattern))
+        return any(isinstance(node, plan.All) or negated(node) for node in nodes)
+    return case.query.compiled(case.query.schema(case.events.schema)).valued
+
+
 def tried(fragment: str, count: int, seed: int) -> Counter[str]:
-    """The cases that compare events of so many of a fragment: how many had matches, were refused by a named limit, and differed."""
+    """The cases that a fragment is about, of so many of it: how many had matches, were refused by a named limit, and differed."""
     counts: Counter[str] = Counter()
     for case in draw(getattr(generators, fragment), count=count, seed=seed, longest=LONGEST[seed % len(LONGEST)]):
         try:
-            if not case.query.compiled(case.query.schema(case.events.schema)).valued:
+            if not is_asked(case, fragment):
                 continue
             wrong, matched = differs(case)
         except (LimitError, NotSupportedError) as error:

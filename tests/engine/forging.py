@@ -76,6 +76,7 @@ EMBEDDED = upgrade_cases.QUERIES | {
     "equal or other": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER z.s = x.s AND z.v != y.v {KEYED} CONSUME BY PARTITION",
     "less by all": "SELECT * WHERE A AS x ; B AS y ; (B OR C) AS z FILTER y.k >= x.k AND z.v > x.v WITHIN 20 events CONSUME BY ANY",
     "less without a window": "SELECT * WHERE (A OR C) AS x ; B AS y FILTER x.v < y.v AND y.k = x.k LIMIT 3",
+    "negated by keys": f"SELECT * WHERE A AS x ; B AS y UNLESS (C ; NOT D ;[<= 4 seconds] C) {KEYED} CONSUME BY PARTITION",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }
 LATENESS = upgrade_cases.LATENESS | {"next": "3s", "two absences": "2s", "all of a few": "4s"}
@@ -93,6 +94,7 @@ BUCKETS = [
     ["lag"],
     ["lag", "match_graph"],
     ["guarded"],
+    ["negated"],
     ["guarded_count", "guarded_choice", "guarded"],
     ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     ["match_graph", "last", "maximal", "absence"],
@@ -104,7 +106,7 @@ BUCKETS = [
 NUMBERS = {
     **dict.fromkeys(("counters", "slots", "starts_time", "rows", "words", "rings", "entries", "configurations", "orders"), "<i8"),
     **dict.fromkeys(("positions", "times", "end_numbers", "end_records", "end_positions", "end_times", "end_places"), "<i8"),
-    **dict.fromkeys(("payload_places", "places", "lag_places", "seen", "written_seen", "held", "absence", "released"), "<i8"),
+    **dict.fromkeys(("payload_places", "places", "lag_places", "seen", "written_seen", "held", "absence", "negated", "released"), "<i8"),
     **dict.fromkeys(("starts_position", "list_macro", "list_max", "list_length", "list_entries", "cells"), "<i4"),
     **dict.fromkeys(("letter_numbers", "guarded_slots", "guarded_starts", "guarded_entries", "guarded_graph"), "<i8"),
     **dict.fromkeys(("tracker_states", "payload_rows"), "<i4"),

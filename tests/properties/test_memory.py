@@ -52,8 +52,10 @@ NAMED = (
 ITERATED = (
     "A AS x ; B+ AS y ;[<= 5] C AS z FILTER z.v = x.v {}",
     "(A AS t FILTER t.v != prev(t).v)+ {} PARTITION BY k",
+    "A ; NOT (B ;[<= 5] C) ; B {} PARTITION BY k",
+    "(A ALL B) UNLESS (C ; C) {}",
 )
-"""Comparisons in iterations: for every strategy but MAX, which compares all matches of an event, up to a limit."""
+"""Comparisons in iterations, and negation: for every strategy but MAX, which compares all matches of an event, up to a limit."""
 
 SELECTS = ("*", "ANY *", "STRICT *", "NXT *", "LAST *", "MAX *", "COUNT(*)")
 

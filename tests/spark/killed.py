@@ -39,9 +39,10 @@ QUERIES = {
     "gaps": "SELECT * WHERE A AS x ;[<= 5 seconds] B AS y ;[<= 8 seconds] C PARTITION BY k",
     "gaps counted": "SELECT COUNT(*) WHERE A AS x ;[<= 6 seconds] B ; C PARTITION BY k WITHIN 20 seconds",
     "compared": "SELECT LAST * WHERE A AS x ; B AS y FILTER y.v % 7 < x.v % 7 PARTITION BY k WITHIN 15 seconds",
+    "refused": "SELECT * WHERE A AS x ; NOT (B ;[<= 2 seconds] B) ; C AS y PARTITION BY k WITHIN 12 seconds",
     "lagged": "SELECT * WHERE A AS x ; B AS y FILTER x[v - lag(v, 1) <= 6] PARTITION BY k WITHIN 10 seconds",
 }
-"""One of each method of evaluation, with an absence, with measures, and four that compare events."""
+"""One of each method of evaluation, with an absence, with measures, and five that compare events."""
 
 FEW = ("pairs", "unanswered")
 """Those of them that are enough for a test."""

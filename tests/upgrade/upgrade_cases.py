@@ -43,6 +43,8 @@ QUERIES = {
     "guarded_choice": f"SELECT LAST * WHERE (A OR B) AS x ; C AS y FILTER y.v > x.v {KEYED}",
     "guarded_maximal": f"SELECT MAX * WHERE (A AS x FILTER x.v > prev(x).v)+ ; B AS y {KEYED}",
     "correlation": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.v + y.v < z.v * 2 OR x.s = z.s {KEYED}",
+    "negated": f"SELECT * WHERE A AS x ; NOT (B ;[<= 3 seconds] B) ; C AS y FILTER y.v > x.v {KEYED}",
+    "unless": f"SELECT * WHERE (A AS x ALL B AS y) UNLESS (C ; D) {KEYED}",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
 LATENESS = {"limit": "4s", "absence": "4s"}
@@ -52,6 +54,7 @@ BUCKETS = {
     "bucket_measures": ["measures"],
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
     "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],
+    "bucket_negated": ["negated", "unless"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""
