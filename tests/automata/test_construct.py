@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from cepheid.automata import Automaton, Transition, construct, determinize, hide, program_of, trim
+from cepheid.automata import Automaton, Transition, construct, determinize, hide, negation, program_of, trim
 from cepheid.automata.transform import project
 from cepheid.automata.transition import order
 from cepheid.errors import BindError, LimitError, NotSupportedError, Span
@@ -227,3 +227,23 @@ def test_program_labels_relevance_and_fingerprint() -> None:
 def test_projection_of_the_whole_leaves_no_duplicates() -> None:
     automaton = hide(project(construct(seq(A, B, C), SCHEMA), ("A", "C")))
     assert len(set(runs(automaton, letters("ABBC", automaton)))) == 1
+
+
+def test_what_needs_too_large_a_complement_is_asked_for_by_a_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = (plan.Unless(seq(A, B), C), plan.Unless(seq(A, B, A), seq(C, C)))
+    patterns = (Sequence((A, B), (Link(";", without=seq(C, C)),)), *beside)
+    assert not any(construct(pattern, SCHEMA).negated for pattern in patterns)
+    with monkeypatch.context() as small:
+        small.setattr(negation, "MAX_COMPLEMENT", 1)
+        assert all(construct(pattern, SCHEMA).negated for pattern in patterns)
+    monkeypatch.setattr(negation, "MAX_BESIDE", 2)
+    assert all(construct(pattern, SCHEMA).negated for pattern in beside)
+
+
+def test_all_has_no_events_of_two_types_and_a_limit() -> None:
+    types = [Event(f"T{number}") for number in range(20)]
+    automaton = construct(plan.All(tuple(types[:5])), SCHEMA)
+    assert len(automaton.transitions) == 2**5 - 2 + 5 * 2**4
+    with pytest.raises(LimitError, match="MAX_MOVES") as error:
+        construct(plan.All(tuple(types), span=Span(3, 9)), SCHEMA)
+    assert error.value.span == Span(3, 9)

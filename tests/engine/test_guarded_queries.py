@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.automata import negation
 from cepheid.engine.evaluations import guarded_methods
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, GuardedCountMethod, GuardedMethod
@@ -27,6 +28,7 @@ from cepheid.testing.generators import (
     CORRELATED,
     ENGINE,
     GUARDED,
+    NEGATING,
     NESTED,
     TIMED,
     WAITING,
@@ -97,6 +99,23 @@ def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pyt
             assert rows == found["whole"], f"{way}\n{case}"
         done += 1
     assert done > cases / 3
+
+
+def test_guards_ask_for_negated_patterns_whose_complement_is_too_large(monkeypatch: pytest.MonkeyPatch, seed: int, cases: int) -> None:
+    monkeypatch.setattr(negation, "MAX_COMPLEMENT", 0)
+    asked = matched = 0
+    for case in draw(NEGATING, count=cases // 2, seed=seed):
+        compiled = case.query.compiled(case.query.schema(case.events.schema))
+        if not compiled.program.automaton.negated:
+            continue
+        found = {way: of(case, None) for way, of in WAYS.items()}
+        check(case, found["whole"])
+        for way, rows in found.items():
+            assert rows == found["whole"], f"{way}\n{case}"
+        asked += 1
+        matched += bool(found["whole"])
+    assert asked > cases / 20
+    assert matched > cases / 100
 
 
 UNITE = {

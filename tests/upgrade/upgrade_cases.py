@@ -45,12 +45,14 @@ QUERIES = {
     "correlation": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.v + y.v < z.v * 2 OR x.s = z.s {KEYED}",
     "negated": f"SELECT * WHERE A AS x ; NOT (B ;[<= 3 seconds] B) ; C AS y FILTER y.v > x.v {KEYED}",
     "unless": f"SELECT * WHERE (A AS x ALL B AS y) UNLESS (C ; D) {KEYED}",
+    "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
-LATENESS = {"limit": "4s", "absence": "4s"}
+LATENESS = {"limit": "4s", "absence": "4s", "absence_from_start": "4s"}
 BUCKETS = {
     "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     "bucket_absence": ["absence"],
+    "bucket_from_start": ["absence_from_start"],
     "bucket_measures": ["measures"],
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
     "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],

@@ -91,7 +91,11 @@ class Constructor(States):
         construction = CONSTRUCTIONS.get(type(pattern))
         if construction is None:
             raise unsupported(pattern)
-        return supplied(self.guards, pattern, construction(self, pattern))
+        try:
+            return supplied(self.guards, pattern, construction(self, pattern))
+        except LimitError as error:
+            error.span = error.span or pattern.span
+            raise
 
     def automaton(self, fragment: Fragment) -> Automaton:
         """A fragment as an automaton, with the alphabet so far and the guards that its runs need. Raises BindError as `check_supplied`."""
@@ -417,16 +421,21 @@ def _all(constructor: Constructor, pattern: plan.All) -> Fragment:
     body = constructor.build(pattern.operands[0])
     for count, operand in enumerate(pattern.operands[1:], 2):
         prefix = dataclasses.replace(pattern, operands=pattern.operands[:count])
-        body = supplied(constructor.guards, prefix, shuffle(constructor, body, constructor.build(operand)))
+        body = supplied(constructor.guards, prefix, shuffle(constructor, body, constructor.build(operand), constructor.alphabet))
     return body
 
 
 def _unless(constructor: Constructor, pattern: plan.Unless) -> Fragment:
     """UNLESS: the complement of the right side runs beside the left one, from its first event to its last; or a guard asks at the last one."""
     body = constructor.build(pattern.pattern)
-    unwanted, stores, tests = _refusing(constructor, pattern.negated, f"start of {constructor.text(pattern.pattern)}", "ended")
+    name, before = f"start of {constructor.text(pattern.pattern)}", constructor.states
+    unwanted, stores, tests = _refusing(constructor, pattern.negated, name, "ended")
     if unwanted is not None:
-        return unless(constructor, body, unwanted, constructor.alphabet)
+        found = unless(constructor, body, unwanted, constructor.alphabet)
+        if found is not None:
+            return found
+        constructor.states = before
+        _, stores, tests = _refusing(constructor, pattern.negated, name, "ended", small=False)
 
     def asked(move: Transition) -> Transition:
         begins, ends = move.source == body.initial, move.target in body.finals
@@ -442,21 +451,25 @@ PLACE = plan.Derived("place")
 
 
 def _refusing(
-    constructor: Constructor, negated: Pattern | None, name: str, kind: str
+    constructor: Constructor, negated: Pattern | None, name: str, kind: str, *, small: bool = True
 ) -> tuple[Complement | None, frozenset[Store], tuple[Compares, ...]]:
     """How a negated pattern, which sees nothing around it, is refused: its complement, or None and what guards store and ask.
 
     A guard compares a place that is stored, where the pattern may begin from, with the greatest start of its matches that have ended: so whatever it
-    is, one number says it (event-algebra, Figure 2). name: of the place. kind: of the `Derived` that is asked for.
+    is, one number says it (event-algebra, Figure 2). name: of the place. kind: of the `Derived` that is asked for. small: False where the complement
+    is known to be too large.
     """
     if negated is None:
         return None, frozenset(), ()
     body = constructor.build(negated)
     automaton = constructor.automaton(body)
     several = any(move.target not in automaton.finals for move in automaton.transitions)
-    if not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions) or (several and constructor.compares)):
-        constructor.moved |= several
-        return complement(automaton, span=negated.span), frozenset(), ()
+    letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
+    if letters and small and not (several and constructor.compares):
+        unwanted = complement(automaton)
+        if unwanted is not None:
+            constructor.moved |= several
+            return unwanted, frozenset(), ()
     constructor.negated.append((negated, body, len(constructor.chosen)))
     latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
     register = constructor.guards.register(name)

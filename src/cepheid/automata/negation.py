@@ -15,25 +15,26 @@ from typing import TYPE_CHECKING
 from cepheid.automata.fragment import Fragment
 from cepheid.automata.transform import cubes, members, united
 from cepheid.automata.transition import Transition
-from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
     from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.fragment import States
-    from cepheid.errors import Span
 
-MAX_COMPLEMENT = 20_000
-"""Moves of the complement of one negated pattern."""
+MAX_COMPLEMENT = 2_000
+"""Moves of the complement of one negated pattern, each for one cube of letters; past it a guard asks for the pattern."""
+
+MAX_BESIDE = 20_000
+"""Moves of a pattern with a complement beside it; past it a guard asks."""
 
 Complement = tuple[tuple[Transition, ...], ...]
 """The moves of each state, unmarked and exclusive: an event that none of them reads completes a match. State 0: nothing has come."""
 
 
-def complement(automaton: Automaton, *, span: Span | None = None) -> Complement:
-    """The events, one after the other from state 0 on, in which the automaton has no match, wherever one may begin.
+def complement(automaton: Automaton) -> Complement | None:
+    """The events, one after the other from state 0 on, in which the automaton has no match, wherever one may begin; None past `MAX_COMPLEMENT`.
 
-    automaton: without guards and parts. At most exponential in its states; raises LimitError past `MAX_COMPLEMENT`, with `span`.
+    automaton: without guards and parts. At most exponential in its states.
     """
     automaton.alphabet.refuse_guards("negation")
     automaton.refuse_parts("negation")
@@ -46,11 +47,7 @@ def complement(automaton: Automaton, *, span: Span | None = None) -> Complement:
         for cube in cubes(moves, automaton.alphabet):
             size += 1
             if size > MAX_COMPLEMENT:
-                raise LimitError(
-                    f"the negated pattern needs more than {MAX_COMPLEMENT} moves (MAX_COMPLEMENT)",
-                    span=span,
-                    help="negate a shorter pattern: fewer alternatives and iterations, fewer conditions that overlap",
-                )
+                return None
             after = 0
             for move in moves:
                 if move.enabled(cube[0]):
@@ -73,16 +70,19 @@ def waiting(states: States, first: int, unwanted: Complement) -> tuple[list[int]
     return numbers, list(moves)
 
 
-def unless(states: States, body: Fragment, unwanted: Complement, alphabet: Alphabet) -> Fragment:
-    """The matches of a fragment in whose events a negated pattern has no match."""
+def unless(states: States, body: Fragment, unwanted: Complement, alphabet: Alphabet) -> Fragment | None:
+    """The matches of a fragment in whose events a negated pattern has no match; None past `MAX_BESIDE`."""
     outgoing: dict[int, list[Transition]] = defaultdict(list)
     for move in body.moves:
         outgoing[move.source].append(move)
     start = (body.initial, 0)
     numbers = {start: states.state()}
-    todo, moves = [start], []
+    todo = [start]
+    moves: list[Transition] = []
     while todo:
         pair = todo.pop()
+        if len(moves) > MAX_BESIDE:
+            return None
         for move in outgoing[pair[0]]:
             for beside in unwanted[pair[1]]:
                 requires, forbids = move.requires | beside.requires, move.forbids | beside.forbids

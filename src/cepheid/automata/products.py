@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from cepheid.automata.fragment import Fragment, all_pending
 from cepheid.automata.transition import Transition
+from cepheid.errors import LimitError
 
 if TYPE_CHECKING:
+    from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.fragment import States
     from cepheid.automata.transition import Mark
 
@@ -58,10 +60,14 @@ def hide_fragment(body: Fragment) -> Fragment:
     )
 
 
-def shuffle(states: States, left: Fragment, right: Fragment) -> Fragment:
+MAX_MOVES = 50_000
+"""Moves that ALL may make before trimming."""
+
+
+def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet) -> Fragment:
     """Both runs over the same events, whichever begins or ends first; an event may be in both (event-algebra, definition 2.6, its `+`).
 
-    While one runs, the other has not begun yet, or is done, or runs too. At most (l + 1) * (r + 1) states.
+    While one runs, the other has not begun yet, or is done, or runs too. At most (l + 1) * (r + 1) states. Raises LimitError past `MAX_MOVES`.
     """
     sides = [_idle(left), _idle(right)]
     start = (left.initial, right.initial)
@@ -72,13 +78,21 @@ def shuffle(states: States, left: Fragment, right: Fragment) -> Fragment:
         for a in sides[0].get(pair[0], ()):
             for b in sides[1].get(pair[1], ()):
                 target = (a.target, b.target)
-                if target == start:
-                    continue  # one of them begins the match
+                requires, forbids = a.requires | b.requires, a.forbids | b.forbids
+                if target == start or not alphabet.possible(requires, forbids):
+                    continue  # one of them begins the match, and no event has two types
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append(target)
-                both = a.requires | b.requires, _either(a.mark, b.mark), a.forbids | b.forbids, a.writes | b.writes, a.parts | b.parts
+                if requires & alphabet.types:
+                    forbids &= ~alphabet.types  # which the required type says
+                both = requires, _either(a.mark, b.mark), forbids, a.writes | b.writes, a.parts | b.parts
                 moves.append(Transition(numbers[pair], numbers[target], *both))
+        if len(moves) > MAX_MOVES:
+            raise LimitError(
+                f"ALL needs more than {MAX_MOVES} moves of the automaton here (MAX_MOVES)",
+                help="take fewer operands, or shorter ones: the moves of each are multiplied by those of the others",
+            )
     # Where both are done no event is read.
     done = numbers.get((DONE, DONE))
     moves = [move for move in moves if move.source != done]

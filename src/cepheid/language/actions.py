@@ -293,8 +293,10 @@ class PatternActions:
     filtered = taking(syntax.Filter, 0, 2)
     windowed = taking(syntax.Within, 0, 1)
     unless = taking(syntax.Unless, 0, 2)
-    absence = taking(syntax.Absence, 0, 2, 4)
     every, both, either = chain(syntax.All), chain(syntax.And), chain(syntax.Or)
+
+    def absence(self, children: list[Any]) -> syntax.Absence:
+        return syntax.Absence(children[0], children[2], children[4], has(children, "START"), span=whole(children))
 
     def type(self, children: list[Any]) -> syntax.Type:
         return syntax.Type(name_of(children[0]), span=whole(children))

@@ -166,9 +166,18 @@ class PatternBuilder:
         """`p UNLESS other`: no match of other inside p's interval."""
         return PatternBuilder(syntax.Unless(self.node, _pattern(other)))
 
-    def not_followed_by(self, other: PatternLike, *, within: DurationLike) -> PatternBuilder:
-        """`p NOT FOLLOWED BY other FOR within`: absence."""
-        return PatternBuilder(syntax.Absence(self.node, _pattern(other), _duration(within)))
+    def not_followed_by(self, other: PatternLike, *, within: DurationLike, from_start: bool = False) -> PatternBuilder:
+        """`p NOT FOLLOWED BY other FOR within`: absence.
+
+        Args:
+            other: what must not follow.
+            within: for how long, as text (`"10m"`, `"< 10m"`), a timedelta, a number (in the unit of a numeric time column) or a `param`.
+            from_start: counted from the start of the match, not from its end (`FOR within FROM START`).
+        """
+        bound = isinstance(within, str) and within.lstrip().startswith("<")
+        length = _interval(within) if isinstance(within, str) and bound else _duration(within)
+        assert length is not None
+        return PatternBuilder(syntax.Absence(self.node, _pattern(other), length, from_start))
 
     def project(self, *variables: str) -> PatternBuilder:
         """`PROJECT variables (p)`; `PROJECT NONE (p)` without any."""

@@ -59,7 +59,7 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     ("`,`", "COMMA", ""),
     ("`*`", "STAR", ""),
     *((word, word, "") for word in ("EVENT", "SELECT", "FROM", "WHERE", "AS", "BY", "MODEL", "FOR", "EVENTS")),
-    *((word, word, "") for word in ("IN", "BETWEEN", "LIKE", "IS", "NULL", "NOT", "NONE", "LIMIT", "THEN", "ANY")),
+    *((word, word, "") for word in ("IN", "BETWEEN", "LIKE", "IS", "NULL", "NOT", "NONE", "LIMIT", "THEN", "ANY", "START")),
     ("the end of the query", END, ""),
 )
 """How the possible terminals are said, in this order; each is said once."""

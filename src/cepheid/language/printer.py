@@ -209,8 +209,10 @@ def _clauses(pattern: syntax.Pattern) -> tuple[syntax.Pattern, list[str]]:
                 clauses.append(f"WITHIN {_window(window)}")
             case syntax.Unless(inner, negated):
                 clauses.append(f"UNLESS {_pattern(negated, Level.OR)}")
-            case syntax.Absence(inner, negated, duration):
-                clauses.append(f"NOT FOLLOWED BY {_pattern(negated, Level.OR)} FOR {_duration(duration)}")
+            case syntax.Absence(inner, negated, duration, from_start):
+                length = _gap(duration) if isinstance(duration, syntax.Interval) else _duration(duration)
+                start = " FROM START" if from_start else ""
+                clauses.append(f"NOT FOLLOWED BY {_pattern(negated, Level.OR)} FOR {length}{start}")
             case _:
                 return pattern, clauses[::-1]
         pattern = inner

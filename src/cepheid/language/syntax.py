@@ -330,11 +330,12 @@ class Unless(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Absence(Pattern):
-    """`p NOT FOLLOWED BY n FOR d`."""
+    """`p NOT FOLLOWED BY n FOR d`; d may be an upper bound, as in `FOR [< 10m]`. from_start: `FOR d FROM START`."""
 
     pattern: Pattern
     negated: Pattern
-    duration: Duration | Parameter
+    duration: Duration | Parameter | Interval
+    from_start: bool = False
 
 
 # -------------------------------------------------------------------------------------------------------------------- expressions

@@ -29,7 +29,7 @@ STRATEGIES: dict[str, Strategy] = {**{strategy.value: strategy for strategy in S
 KEYWORDS: tuple[str, ...] = (
     *("ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CONSUME", "DATE", "EVENT", "EVENTS", "FALSE", "FILTER", "FOLLOWED"),
     *("FOR", "FROM", "IN", "IS", "LAST", "LIKE", "LIMIT", "MAX", "MODEL", "NEXT", "NONE", "NOT", "NULL", "NXT", "OR"),
-    *("PARTITION", "PROJECT", "RESTRICTED", "SELECT", "STRICT", "THEN", "TIME", "TIMESTAMP", "TRUE", "UNLESS"),
+    *("PARTITION", "PROJECT", "RESTRICTED", "SELECT", "START", "STRICT", "THEN", "TIME", "TIMESTAMP", "TRUE", "UNLESS"),
     *("WHERE", "WITHIN"),
 )
 """Every keyword. They are keywords only where the grammar can use them, and names elsewhere."""

@@ -165,7 +165,8 @@ def _unless(description: _Description, pattern: plan.Unless) -> str:
 
 def _absence(description: _Description, pattern: plan.Absence) -> str:
     negated = description.tight(pattern.negated)
-    return f"{description.tight(pattern.pattern)} NOT FOLLOWED BY {negated} FOR {description.steps(pattern.duration)}"
+    start = " FROM START" if pattern.from_start else ""
+    return f"{description.tight(pattern.pattern)} NOT FOLLOWED BY {negated} FOR {description.steps(pattern.duration)}{start}"
 
 
 PRINTERS: dict[type[Pattern], Callable[..., str]] = {

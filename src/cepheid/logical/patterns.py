@@ -50,7 +50,7 @@ class StructureBinder:
         """The whole pattern of a query: only here, under FILTER, WITHIN, UNLESS and other absences, may an absence stand."""
         if isinstance(node, syntax.Absence):
             duration = times.absence(self.context, node.duration)
-            return plan.Absence(self.outermost(node.pattern), self.inner(node.negated), duration, span=node.span)
+            return plan.Absence(self.outermost(node.pattern), self.inner(node.negated), duration, node.from_start, span=node.span)
         if isinstance(node, syntax.Filter | syntax.Within | syntax.Unless):
             return STRUCTURES[type(node)](self, node, self.outermost)
         return self.inner(node)

@@ -397,11 +397,12 @@ class Unless(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Absence(Pattern):
-    """`p NOT FOLLOWED BY n FOR d`; duration in steps of the time column."""
+    """`p NOT FOLLOWED BY n FOR d`; duration in steps of the time column. from_start: d counts from the start of the match, not from its end."""
 
     pattern: Pattern
     negated: Pattern
     duration: int
+    from_start: bool = False
 
 
 # ------------------------------------------------------------------------------------------------------------------------ queries

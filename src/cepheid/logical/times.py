@@ -12,13 +12,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from cepheid.errors import LimitError
+from cepheid.language import syntax
 from cepheid.logical import parameters
 from cepheid.logical.plan import Interval
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
     from cepheid.errors import Span
-    from cepheid.language import syntax
     from cepheid.logical.context import Context
 
 MAX_STEPS = 2**62
@@ -64,9 +64,16 @@ def steps(context: Context, written: syntax.Duration | syntax.Parameter, *, what
     return length
 
 
-def absence(context: Context, duration: syntax.Duration | syntax.Parameter) -> int:
-    """The d of `NOT FOLLOWED BY n FOR d`: the greatest whole number of steps that is at most d."""
-    length = steps(context, duration, what="NOT FOLLOWED BY .. FOR")
+def absence(context: Context, duration: syntax.Duration | syntax.Parameter | syntax.Interval) -> int:
+    """The d of `NOT FOLLOWED BY n FOR d`: the greatest whole number of steps that is at most d, or less than it where d is an open bound."""
+    what = "NOT FOLLOWED BY .. FOR"
+    if isinstance(duration, syntax.Interval):
+        if duration.lower is not None:
+            raise context.error(f"{what} takes no lower bound", duration.span, "write FOR 10m, FOR [<= 10m] or FOR [< 10m]")
+        found = interval(context, duration, what=what).upper
+        assert found is not None
+        return found
+    length = steps(context, duration, what=what)
     return 1 if length is None else math.floor(length)
 
 

@@ -54,6 +54,7 @@ class QueryFragment:
     whether `:` stands anywhere. outer: conditions on variables of enclosing patterns. correlated: conditions over two variables. many: over more,
     too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before. index: conditions on $index.
     spans: whether windows inside are all of events, around sequences.
+    from_start: how often an absence counts from the start of a match (not with limits and counts).
     absence, partition, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s").
     """
@@ -73,6 +74,7 @@ class QueryFragment:
     index: bool = False
     spans: bool = False
     absence: float = 0.0
+    from_start: float = 0.0
     partition: float = 0.25
     consume: float = 0.0
     limit: float = 0.15
@@ -145,6 +147,16 @@ NEGATING = QueryFragment(
     count=0.1,
 )
 """Conjunction and negation (ALL, UNLESS, `; NOT n ;`), with strategies and every clause of a query around them."""
+
+STARTING = dataclasses.replace(
+    ABSENT,
+    operators=(*ENGINE.operators, ("select", 1), ("gap", 2), ("without", 2)),
+    strategies=("", "", "ALL", "STRICT", "NXT", "LAST", "MAX"),
+    from_start=0.6,
+    count=0.0,
+    limit=0.0,
+)
+"""Absences, most of them counted from the start of a match."""
 
 WIDE = QueryFragment(
     operators=(
@@ -318,7 +330,9 @@ class QueryGenerator:
             negated = self.pattern(1, NONE).item
             if random.random() < 0.2:
                 negated = f"({negated} WITHIN {random.choice([self._duration(4), f'{random.randint(1, 3)} EVENTS'])})"
-            text += f" NOT FOLLOWED BY {negated} FOR {self._duration(4)}"
+            length = self._duration(4)
+            text += f" NOT FOLLOWED BY {negated} FOR " + (f"[<= {length}]" if random.random() < 0.1 else length)
+            text += " FROM START" * (random.random() < fragment.from_start)
             if random.random() < 0.1:
                 text += f" FILTER {self._condition(pattern.shows, NONE)}"
             if random.random() < 0.1:

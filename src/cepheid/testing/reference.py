@@ -170,7 +170,7 @@ class _Stream:
         self.by_end: dict[int, list[Match]] = defaultdict(list)
         for match in denotation.matches(plan.pattern):
             self.by_end[match.end].append(match)
-        self.absences = [(absence.duration, denotation.matches(absence.negated)) for absence in denotation.absences]
+        self.absences = [(absence, denotation.matches(absence.negated)) for absence in denotation.absences]
 
     def selected(self, end: int, after: int) -> list[Match]:
         """The matches that the strategy keeps of those that end at `end` and start after the stream's place `after`."""
@@ -182,8 +182,9 @@ class _Stream:
         groups: dict[State, list[Group]] = {"given": [], "undecided": [], "vetoed": []}
         for end in sorted(self.by_end):
             kept = selected[self.key, end]
-            if kept:
-                groups[self._state(end, until, latest)].append(self._group(end, kept))
+            states = [self._state(match, until, latest) for match in kept]
+            for state in dict.fromkeys(states):
+                groups[state].append(self._group(end, [match for match, own in zip(kept, states, strict=True) if own == state]))
         return Partition(self.key, self.positions, tuple(groups["given"]), tuple(groups["undecided"]))
 
     def _group(self, end: int, kept: list[Match]) -> Group:
@@ -197,15 +198,15 @@ class _Stream:
         """SELECT's projection: matches with the same interval and the same positions of the shown variables are one."""
         return sorted({Match(match.start, match.end, project(match.mapping, self.plan.variables)) for match in kept})
 
-    def _state(self, end: int, until: Until, latest: int | None) -> State:
-        """Whether a trigger's matches are given: not where an absence has been broken, not yet where one may still be."""
+    def _state(self, match: Match, until: Until, latest: int | None) -> State:
+        """Whether a match is given: not where an absence has been broken, not yet where one may still be."""
         state: State = "given"
-        for duration, breaking in self.absences:
-            time = self.events[end].time
+        for absence, breaking in self.absences:
+            time = self.events[match.start if absence.from_start else match.end].time
             if time is None:
                 raise InputError("NOT FOLLOWED BY needs events with times", help="give each event a time")
-            deadline = time + duration
-            if any(end < other.start and (self.events[other.end].time or 0) <= deadline for other in breaking):
+            deadline = time + absence.duration
+            if any(match.end < other.start and (self.events[other.end].time or 0) <= deadline for other in breaking):
                 return "vetoed"
             complete = until if until is not None else latest
             if complete != "end" and (complete is None or complete < deadline):

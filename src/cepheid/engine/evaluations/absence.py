@@ -52,13 +52,15 @@ class Absence:
     """One `NOT FOLLOWED BY n FOR d`.
 
     program: the intervals of n's matches (`automata.span_program`). window: greatest time(end) - time(start) of one that can matter, at most d.
-    count_window: greatest end - start + 1 in events, None without. duration: d, in steps of the time column.
+    count_window: greatest end - start + 1 in events, None without. duration: d, in steps of the time column. from_start: whether d counts from the
+    start of a match.
     """
 
     program: Program
     window: int
     count_window: int | None
     duration: int
+    from_start: bool = False
 
     def evaluation(self, *, variant: str | None = None, texts: Texts | None = None) -> AnyEvaluation:
         """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start; texts: of its events."""
@@ -66,9 +68,9 @@ class Absence:
         return started(self.program, lambda program: latest(program, bounds), texts, variant=variant)
 
     @property
-    def bounds(self) -> tuple[int, int | None, int]:
-        """The numbers that, beside the program, say what it is."""
-        return self.window, self.count_window, self.duration
+    def bounds(self) -> tuple[int | str | None, ...]:
+        """What, beside the program, says what it is."""
+        return self.window, self.count_window, self.duration, *(["from start"] if self.from_start else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,9 @@ class Ends:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
-def longest(absences: Sequence[Absence]) -> int:
-    """How long after its trigger a match is decided at the latest; 0 without absences."""
-    return max((absence.duration for absence in absences), default=0)
+def longest(absences: Sequence[Absence], *, from_start: bool | None = None) -> int:
+    """How long after its trigger a match is decided at the latest; 0 without absences. from_start: by those alone that count from there, or not."""
+    return max((absence.duration for absence in absences if from_start in {None, absence.from_start}), default=0)
 
 
 def vetoed(triggers: Ends, completed: Ends, duration: int) -> Array:
@@ -137,12 +139,24 @@ def vetoed(triggers: Ends, completed: Ends, duration: int) -> Array:
     return result
 
 
-def any_vetoed(triggers: Ends, completed: Sequence[Ends], absences: Sequence[Absence]) -> Array:
-    """As `vetoed`, for several absences; completed: of each the matches of n."""
+def any_vetoed(triggers: Ends, completed: Sequence[Ends], absences: Sequence[Absence], *, starts: Array | None = None) -> Array:
+    """As `vetoed`, for several absences; completed: of each the matches of n.
+
+    starts: where triggers are matches, the times of their starts; without them, absences FROM START veto nothing.
+    """
     veto = np.zeros(len(triggers), np.bool_)
     for absence, own in zip(absences, completed, strict=True):
-        veto |= vetoed(triggers, own, absence.duration)
+        if not absence.from_start:
+            veto |= vetoed(triggers, own, absence.duration)
+        elif starts is not None:
+            veto |= vetoed(dataclasses.replace(triggers, times=starts), own, absence.duration)
     return veto
+
+
+def decided_at(absences: Sequence[Absence], starts: Array, ends: Array) -> Array:
+    """When matches with these times of their first and last events have been decided (int64)."""
+    by_end: Array = ends + longest(absences, from_start=False)
+    return np.maximum(by_end, starts + longest(absences, from_start=True)) if any(absence.from_start for absence in absences) else by_end
 
 
 def undecided(times: Array, until: int, duration: int) -> Array:
@@ -203,7 +217,8 @@ class AbsenceState:
 
     The pattern reads its events as late as its matches can be decided, so that its own state is what it is without an absence. program: of the
     pattern. partitions: the slots and positions, of the events that arrive. schema: of the events that matches show. interleaved: whether the
-    pattern reads partitions in the order of the stream. texts: of the events' values.
+    pattern reads partitions in the order of the stream. texts: of the events' values. waits: whether events wait; with FROM START matches do
+    (`waiting_matches`).
 
     Memory: the events of the last d, the window of n, and the ends of n's matches in the last d.
     """
@@ -223,7 +238,8 @@ class AbsenceState:
         self.partitions = partitions
         self.interleaved = interleaved
         self.variant = variant
-        self.delay = longest(self.absences)
+        self.delay = longest(self.absences, from_start=False)
+        self.waits = any(not absence.from_start for absence in self.absences)
         self.texts = texts
         self._program = program
         self._form = EventForm.of(program)
@@ -255,7 +271,7 @@ class AbsenceState:
         ready = [self._empty]
         while self._held:
             part = self._held.popleft()
-            first, rest = part.cut(len(part) if now is None else _before(part.times, now - self.delay))
+            first, rest = part.cut(_before(part.times, now - self.delay) if self.waits and now is not None else len(part))
             ready.append(first)
             if len(rest):
                 self._held.appendleft(rest)
@@ -293,7 +309,7 @@ class AbsenceState:
     def forget(self, now: int) -> None:
         """Drop the matches of n that can veto nothing, for all that waits or comes is later, once `now` has been released."""
         for number, completed in enumerate(self._completed):
-            alive = undecided(completed.times, now - 1, self.delay)
+            alive = undecided(completed.times, now - 1, longest(self.absences))
             self._completed[number] = completed if alive.all() else completed.take(alive)
 
     @property
@@ -305,6 +321,11 @@ class AbsenceState:
         return self._before
 
     # ---------------------------------------------------------------------------------------------------------------- giving back
+
+    @property
+    def completed(self) -> Sequence[Ends]:
+        """For each absence the matches of n that may still veto something."""
+        return self._completed
 
     @property
     def deadline(self) -> int | None:

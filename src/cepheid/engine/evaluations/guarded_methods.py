@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cepheid.automata.program import ChoiceProgram
+from cepheid.automata.program import ChoiceProgram, Program
 from cepheid.automata.regions import Regions
 from cepheid.automata.registers import Before, Compares, Gathered, Holds, Kept, reads, test_text
 from cepheid.automata.transform import reached
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cepheid.automata.automaton import Negated, Part
-    from cepheid.automata.program import Program
     from cepheid.automata.regions import Macro
     from cepheid.automata.registers import Test
     from cepheid.engine.evaluations.base import AnyEvaluation
@@ -86,7 +85,7 @@ class _Guards(Method):
         asked = _Asked(terms.program, compiled=not unknown)
         lines = ["; ".join(asked.updates) or UPDATES[ALL], "per live macro state and region", *([SETS] if asked.sets else [])]
         lines += map(_choice_in, terms.program.automaton.parts)
-        lines += [f"for {each.text}, which must not come: an evaluation of its own, and O(1)" for each in terms.program.automaton.negated]
+        lines += map(_refused, terms.program.automaton.negated)
         if not asked.complete:
             lines.append(f"as far as {LOOKED_AT} macro states, and {MOST_COMBINED:,} combinations of conditions at each, show")
         state = terms.state("marked events x groups that each goes on from" if CARRIED in asked.updates else "marked events")
@@ -98,7 +97,13 @@ class _Guards(Method):
         return Guarantee(
             evaluation=f"{self._what(terms)}, over groups of partial matches with equal values; determinized lazily{unknown}",
             update=", ".join(lines),
-            state="; and ".join([state, *map(_state_of, terms.program.automaton.parts), *map(_negated, terms.program.automaton.negated)]),
+            state="; and ".join(
+                [
+                    state,
+                    *map(_state_of, terms.program.automaton.parts),
+                    *(_negated(each, terms) for each in terms.program.automaton.negated),
+                ]
+            ),
             delay=delay,
             guards=tuple(asked.answers),
         )
@@ -137,9 +142,19 @@ def _state_of(part: Part) -> str:
     return f"for {part.text}, which compares all its matches in the stream: {how}"
 
 
-def _negated(negated: Negated) -> str:
+def _refused(negated: Negated) -> str:
+    """What a negated pattern costs per event, beside the pattern."""
+    if not negated.automaton.compares:
+        return f"and to find {negated.text}, which must not come: O(1) per live macro state of its own"
+    asked = _Asked(Program(negated.automaton), compiled=True)
+    return f"and to find {negated.text}, which must not come: {'; '.join(asked.updates) or UPDATES[ALL]}"
+
+
+def _negated(negated: Negated, terms: Terms) -> str:
     """What a negated pattern keeps."""
-    return f"for {negated.text}: its own partial matches within the same window, and the start of the last match"
+    bounded = negated.window is not None or negated.count is not None or terms.window is not None or terms.count_window is not None
+    how = "within the window" if bounded else "which grow with its marked events, for no window bounds them"
+    return f"for {negated.text}: its partial matches {how}, and the start of the last match"
 
 
 class GuardedMethod(_Guards):

@@ -313,11 +313,11 @@ def load(
     partitions.ensure(int(rows.max(initial=0)) + 1)
     partitions.positions[rows] = position
     opened: dict[int, Partition] = {}
+    serial = 1 + int(lines[lines[:, 0] == CELL, 1].max(initial=0))  # every cell that is made has a lesser number than those to come
     for number in np.flatnonzero(start_counts + entry_counts).tolist():
         partition = opened[number] = partitions.of(int(rows[number]), epoch)
         partition.low = int(low[number])
-        # Every cell that is made has a lesser number than those to come.
-        partition.serial = 1 + int(lines[lines[:, 0] == CELL, 1].max(initial=0))
+        partition.serial = serial
     for owner, start in zip(start_owner.tolist(), starts.tolist(), strict=True):
         opened[owner].starts.append((start[0], start[1]))
     nodes: dict[int, list[Node]] = {owner: [] for owner in opened}

@@ -215,14 +215,13 @@ class _Segments:
         if self._order is not None:
             starts = starts[self._order]
         before = self._before[self._present, number + 1]
-        most = 1 + max(int(starts.max(initial=0)), int(before.max(initial=0)))
-        if len(starts):
+        starts[self._firsts] = np.maximum(starts[self._firsts], before)
+        if len(self._firsts) > 1:
             # Partitions one above the other: the greatest so far is then that of the partition.
-            level = np.repeat(np.arange(len(self._firsts)) * most, self._counts)
-            starts[self._firsts] = np.maximum(starts[self._firsts], before)
+            level = np.repeat(np.arange(len(self._firsts)) * (1 + int(starts.max(initial=0))), self._counts)
             ended = np.maximum.accumulate(starts + level) - level
         else:
-            ended = starts
+            ended = np.maximum.accumulate(starts)
         earlier = np.concatenate([np.zeros(1, np.int64), ended[:-1]])[: len(ended)]
         earlier[self._firsts] = before
         self._after[self._present, number + 1] = ended[self._firsts + self._counts - 1]

@@ -259,11 +259,12 @@ class Payload:
         now: int,
         consumed: Array | int | None = None,
         at_once: bool = False,
+        pinned: tuple[Array, Array, Array] | None = None,
     ) -> None:
         """Drop events that no later match can show, once more than half are such: amortized O(1) per event. at_once: each of them, O(n).
 
         seen: events of each slot so far, as positions count them. now: the least time that a later event can have. consumed: the place in the
-        stream up to which events are used up, for each slot or for all; None: none ever are.
+        stream up to which events are used up, for each slot or for all; None: none ever are. pinned: what stays all the same, as `find` takes it.
         """
         if (not at_once and self._count < 2 * self._after_compaction) or (window is None and count_window is None and consumed is None):
             return
@@ -274,6 +275,8 @@ class Payload:
             alive &= self.positions > seen[self.slots] - count_window
         if consumed is not None:
             alive &= self.places > (consumed if isinstance(consumed, int) else consumed[self.slots])
+        if pinned is not None:
+            alive[self.find(*pinned)] = True
         count = int(np.count_nonzero(alive))
         if 2 * count < len(alive) or (at_once and count < len(alive)):
             self.keep(alive)

@@ -170,6 +170,11 @@ class Compiled:
         return longest(self.absences)
 
     @property
+    def waits(self) -> bool:
+        """Whether matches wait, each for a deadline of its own (`waiting_matches`)."""
+        return any(absence.from_start for absence in self.absences)
+
+    @property
     def horizon(self) -> int | None:
         """How long after its time an event can matter, in steps of the time column; None: for ever, without a window, with lag and with $index.
 
@@ -241,10 +246,11 @@ class Compiled:
             guarantee = dataclasses.replace(guarantee, state=kept)
         if not self.absences:
             return guarantee
+        kept = "matches of the last d that wait" if self.waits else "events of the last d"
         return dataclasses.replace(
             guarantee,
             update=f"{guarantee.update}; and O(m) of each absence",
-            state=f"{guarantee.state}; and of each partition the events of the last d, d = the longest time of an absence",
+            state=f"{guarantee.state}; and of each partition the {kept}, d = the longest time of an absence",
         )
 
 

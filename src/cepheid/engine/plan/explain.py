@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cepheid.automata.classes import AT_LEAST, monotonic_in
 from cepheid.automata.clocks import one_clock
+from cepheid.engine.evaluations.absence import longest
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Written, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
@@ -265,7 +266,7 @@ def evaluation_text(compiled: Compiled) -> str:
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
         "consumes": CONSUMES[compiled.consume],
         "absences": absences_text(compiled),
-        "given": f"once event time has passed the match's end by {_duration(compiled.delay, unit)}" if compiled.absences else "",
+        "given": _given(compiled, unit),
         "update": guarantee.update,
         "state": guarantee.state,
         "delay": guarantee.delay,
@@ -304,11 +305,23 @@ def keys_text(compiled: Compiled) -> str:
     return ", ".join([*compiled.written, *derived])
 
 
+def _given(compiled: Compiled, unit: int | None) -> str:
+    """When matches are given, with absences."""
+    by_end, by_start = (longest(compiled.absences, from_start=each) for each in (False, True))
+    after_end = f"the match's end by {_duration(by_end, unit)}" if any(not each.from_start for each in compiled.absences) else ""
+    after_start = f"its start by {_duration(by_start, unit)}" if compiled.waits else ""
+    passed = " and ".join(filter(None, [after_end, after_start]))
+    return f"once event time has passed {passed}" if passed else ""
+
+
 def absences_text(compiled: Compiled) -> str:
     """What must not follow a match, and for how long; "" without absences."""
     unit = compiled.schema.unit
     _, absences = take_out(compiled.rewritten.pattern)
-    return " and ".join(f"no {describe(absence.negated, unit=unit)} for {_duration(absence.duration, unit)}" for absence in absences)
+    return " and ".join(
+        f"no {describe(absence.negated, unit=unit)} for {_duration(absence.duration, unit)}{' from its start' * absence.from_start}"
+        for absence in absences
+    )
 
 
 def _duration(steps: int, unit: int | None) -> str:

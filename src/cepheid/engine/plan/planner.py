@@ -13,7 +13,7 @@ from cepheid.engine.evaluations.absence import Absence
 from cepheid.engine.evaluations.method import Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose
-from cepheid.errors import CepheidError, NotSupportedError
+from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
@@ -80,7 +80,7 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
     negated, bounds = hoist(absence.negated)
     bounds &= Windows(window=absence.duration)
     assert bounds.window is not None
-    return Absence(span_program(construct(negated, schema)), bounds.window, bounds.count, absence.duration)
+    return Absence(span_program(construct(negated, schema)), bounds.window, bounds.count, absence.duration, absence.from_start)
 
 
 # ------------------------------------------------------------------------------------------------------------------ what is supported
@@ -93,7 +93,12 @@ def check_supported(plan: QueryPlan) -> None:
     links = [link for node in walk(plan.pattern) if isinstance(node, logical.Sequence) for link in node.links]
     if (then := next((link for link in links if link.operator == "THEN"), None)) is not None:
         raise _unsupported(plan, "THEN", then.span)
+    counted = (
+        next((node for node in walk(plan.pattern) if isinstance(node, logical.Absence) and node.from_start), None) if plan.count else None
+    )
+    if counted is not None:
+        raise _unsupported(plan, "COUNT(*) of matches that NOT FOLLOWED BY .. FROM START decides one by one", counted.span, REFERENCE_HELP)
 
 
-def _unsupported(plan: QueryPlan, what: str, span: Span) -> NotSupportedError:
-    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=NOWHERE_HELP)
+def _unsupported(plan: QueryPlan, what: str, span: Span, help_: str = NOWHERE_HELP) -> NotSupportedError:
+    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=help_)

@@ -176,11 +176,19 @@ def _decided(
     compiled: Compiled, followers: Sequence[Ends], times: Array, found: Chunk, where: _Rows, *, until: int | str | None
 ) -> tuple[Array, Array]:
     """Numbers of the matches of the pattern that nothing forbidden follows, and of those that it may still follow after `until`."""
+    if until is None:
+        until = int(times.max(initial=NEVER))
+    if compiled.waits:
+        ends, starts = where.ends(found, found.ends, times), times[where.rows_of(where.grouped(found.segments, found.starts))]
+        veto = any_vetoed(ends, followers, compiled.absences, starts=starts)
+        late = np.zeros(len(found), np.bool_)
+        if not isinstance(until, str):
+            for absence in compiled.absences:
+                late |= undecided(starts if absence.from_start else ends.times, until, absence.duration)
+        return np.flatnonzero(~veto & ~late), np.flatnonzero(~veto & late)
     first = found.triggers
     triggers = where.ends(found, found.ends, times).take(first)
     veto = any_vetoed(triggers, followers, compiled.absences)
-    if until is None:
-        until = int(times.max(initial=NEVER))
     late = np.zeros(len(triggers), np.bool_) if isinstance(until, str) else undecided(triggers.times, until, longest(compiled.absences))
     counts = np.diff(first, append=len(found))
     return np.flatnonzero(np.repeat(~veto & ~late, counts)), np.flatnonzero(np.repeat(~veto & late, counts))

@@ -16,6 +16,7 @@ import pyarrow as pa
 from cepheid.engine.evaluations.absence import ALWAYS, AbsenceState
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.events import Events
+from cepheid.engine.evaluations.waiting_matches import Lines, WaitingMatches, marks_of
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import Payload, decoded
 from cepheid.engine.letters.encoded import Texts
@@ -74,9 +75,10 @@ class Batch:
 class Found:
     """The matches that a call decides. They are made when they are asked for, once, and before the next call: all at once, or in pieces."""
 
-    def __init__(self, state: QueryState, batch: Batch | None) -> None:
+    def __init__(self, state: QueryState, batch: Batch | None, now: int | None = None) -> None:
         self._state = state
         self._batch = batch
+        self._now = now
         self._after: list[Callable[[], None]] = []
 
     def then(self, what: Callable[[], None]) -> Found:
@@ -91,9 +93,13 @@ class Found:
         if batch is not None:
             chunks = state.chunks(batch, at_once=True)
             made = list(allowance.watch(chunks, state.evaluation, named=lambda last: state.named(batch, last)))
-            if made:
+            if made and state.waiting is not None:
+                state.waiting.add([state.lines(chunk, batch.arrived.slots) for chunk in made])
+            elif made:
                 chunk = collect(made)
-                found = state.measured(state.in_order(state.shown(chunk, batch.arrived), chunk, batch.arrived))
+                found = state.measured(state.in_order(state.shown(chunk, batch.arrived.slots), chunk, batch.arrived))
+        if state.waiting is not None:
+            found = state.decided(self._now)
         self._done()
         return found
 
@@ -106,9 +112,14 @@ class Found:
         if batch is not None:
             chunks = state.chunks(batch)
             if allowance is not None:
-                chunks = allowance.watch(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived)[0])
+                chunks = allowance.watch(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived.slots)[0])
             for chunk in chunks:
-                yield state.measured(state.shown(chunk, batch.arrived))
+                if state.waiting is None:
+                    yield state.measured(state.shown(chunk, batch.arrived.slots))
+                else:
+                    state.waiting.add([state.lines(chunk, batch.arrived.slots)])
+        if state.waiting is not None and len(found := state.decided(self._now)):
+            yield found
         self._done()
 
     def _done(self) -> None:
@@ -145,6 +156,7 @@ class QueryState:
         self.options = options
         self.texts = Texts()
         self.evaluation = compiled.evaluation(texts=self.texts, **options)
+        self._moved = 0, 0
         self.payload = Payload(self.layout.events)
         variant = options.get("variant")
         self.absences = (
@@ -160,6 +172,7 @@ class QueryState:
             if compiled.absences
             else None
         )
+        self.waiting = WaitingMatches(compiled.absences) if compiled.waits else None
         # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
         # says it again.
         self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(compiled.consume, np.zeros(0, np.int64))
@@ -192,7 +205,7 @@ class QueryState:
     def advance(self, now: int) -> Found:
         """No event before `now` will come: the matches that this decides, which without absences are none."""
         absences = self.absences
-        return Found(self, None) if absences is None else Found(self, self._released(absences, now)).then(lambda: absences.forget(now))
+        return Found(self, None) if absences is None else Found(self, self._released(absences, now), now).then(lambda: absences.forget(now))
 
     def undecided(self) -> Found:
         """The matches that wait, and that nothing has vetoed yet: what would be given if nothing came any more. O(state); nothing changes."""
@@ -237,7 +250,7 @@ class QueryState:
     def named(self, batch: Batch, last: Chunk) -> Match:
         """The first match of a chunk of `chunks(.., at_once=True)`, after which nothing more is read."""
         self._keep(batch, 0, self.evaluation.reached)
-        return self.shown(last, batch.arrived)[0]
+        return self.shown(last, batch.arrived.slots)[0]
 
     def _keep(self, batch: Batch, first: int, stop: int) -> int:
         """Keep the marked events among the rows from `first` on, as the evaluation reads them; returns where to go on."""
@@ -265,10 +278,24 @@ class QueryState:
         kept = batch.events.select(schema.names).take(pa.array(places))
         return kept if kept.schema.equals(schema, check_metadata=True) else decoded(kept)
 
-    def shown(self, found: Chunk, arrived: Arrived) -> Matches:
-        """A chunk as matches, without measures, in its order."""
+    def lines(self, found: Chunk, slots: Array) -> Lines:
+        """A chunk as matches that wait; slots: of its segments."""
+        own, payload, one = slots[found.segments].astype(np.int64), self.payload, np.ones(len(found), np.int64)
+        first, last = (payload.find(own, one, positions) for positions in (found.starts, found.ends))
+        return Lines(found, own, payload.times[first], payload.times[last], payload.places[last])
+
+    def decided(self, now: int | None) -> Matches:
+        """Of the matches that wait those that are decided if no event before `now` comes any more (None: none), with measures."""
+        assert self.waiting is not None
+        assert self.absences is not None
+        found = self.waiting.ready(now, self.absences.completed)
+        slots, segments = np.unique(found.slots, return_inverse=True)
+        return self.measured(self.shown(dataclasses.replace(found.chunk, segments=segments.astype(np.int32)), slots))
+
+    def shown(self, found: Chunk, slots: Array) -> Matches:
+        """A chunk as matches, without measures, in its order; slots: of its segments."""
         offsets, positions, labels, segments = found.offsets, found.positions, found.labels, found.segments
-        layout, payload, slots = self.layout, self.payload, arrived.slots
+        layout, payload = self.layout, self.payload
         if not len(segments):
             return layout.nothing
         rows = payload.find(slots[segments], np.diff(offsets), positions)
@@ -306,12 +333,17 @@ class QueryState:
         """Give back the memory of partitions in which nothing can go on at `now` or later; returns their slots (int64)."""
         self.evaluation.ensure_slots(self.partitions.slots)
         idle = self.evaluation.expire(now - self.compiled.delay)
-        if self.evaluation.wasteful:
+        busy = self.partitions.slots - len(idle)
+        if self.evaluation.wasteful and (2 * busy < self._moved[0] or self.evaluation.memory_usage() > 2 * self._moved[1]):
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
             fresh = self.compiled.evaluation(texts=self.texts, **self.options)
             fresh.load(self.evaluation.dump())
             self.evaluation = fresh
-        return idle if self.absences is None else self.absences.expire(now, idle)
+            # Where that gives little back, for each key has the least room, it is tried again when there are half as many keys, or twice the bytes.
+            self._moved = (busy, fresh.memory_usage()) if fresh.wasteful else (0, 0)
+        if self.absences is not None:
+            idle = self.absences.expire(now, idle)
+        return idle if self.waiting is None else np.setdiff1d(idle, self.waiting.lines.slots)
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these idle slots."""
@@ -334,6 +366,7 @@ class QueryState:
             now=now - self.compiled.delay,
             consumed=self._fitted(consumed) if isinstance(consumed, np.ndarray) else consumed,
             at_once=at_once,
+            pinned=None if self.waiting is None else marks_of(self.waiting.lines),
         )
 
     def _fitted(self, consumed: Array) -> Array:
@@ -347,7 +380,16 @@ class QueryState:
     def nbytes(self) -> int:
         """Bytes of the kernel's arrays, of the marked events, and of what waits for absences."""
         texts = self.texts.nbytes if self.compiled.valued else 0
-        return self.evaluation.memory_usage() + self.payload.nbytes + texts + (0 if self.absences is None else self.absences.nbytes)
+        waiting = 0 if self.waiting is None else self.waiting.lines.nbytes
+        return (
+            self.evaluation.memory_usage() + self.payload.nbytes + texts + waiting + (0 if self.absences is None else self.absences.nbytes)
+        )
+
+    @property
+    def deadline(self) -> int | None:
+        """When the first of what waits for absences is decided: once an event after this time has come; None: nothing waits."""
+        waiting = [each.deadline for each in (self.absences, self.waiting) if each is not None]
+        return min((deadline for deadline in waiting if deadline is not None), default=None)
 
     def _text_numbers(self, sections: Mapping[str, Any]) -> list[Array]:
         """The numbers of the texts that are somewhere in the state; sections: of the evaluation."""
@@ -360,6 +402,7 @@ class QueryState:
         payload = self.payload
         places = np.stack([payload.slots, payload.positions, payload.places, payload.times])
         absences = {} if self.absences is None else self.absences.dump()
+        absences |= {} if self.waiting is None else self.waiting.dump()
         sections = self.evaluation.dump()
         texts = self.texts.dump(self._text_numbers(sections)) if self.compiled.valued else {}
         return {**sections, **absences, **texts, "payload_places": places.astype("<i8")}, payload.events
@@ -380,6 +423,8 @@ class QueryState:
             self.texts.load(sections)
         if self.absences is not None:
             stored = self.absences.load(sections, stored, latest=latest)
+        if self.waiting is not None:
+            self.waiting.load(sections, stored, labels=self.compiled.program.labels, latest=latest)
         self.evaluation.load(sections, stored)
         events = pa.Table.from_arrays(events.columns, schema=schema) if schema.names else events
         self.payload.append(events, stored.those(slots, positions).astype(np.int32), positions, places, times)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.evaluations.absence import decided_at
 from cepheid.engine.input.lags import Lags
 from cepheid.engine.input.order import NEVER, ReorderBuffer
 from cepheid.engine.input.partitions import Partitions
@@ -312,7 +313,10 @@ class Bucket:
                     if allowance is not None:
                         allowance.used += own.nbytes
                     rows = own if name is None else own.add_column(0, "query", pa.repeat(name, own.num_rows))
-                    yield aligned(rows, self.output), steps(own["end_time"]) + self.compiled[number].delay
+                    yield (
+                        aligned(rows, self.output),
+                        decided_at(self.compiled[number].absences, steps(own["start_time"]), steps(own["end_time"])),
+                    )
 
     def _dated(self, rows: pa.Table, times: Array) -> pa.Table:
         """The rows with the times at which they are decided, in microseconds."""
@@ -351,7 +355,7 @@ class Bucket:
     def _deadline(self) -> int | None:
         """The least watermark (milliseconds) at which something is decided, or (if nothing waits) at which every key is idle."""
         waiting = [int(self.order.times.min())] if len(self.order.times) else []
-        waiting += [state.absences.deadline for state in self.states if state.absences is not None and state.absences.deadline is not None]
+        waiting += [state.deadline for state in self.states if state.deadline is not None]
         if waiting:
             return -(-min(waiting) // MICROS)
         horizons = [compiled.horizon for compiled in self.compiled]

@@ -1,0 +1,105 @@
+"""`NOT FOLLOWED BY n FOR d FROM START`: each match has a deadline of its own, so matches wait, in the order of their deadlines."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.errors import BindError, NotSupportedError
+from cepheid.testing import events, generators
+from cepheid.testing.differential import WAYS, answers, check, draw, rows_of
+
+SCHEMA = pa.schema([("type", pa.string()), ("ts", pa.int64())])
+
+
+def found(pattern: str, stream: str, **options: object) -> list[tuple[int, int]]:
+    return [(match.start, match.end) for match in cepheid.query(f"SELECT * WHERE {pattern}").run(events(stream), **options)]
+
+
+def test_random_queries_give_their_matches_on_all_ways(cases: int, seed: int) -> None:
+    """In any order: a match that begins earlier is decided earlier, wherever it ends."""
+    waited = matched = undecided = 0
+    for case in draw(generators.STARTING, count=cases, seed=seed):
+        whole = rows_of(case.query.run(case.events))
+        check(case, whole)
+        for way, of in WAYS.items():
+            assert sorted(map(repr, of(case, None))) == sorted(map(repr, whole)), f"{way}\n{case}"
+        open_ = rows_of(case.query.run(case.events).undecided)
+        check(case, open_, case.undecided)
+        waited += case.query.compiled(case.query.schema(case.events.schema)).waits
+        matched += bool(whole)
+        undecided += bool(open_)
+    assert waited > cases / 4
+    assert matched > cases / 8
+    assert undecided > cases / 8
+
+
+def test_matches_come_as_soon_as_they_are_decided(cases: int, seed: int) -> None:
+    """After each event those that the definition gives until the time before it, and the others are listed as undecided."""
+    fragment = dataclasses.replace(generators.STARTING, consume=0.0, absence=0.9, from_start=1.0)
+    early = 0
+    for case in draw(fragment, count=cases // 4, seed=seed):
+        if case.number % 2:  # times are numbers in every other case
+            continue
+        recognizer = case.query.recognizer(case.events.schema)
+        given: list[object] = []
+        for place in range(case.events.num_rows):
+            given += rows_of(recognizer.push(case.events.slice(place, 1)))
+            if place % 3 == 2:
+                recognizer.restore(recognizer.snapshot())
+            seen = case.events.slice(0, place + 1)
+            wanted, open_ = answers(case.query, seen, until=seen["ts"][-1].as_py() - 1)
+            if not case.query.compiled(case.query.schema(seen.schema)).absences:
+                break
+            assert set(given) == {row for answer in wanted.values() for row in answer.candidates}, f"{place}\n{case}"
+            assert set(rows_of(recognizer.undecided())) == {row for answer in open_.values() for row in answer.candidates}, (
+                f"{place}\n{case}"
+            )
+            early += bool(given) and bool(open_)
+    assert early > cases / 40
+
+
+def test_the_deadline_counts_from_the_first_event() -> None:
+    pattern = "A ; B NOT FOLLOWED BY C FOR 5 FROM START"
+    assert found(pattern, "A1 B3 C6") == []
+    assert found(pattern, "A1 B3 C7") == [(0, 1)]
+    assert found(pattern.replace("5", "[< 5]"), "A1 B3 C6") == [(0, 1)]
+    assert found(pattern.replace(" FROM START", ""), "A1 B3 C7 C9") == []
+    assert found(pattern, "A1 B9 C9") == [(0, 1)], "what ends after its deadline is decided when it ends"
+    assert found(pattern, "A1 A4 B5 C7 D20") == [(0, 2)], "each match for itself"
+
+
+def test_events_that_a_waiting_match_shows_are_kept() -> None:
+    """Whatever a window of events or CONSUME BY says of others."""
+    for clause in ("WITHIN 3 EVENTS", "CONSUME BY ANY"):
+        query = cepheid.query(f"SELECT * WHERE A AS x ; B NOT FOLLOWED BY C FOR 90 FROM START {clause}")
+        stream = events(" ".join(f"{'AB'[time % 2]}{time}" for time in range(60)) + " D200")
+        table = pa.Table.from_pylist(stream, schema=SCHEMA)
+        recognizer = query.recognizer(SCHEMA)
+        given = []
+        for place in range(len(table)):
+            given += [match["x"] for match in recognizer.push(table.slice(place, 1))]
+            recognizer.restore(recognizer.snapshot())
+        assert given == [match["x"] for match in query.run(table)]
+        assert len(given) > 20
+
+
+def test_what_is_decided_one_by_one_is_not_counted() -> None:
+    query = cepheid.query("SELECT COUNT(*) WHERE A ; B NOT FOLLOWED BY C FOR 5 FROM START")
+    with pytest.raises(NotSupportedError, match="COUNT") as error:
+        query.run(events("A1 B2"))
+    assert 'engine="reference"' in str(error.value)
+    assert [match.measures["count"] for match in query.run(events("A1 A2 B3 C6 D9"), engine="reference")] == []
+    assert [match.measures["count"] for match in query.run(events("A1 A2 B3 C7 D9"), engine="reference")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("length", "fact"),
+    [("[>= 5]", "takes no lower bound"), ("[1, 5]", "takes no lower bound"), ("[< 0]", "the interval is empty")],
+)
+def test_only_upper_bounds(length: str, fact: str) -> None:
+    with pytest.raises(BindError, match=fact):
+        found(f"A NOT FOLLOWED BY B FOR {length}", "A1")
