@@ -201,6 +201,17 @@ def _is_scope(group: Pattern, before: set[str]) -> bool:
     return bool(asked) and not asked.isdisjoint(_variables(group))
 
 
+def _shared(group: All) -> set[str]:
+    """The variables of more than one operand: a condition before the group speaks of all their events, and not of the first operand's alone."""
+    seen: set[str] = set()
+    found: set[str] = set()
+    for operand in group.operands:
+        own = set(_variables(operand))
+        found |= own & seen
+        seen |= own
+    return found
+
+
 def _reaching(node: Node) -> Iterator[str]:
     """The variables that conditions look for outside their own FILTER."""
     if isinstance(node, Filter):
@@ -244,10 +255,12 @@ class Chain(Pattern):
             return
         flat: list[Pattern] = []
         before: set[str] = set()
+        reached: set[str] = set()
         for operand in self.operands:
-            same = isinstance(operand, type(self)) and not (isinstance(operand, All) and _is_scope(operand, before))
-            flat += operand.operands if same else (operand,)  # type: ignore[attr-defined]  # of the same type
+            scope = isinstance(operand, All) and (_is_scope(operand, before) or not reached.isdisjoint(_shared(operand)))
+            flat += operand.operands if isinstance(operand, type(self)) and not scope else (operand,)
             before.update(_variables(operand))
+            reached.update(_reaching(operand))
         object.__setattr__(self, "operands", tuple(flat))
 
 

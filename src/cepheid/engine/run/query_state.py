@@ -333,7 +333,7 @@ class QueryState:
         """Give back the memory of partitions in which nothing can go on at `now` or later; returns their slots (int64)."""
         self.evaluation.ensure_slots(self.partitions.slots)
         idle = self.evaluation.expire(now - self.compiled.delay)
-        busy = self.partitions.slots - len(idle)
+        busy = self.partitions.slots - int(np.count_nonzero(idle < self.partitions.slots))
         if self.evaluation.wasteful and (2 * busy < self._moved[0] or self.evaluation.memory_usage() > 2 * self._moved[1]):
             # Pools only grow: after a burst of keys the state moves into fresh ones of the size that it has now.
             fresh = self.compiled.evaluation(texts=self.texts, **self.options)
