@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import random
 from typing import TYPE_CHECKING
 
@@ -153,3 +154,19 @@ def test_every_method_is_measured() -> None:
     schema = schema_of(generators.SCHEMA)
     queries = (limited(f"SELECT {select} WHERE {pattern.format(WINDOWS[0])}") for select in SELECTS for pattern in NAMED)
     assert {query.compiled(schema).method for query in queries} == set(METHODS)
+
+
+def test_memory_that_gives_nothing_back_is_not_moved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many keys has the least room, whatever it holds: a fresh state is as large."""
+    monkeypatch.setattr(member, "IDLE_CHECK", 1)
+    keys = 4_000
+    events = pa.table({"type": ["B"] * keys + ["X"] * 40, "ts": range(keys + 40), "k": [*range(keys), *range(40)]})
+    recognizer = cepheid.query("SELECT * WHERE B ; C PARTITION BY k WITHIN 100000").recognizer(events.schema)
+    for start, stop in ((0, keys - 1_000), (keys - 1_000, keys)):  # which leaves room for more
+        recognizer.push(events.slice(start, stop - start))
+    evaluations = []
+    for place in range(40):
+        recognizer.push(events.slice(keys + place, 1))
+        evaluations.append(recognizer._member.state.evaluation)
+    assert recognizer._member.state.evaluation.wasteful
+    assert sum(one is not other for one, other in itertools.pairwise(evaluations)) <= 1

@@ -298,12 +298,12 @@ class _Asked:
         return moves
 
     def _names(self, macro: Macro) -> list[str]:
-        """What the slots of a macro state hold."""
-        names = [""] * macro.slots
+        """What the slots of a macro state hold: one value may be that of several registers."""
+        names: list[dict[str, None]] = [{} for _ in range(macro.slots)]
         for _, held in macro.configurations:
             for register, slot in held:
-                names[slot] = names[slot] or self._alphabet.names[register]
-        return names
+                names[slot].setdefault(self._alphabet.names[register])
+        return [" = ".join(each) for each in names]
 
     def _ask(self, question: Question, names: Sequence[str]) -> None:
         shape = question.shape
