@@ -149,8 +149,7 @@ DIFFERING = Example(
 
 UNREGISTERED = Example(
     """
-    SELECT a, c WHERE Shelf AS a : (ANY:+ AS between)? : Exit AS c
-    FILTER between[type NOT IN ('Register', 'Exit')]
+    SELECT a, c WHERE Shelf AS a ; NOT (Register OR Exit) ; Exit AS c
     PARTITION BY tag WITHIN 12 hours
     """,
     {"tag": pa.int64()},

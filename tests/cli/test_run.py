@@ -484,7 +484,7 @@ def test_parameters_that_are_none() -> None:
 
 
 def test_what_the_engine_does_not_do_names_the_option() -> None:
-    query = "SELECT * WHERE Temperature AS t ; Humidity AS h UNLESS Door"
+    query = "SELECT COUNT(*) WHERE Temperature AS t ; Humidity AS h NOT FOLLOWED BY Door FOR 1s FROM START"
     assert mistake("run", "-e", query, "readings.csv").endswith("help: on the command line: --engine reference\n")
     assert len(rows("-e", query, "readings.csv", "--engine", "reference")) == 2
 

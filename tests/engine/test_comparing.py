@@ -35,8 +35,7 @@ FOUND = {
 SAME = {
     "sessions": [("SELECT LAST", "SELECT MAX")],
     "left without the register (SASE)": [
-        (" : (ANY:+ AS between)? : Exit AS c", " ; NOT (Register OR Exit) ; Exit AS c"),
-        ("FILTER between[type NOT IN ('Register', 'Exit')]", ""),
+        (" ; NOT (Register OR Exit) ; Exit AS c", " : (ANY:+ AS between)? : Exit AS c FILTER between[type NOT IN ('Register', 'Exit')]"),
     ],
 }
 """Other ways to say the same: what to replace."""

@@ -164,10 +164,9 @@ def test_counts_within_the_column() -> None:
     ("text", "what", "under"),
     [
         ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
-        ("SELECT NXT * WHERE C ; LAST(A ; NOT C ; B)", "NOT between two items of a sequence", "C"),
-        ("SELECT MAX * WHERE A ; B UNLESS C", "UNLESS", None),
-        ("SELECT * WHERE C ; NXT((A ; B WITHIN 5) ALL C)", "ALL between patterns", None),
-        ("SELECT LAST * WHERE A NOT FOLLOWED BY (B UNLESS C) FOR 5", "UNLESS", None),
+        ("SELECT NXT * WHERE C ; LAST(A ; NOT (C THEN A) ; B)", "THEN", "THEN"),
+        ("SELECT MAX * WHERE A ; B UNLESS (C THEN A)", "THEN", "THEN"),
+        ("SELECT LAST COUNT(*) WHERE A NOT FOLLOWED BY B FOR 5 FROM START", "COUNT(*)", None),
     ],
 )
 def test_outside_the_fragment_names_the_operator_and_its_place(text: str, what: str, under: str | None) -> None:

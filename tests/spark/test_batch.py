@@ -297,7 +297,7 @@ BAD = {
         cepheid.InputError,
         "late=True gives the late events of a stream, and this DataFrame is not a stream",
     ),
-    "unless": ({}, "A ; B UNLESS C", cepheid.NotSupportedError, "reference"),
+    "then": ({}, "A THEN B", cepheid.NotSupportedError, "no engine evaluates it yet"),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
 }
