@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import itertools
 import random
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -170,3 +172,20 @@ def test_memory_that_gives_nothing_back_is_not_moved_again(monkeypatch: pytest.M
         evaluations.append(recognizer._member.state.evaluation)
     assert recognizer._member.state.evaluation.wasteful
     assert sum(one is not other for one, other in itertools.pairwise(evaluations)) <= 1
+
+
+@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("pattern", [*NAMED, "A ; NOT (B ;[<= 5] C) ; C {}"])
+def test_an_evaluation_is_gone_once_nobody_has_it(select: str, pattern: str) -> None:
+    """Without the garbage collector, which comes late where a process has many objects: its arrays may be large."""
+    query = cepheid.query(f"SELECT {select} WHERE {pattern.format('WITHIN 9')}")
+    table = stream(random.Random(1), 60, dense=60)
+    gc.disable()
+    try:
+        evaluation = query.compiled(query.schema(table)).evaluation()
+        parts = [evaluation, getattr(evaluation, "evaluation", evaluation)]
+        gone = [weakref.ref(part) for part in parts]
+        del evaluation, parts
+        assert [ref() for ref in gone] == [None, None]
+    finally:
+        gc.enable()

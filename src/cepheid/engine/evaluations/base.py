@@ -262,15 +262,15 @@ class Around(Feeding):
 class KernelLoop(ABC):
     """The loop around a kernel: it is called until it has read the batch, and what it returns for is done in between, by a function per exit.
 
-    name, variant: of the kernel. Its numbers stand in a vector, by name; `mends` has a function for each of its EXITS, which may give chunks that
-    are ready.
+    name, variant: of the kernel. Its numbers stand in a vector, by name; `mends` names a method for each of its EXITS, which may give chunks that
+    are ready. (Names: bound methods would refer back to the evaluation, and its arrays would stay until the garbage collector comes.)
     """
 
     def __init__(self, name: str, variant: str | None) -> None:
         self.kernel = kernel(name, variant)
         self._bound = bound(self.kernel)
         self.field = {field: place for place, field in enumerate(self.kernel.FIELDS)}
-        self.mends: dict[str, Callable[[], Iterable[Chunk] | None]] = {}
+        self.mends: dict[str, str] = {}
         self._vector: Array = np.zeros(len(self.field), np.int64)
         self._batch: tuple[Array, ...] = ()
 
@@ -295,7 +295,8 @@ class KernelLoop(ABC):
         for name, value in (("row", 0), ("segment", -1), ("segment_end", 0), ("continued", continued)):
             self._set(name, value)
         while (name := self._call()) != "done":
-            yield from self.mends[name]() or ()
+            mend: Callable[[], Iterable[Chunk] | None] = getattr(self, self.mends[name])
+            yield from mend() or ()
 
 
 class Bounds(TypedDict, total=False):
@@ -365,7 +366,7 @@ class KernelEvaluation(Keeping, KernelLoop):
     def __init__(self, name: str, bounds: Bounds) -> None:
         Keeping.__init__(self, bounds)
         KernelLoop.__init__(self, name, self.variant)
-        self.mends["pause"] = self._go_on
+        self.mends["pause"] = "_go_on"
         for field, value in (("window", self.window), ("timed", self.window is not None), ("count_window", self.count_window)):
             self._set(field, value or 0)
         self._set("consume", CONSUME[self.consume])
@@ -483,7 +484,7 @@ class BufferedRun(KernelEvaluation):
 
     def __init__(self, name: str, bounds: Bounds, *, lists: int, marks: int, most_lists: int, most_marks: int) -> None:
         super().__init__(name, bounds)
-        self.mends["output"] = self._mend_output
+        self.mends["output"] = "_mend_output"
         self._most = most_lists, most_marks
         self._make_buffers(lists, marks)
 

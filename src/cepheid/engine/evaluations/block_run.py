@@ -86,7 +86,7 @@ class BlockRun(BufferedRun):
     def __init__(self, name: str, bounds: Bounds, *, places: int, **room: Unpack[Room]) -> None:
         super().__init__(name, bounds, **room)
         self.store: Blocks = Blocks(self._layout(), places=places)
-        self.mends |= {"ring": self._mend_ring, "limit": self._mend_ring, "pool": self._mend_pool}
+        self.mends |= {"ring": "_mend_ring", "limit": "_mend_ring", "pool": "_mend_pool"}
         self._set("limit", ALL if self.limit is None else self.limit)
 
     @abstractmethod

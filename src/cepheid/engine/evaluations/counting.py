@@ -90,11 +90,11 @@ class Counting(KernelEvaluation):
         self._start(self.sizes.limbs)
         self._outputs(self.sizes.chunk)
         self.mends |= {
-            "letter": self._mend_letter,
-            "transition": self._mend_transition,
-            "output": self._taken,
-            "room": self._mend_room,
-            "wide": self._mend_wide,
+            "letter": "_mend_letter",
+            "transition": "_mend_transition",
+            "output": "_taken",
+            "room": "_mend_room",
+            "wide": "_mend_wide",
         }
         self._set("letter_mask", self.table.letter_mask)
 

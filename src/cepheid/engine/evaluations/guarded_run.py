@@ -106,11 +106,11 @@ class GuardedRun(BlockRun):
         tables = self.tables
         self.codes = LetterCodes(program.bits)
         self.mends |= {
-            "letter": self._mend_letter,
-            "stack": self._mend_stack,
-            "counts": self._mend_counts,
-            "wide": self._mend_wide,
-            "choose": self._mend_choose,
+            "letter": "_mend_letter",
+            "stack": "_mend_stack",
+            "counts": "_mend_counts",
+            "wide": "_mend_wide",
+            "choose": "_mend_choose",
         }
         self._flatten()
         self._shapes, self._forms = tables.shape_table, tables.form_table

@@ -62,7 +62,7 @@ class Last(SupportEvaluation):
         self._cursors: Array = np.zeros((2, 1 + len(self._ring_of)), np.int64)
         self._path: Array = np.zeros(2 * self.sizes.scratch, np.int64)
         self._forgotten()
-        self.mends |= {"path": self._mend_path, "pool": self._mend_pool, "limit": self._mend_ring}
+        self.mends |= {"path": "_mend_path", "pool": "_mend_pool", "limit": "_mend_ring"}
         self._set("plain", self.store.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)
 

@@ -102,14 +102,14 @@ class Evaluation(BufferedRun):
         self._stamps: Array = np.zeros(0, np.int64)
         self._set_up()
         self.mends |= {
-            "letter": self._mend_letter,
-            "transition": self._mend_transition,
-            "cells": self._mend_cells,
-            "starts": self._mend_starts,
-            "stack": self._mend_stack,
-            "lists": self._mend_lists,
-            "packed": self._mend_packed,
-            "rebase": self._mend_rebase,
+            "letter": "_mend_letter",
+            "transition": "_mend_transition",
+            "cells": "_mend_cells",
+            "starts": "_mend_starts",
+            "stack": "_mend_stack",
+            "lists": "_mend_lists",
+            "packed": "_mend_packed",
+            "rebase": "_mend_rebase",
         }
 
     def _set_up(self) -> None:

@@ -97,16 +97,16 @@ class Maximal(SupportEvaluation):
         self._path: tuple[Array, Array] = (np.zeros(max(2, sizes.scratch), np.int64), np.zeros(max(2, sizes.scratch), np.int64))
         super().__init__(program, sizes=sizes, **bounds)
         self.mends |= {
-            "order": self._mend_order,
-            "order_expiry": self._mend_order_expiry,
-            "program": self._mend_program,
-            "expiry": self._mend_expiry,
-            "nodes": lambda: self.store.grow(self._row(), NODES),
-            "rows": lambda: self.store.grow(self._row(), ROWS),
-            "groups": lambda: self.store.grow(self._row(), GROUPS, places=self._get("argument")),
-            "scratch": self._mend_scratch,
-            "stack": self._mend_stack,
-            "damaged": self._damaged,
+            "order": "_mend_order",
+            "order_expiry": "_mend_order_expiry",
+            "program": "_mend_program",
+            "expiry": "_mend_expiry",
+            "nodes": "_mend_nodes",
+            "rows": "_mend_rows",
+            "groups": "_mend_groups",
+            "scratch": "_mend_scratch",
+            "stack": "_mend_stack",
+            "damaged": "_damaged",
         }
         self._set("states", self.automaton.waiting)
         if not self._counted:
@@ -214,6 +214,15 @@ class Maximal(SupportEvaluation):
         for _ in range(int(self.store.words[offset + GROUP_COUNT])):
             yield place
             place += 3 + int(self.table.shapes[4 * self.store.words[place]])
+
+    def _mend_nodes(self) -> None:
+        self.store.grow(self._row(), NODES)
+
+    def _mend_rows(self) -> None:
+        self.store.grow(self._row(), ROWS)
+
+    def _mend_groups(self) -> None:
+        self.store.grow(self._row(), GROUPS, places=self._get("argument"))
 
     def _mend_scratch(self) -> None:
         wanted = self._get("argument")

@@ -91,7 +91,7 @@ class Next(SupportEvaluation):
         self._set("rings", len(self.tables.layout.rings))
         self._set("directory", self.tables.layout.directory)
         self._set("block_limit", blocks.BLOCK_LIMIT)
-        self.mends |= {"pool": self._mend_pool, "limit": self._mend_ring}
+        self.mends |= {"pool": "_mend_pool", "limit": "_mend_ring"}
 
     def _layout(self) -> BlockLayout:
         return self.tables.layout

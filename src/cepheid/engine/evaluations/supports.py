@@ -79,7 +79,7 @@ class SupportEvaluation(BlockRun):
         self.codes = LetterCodes(program.bits)
         self.labelling = Labelling(program, variant=self.variant)
         self.matches = 0
-        self.mends["letter"] = self._mend_letter
+        self.mends["letter"] = "_mend_letter"
         self._set("letter_mask", self.codes.letter_mask)
 
     # ------------------------------------------------------------------------------------------------ what a subclass says

@@ -54,7 +54,7 @@ class Trackers(KernelLoop, Store):
         self.entries = entries
         KernelLoop.__init__(self, "track", variant)
         Store.__init__(self, records=np.zeros((), np.int32))
-        self.mends |= {"letter": self._learn, "transition": self._fill}
+        self.mends |= {"letter": "_learn", "transition": "_fill"}
         self.codes = LetterCodes(bits)
         self._out: Array = np.zeros(0, np.uint64)
         self._forget(states=4, codes=4)
