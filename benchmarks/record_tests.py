@@ -2,8 +2,8 @@
 
     python benchmarks/record_tests.py [--cases N] [--name RECORD] [ARGUMENT OF PYTEST ..]
 
-`make test-all` runs it on all tests: those of Spark beside the others, whose output follows in the end. With arguments there is one run of
-pytest. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
+`make test-all` runs it on all tests in the three parts of PARTS, one beside the other; what all but the first print follows in the end. With
+arguments there is one run of pytest. The record has the seed: CEPHEID_SEED and CEPHEID_CASES repeat the run. The exit status is pytest's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import circumstances
+
+# The tests of Spark, those that draw most cases, all others: about the same time each, so that two cores have work to the end.
+MANY = ("tests/automata", "tests/properties")
+PARTS = (["tests/spark"], [*MANY], [f"--ignore={path}" for path in ("tests/spark", *MANY)])
 
 
 def counts(report: Path) -> dict[str, Any]:
@@ -53,7 +57,7 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         reports, processes = [], []
-        parts = [rest] if rest else [["tests/spark"], ["--ignore=tests/spark"]]
+        parts = [rest] if rest else PARTS
         for number, part in enumerate(parts):
             reports.append(Path(folder) / f"report{number}.xml")
             # The limit of one test is for 200 cases on an idle machine.
