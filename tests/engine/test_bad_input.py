@@ -423,7 +423,6 @@ def test_times_of_different_units_meet_in_the_finer_one():
 @pytest.mark.parametrize(
     ("text", "what", "under"),
     [
-        ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
         ("SELECT * WHERE A THEN B", "THEN", "THEN"),
         ("SELECT * WHERE A ALL (B THEN C)", "THEN", "THEN"),
         ("SELECT * WHERE (A ; B) UNLESS (B THEN C)", "THEN", "THEN"),
@@ -441,7 +440,7 @@ def test_outside_the_fragment_names_operator_place_and_way_out(text, what, under
     if under is not None:
         column = lines[2].index("^")
         assert lines[1][column : column + lines[2].count("^")] == under
-    assert ("no engine evaluates it yet" if what in {"THEN", "the strategy RESTRICTED"} else 'engine="reference"') in lines[-1]
+    assert ("no engine evaluates it yet" if what == "THEN" else 'engine="reference"') in lines[-1]
 
 
 def test_reference_engine_has_the_rest():
@@ -470,7 +469,6 @@ def test_reference_engine_has_a_limit():
     ("query", "place"),
     [
         ("SELECT * WHERE C ; NXT(A ; NOT (D THEN B) ; B)", "THEN B) ; B)"),
-        ("SELECT /* RESTRICTED */ RESTRICTED * WHERE A ; B -- RESTRICTED", "RESTRICTED *"),
         ("SELECT * WHERE `THEN` ; A THEN B", "THEN B"),
     ],
 )

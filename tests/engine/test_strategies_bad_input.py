@@ -163,7 +163,6 @@ def test_counts_within_the_column() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "under"),
     [
-        ("SELECT RESTRICTED * WHERE A ; B", "the strategy RESTRICTED", "RESTRICTED"),
         ("SELECT NXT * WHERE C ; LAST(A ; NOT (C THEN A) ; B)", "THEN", "THEN"),
         ("SELECT MAX * WHERE A ; B UNLESS (C THEN A)", "THEN", "THEN"),
         ("SELECT LAST COUNT(*) WHERE A NOT FOLLOWED BY B FOR 5 FROM START", "COUNT(*)", None),

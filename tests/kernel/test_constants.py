@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cepheid.kernel
-from cepheid.engine.evaluations import base, block_run, guarded_cells, guarded_run, guarded_tables, last, match, maximal, next  # noqa: A004 - a module called after NXT
+from cepheid.engine.evaluations import base, block_run, guarded_cells, guarded_run, guarded_tables, last, match, maximal, next, restricted  # noqa: A004 - a module called after NXT
 from cepheid.engine.memory import blocks, count_blocks, pools
 from cepheid.kernel import kernel
 from cepheid.language.syntax import Consumption
@@ -25,7 +25,7 @@ SUPPORTS = {f"B_{name}": getattr(block_run, name) for name in ("POSITION", "LOW"
 DIRECTORY = {f"D_{name}": getattr(blocks, name) for name in ("HEAD", "TAIL", "DATA", "MASK")}
 
 # What a kernel's tuples of names are called, and how its constants for them begin.
-TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_"}
+TABLES = {"EXITS": "EXIT_", "FIELDS": "S_", "RECORD": "R_", "ACTION": "A_", "NODE": "N_", "INSTANCE": "I_"}
 
 # The other constants of each kernel, as Python has them.
 OTHERS = {
@@ -56,6 +56,10 @@ OTHERS = {
     | {"B_ALIVE": count_blocks.WORDS, "E_ROW": count_blocks.ENTRY}
     | {f"E_{name}": place for place, name in enumerate(("POSITION", "TIME", "CODE", "BEFORE"))},
     "track": {},
+    "restricted": SUPPORTS
+    | DIRECTORY
+    | {f"K_{kind.__name__.upper()}": number for kind, number in restricted.KINDS.items() if kind.__name__ != "Sequence"}
+    | {"NODE_WIDTH": len(kernel("restricted").NODE), "LEAF_BITS": restricted.LEAF_BITS, "LEAF_MASK": (1 << restricted.LEAF_BITS) - 1},
     "guards": SUPPORTS
     | DIRECTORY
     | {"B_LIVE": guarded_run.LIVE, "B_TABLED": guarded_run.TABLED, "B_GREATEST": guarded_run.GREATEST}
@@ -126,7 +130,7 @@ def test_constants_are_those_of_the_drivers(name):
 
 def test_every_kernel_is_looked_at():
     assert set(KERNELS) == set(OTHERS)
-    assert len(KERNELS) == 7
+    assert len(KERNELS) == 8
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -40,6 +40,7 @@ QUERIES = {
     "gaps counted": "SELECT COUNT(*) WHERE A AS x ;[<= 6 seconds] B ; C PARTITION BY k WITHIN 20 seconds",
     "compared": "SELECT LAST * WHERE A AS x ; B AS y FILTER y.v % 7 < x.v % 7 PARTITION BY k WITHIN 15 seconds",
     "refused": "SELECT * WHERE A AS x ; NOT (B ;[<= 2 seconds] B) ; C AS y PARTITION BY k WITHIN 12 seconds",
+    "detected": "SELECT RESTRICTED * WHERE A AS x ; ((B AS y ALL C AS z) WITHIN 9 seconds) PARTITION BY k WITHIN 15 seconds",
     "lagged": "SELECT * WHERE A AS x ; B AS y FILTER x[v - lag(v, 1) <= 6] PARTITION BY k WITHIN 10 seconds",
 }
 """One of each method of evaluation, with an absence, with measures, and five that compare events."""

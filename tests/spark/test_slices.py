@@ -26,6 +26,7 @@ from cepheid.testing.generators import (
     ENGINE,
     NEGATING,
     NESTED,
+    RESTRICTING,
     SCHEMA,
     WAITING,
     random_query,
@@ -51,6 +52,7 @@ FRAGMENTS = {
     "guards": timed(COMPARING, absence=0.0),
     "negation": timed(NEGATING, absence=0.0),
     "negation around guards": timed(CONTRADICTING, absence=0.0),
+    "RESTRICTED": timed(RESTRICTING, absence=0.0),
     "windows of events": timed(
         COMPARING,
         operators=(("named", 2), ("sequence", 4), ("within", 4), ("gap", 1), ("iterate", 2), ("either", 1)),

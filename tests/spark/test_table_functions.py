@@ -33,6 +33,7 @@ from cepheid.testing.generators import (
     NEGATING,
     NESTED,
     POSITIONAL,
+    RESTRICTING,
     SCHEMA,
     STARTING,
     WAITING,
@@ -111,6 +112,7 @@ FRAGMENTS = {
     "guards": COMPARING,
     "negation": NEGATING,
     "negation around guards": CONTRADICTING,
+    "RESTRICTED": RESTRICTING,
     "lag": LAGGED,
     "positions": POSITIONAL,
 }

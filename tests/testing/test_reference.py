@@ -107,7 +107,6 @@ def test_completeness_is_that_of_the_whole_input_not_of_the_partition():
     ("query", "word"),
     [
         ("SELECT * WHERE A THEN B", "THEN"),
-        ("SELECT RESTRICTED * WHERE A ; B", "RESTRICTED"),
         ("SELECT * WHERE A THEN B TIME MODEL SNOOPIB", "TIME MODEL SNOOPIB"),
     ],
 )

@@ -45,6 +45,7 @@ QUERIES = {
     "correlation": f"SELECT * WHERE A AS x ; B AS y ; C AS z FILTER x.v + y.v < z.v * 2 OR x.s = z.s {KEYED}",
     "negated": f"SELECT * WHERE A AS x ; NOT (B ;[<= 3 seconds] B) ; C AS y FILTER y.v > x.v {KEYED}",
     "unless": f"SELECT * WHERE (A AS x ALL B AS y) UNLESS (C ; D) {KEYED}",
+    "restricted": f"SELECT RESTRICTED * WHERE A AS x ; ((B AS y ALL C AS z) WITHIN 5 seconds) UNLESS (D AS w FILTER w.v > 40) {KEYED}",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
@@ -57,6 +58,7 @@ BUCKETS = {
     "bucket_shared": ["match_graph", "last", "maximal", "absence"],  # queries that share their events
     "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],
     "bucket_negated": ["negated", "unless"],
+    "bucket_restricted": ["restricted"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""

@@ -84,8 +84,9 @@ def _count(context: Context, query: syntax.Query, targets: tuple[syntax.Target, 
         raise context.error("COUNT(*) is beside other targets", star.span, "it counts the matches of a trigger: write it alone")
     if query.limit is not None:
         raise context.error("COUNT(*) with LIMIT: matches are counted, not enumerated", star.span, "leave LIMIT out")
-    if query.strategy is Strategy.ANY:
-        raise context.error("COUNT(*) with ANY: every trigger has one match", star.span, "leave ANY out to count all of them")
+    if query.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
+        name = query.strategy.value
+        raise context.error(f"COUNT(*) with {name}: every trigger has one match", star.span, f"leave {name} out to count all of them")
     if star.name is not None and star.name != "count":
         raise context.error("COUNT(*) cannot be renamed", star.place("name"), "its column is `count`")
     return Targets(count=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_MATCHES = 200_000
 """Most matches of any sub-pattern that the reference makes, counted before duplicates go."""
 
-NOT_YET = "THEN, the time models and RESTRICTED are parsed and bound, but not evaluated yet"
+NOT_YET = "THEN and the time models are parsed and bound, but not evaluated yet"
 
 Variable = tuple[str, bool]
 """A variable of a condition: its name, and whether it stands under prev."""

@@ -62,7 +62,7 @@ class QueryFragment:
     operators: tuple[tuple[str, int], ...]
     depth: int = 3
     items: int = 3
-    strategies: tuple[str, ...] = ("", "", "", "ALL", "ANY", "STRICT")
+    strategies: tuple[str, ...] = ("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT")
     windows: tuple[str, ...] = ("", "time", "events")
     nested: tuple[str, ...] = ("NXT", "LAST", "MAX", "STRICT", "NEXT")
     adjacent: bool = True
@@ -121,7 +121,7 @@ WAITING = QueryFragment(
 
 NESTED = QueryFragment(
     operators=(*ENGINE.operators, ("select", 6)),
-    strategies=("", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    strategies=("", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "", "time", "events"),
     consume=0.15,
 )
@@ -130,7 +130,7 @@ NESTED = QueryFragment(
 ABSENT = QueryFragment(
     operators=(*ENGINE.operators, ("select", 1)),
     depth=2,
-    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    strategies=("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "time", "events", "both"),
     absence=0.7,
     consume=0.2,
@@ -140,7 +140,7 @@ ABSENT = QueryFragment(
 
 NEGATING = QueryFragment(
     operators=(*ENGINE.operators, ("conjunction", 4), ("unless", 4), ("without", 5), ("select", 2)),
-    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    strategies=("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "time", "events", "both"),
     absence=0.1,
     consume=0.2,
@@ -169,7 +169,7 @@ WIDE = QueryFragment(
         ("without", 2),
         ("select", 2),
     ),
-    strategies=("", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    strategies=("", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "time", "events", "interval"),
     correlated=True,
     previous=True,
@@ -210,7 +210,7 @@ GUARDED = QueryFragment(
 
 COMPARING = dataclasses.replace(
     GUARDED,
-    strategies=("", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    strategies=("", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "time", "events", "interval", "both"),
     absence=0.1,
     partition=0.25,
@@ -226,9 +226,34 @@ CHOOSING = dataclasses.replace(COMPARING, operators=(*COMPARING.operators, ("sel
 CONTRADICTING = dataclasses.replace(CHOOSING, operators=(*CHOOSING.operators, ("conjunction", 4), ("unless", 4), ("without", 5)))
 """The same with conjunction and negation, of and around patterns that compare events."""
 
+RESTRICTING = QueryFragment(
+    operators=(
+        ("atom", 3),
+        ("named", 4),
+        ("sequence", 6),
+        ("either", 3),
+        ("conjunction", 4),
+        ("unless", 4),
+        ("within", 5),
+        ("iterate", 1),
+        ("counted", 1),
+        ("optional", 1),
+        ("filter", 2),
+        ("project", 1),
+    ),
+    depth=4,
+    strategies=("RESTRICTED",),
+    windows=("", "time", "events", "both"),
+    adjacent=False,
+    outer=False,
+    absence=0.1,
+    consume=0.3,
+)
+"""The operators of the event algebra, under RESTRICTED: what its own detector runs."""
+
 LAGGED = QueryFragment(
     operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),
-    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    strategies=("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "time", "events", "both"),
     lag=True,
     absence=0.15,
@@ -293,7 +318,7 @@ class QueryGenerator:
         pattern = self.pattern(fragment.depth, NONE)
         where = self._postfixes(pattern)
         strategy = random.choice(fragment.strategies)
-        counted = random.random() < fragment.count and strategy != "ANY"  # ANY keeps one match, which is nothing to count
+        counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"}  # one match is nothing to count
         targets = "COUNT(*)" if counted else self._targets(pattern)
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
         if random.random() < fragment.partition:

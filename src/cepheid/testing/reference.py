@@ -87,8 +87,8 @@ def matches(
 ) -> list[Match]:
     """The matches of a query over one stream, taken as one partition: by trigger, then by start and mapping.
 
-    Under ANY and LIMIT these are all candidates. Absences that are undecided at `until` are left out. Raises NotSupportedError for THEN, time
-    models and RESTRICTED, LimitError past the limits, InputError for times that descend or are missing where the query asks for them.
+    Under ANY, RESTRICTED and LIMIT these are all candidates. Absences that are undecided at `until` are left out. Raises NotSupportedError for
+    THEN and time models, LimitError past the limits, InputError for times that descend or are missing where the query asks for them.
     """
     _check(plan, events, max_events)
     stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches)
@@ -126,8 +126,6 @@ def run(
 
 
 def _check(plan: logical.QueryPlan, events: Sequence[Event], max_events: int) -> None:
-    if plan.strategy is Strategy.RESTRICTED:
-        raise NotSupportedError("the reference does not have RESTRICTED yet", help=NOT_YET, text=plan.text or None, span=plan.pattern.span)
     if plan.model is not None:
         raise NotSupportedError(
             f"the reference does not have TIME MODEL {plan.model.value} yet", help=NOT_YET, text=plan.text or None, span=plan.pattern.span
@@ -175,6 +173,9 @@ class _Stream:
     def selected(self, end: int, after: int) -> list[Match]:
         """The matches that the strategy keeps of those that end at `end` and start after the stream's place `after`."""
         competing = [match for match in self.by_end[end] if self.positions[match.start] > after]
+        if self.plan.strategy is Strategy.RESTRICTED:
+            latest = max((match.start for match in competing), default=0)
+            return sorted(match for match in competing if match.start == latest)
         strategy = Strategy.ALL if self.plan.strategy is Strategy.ANY else self.plan.strategy
         return sorted(select(logical.Select(strategy, self.plan.pattern), competing, text=self.plan.text))
 
@@ -189,7 +190,7 @@ class _Stream:
 
     def _group(self, end: int, kept: list[Match]) -> Group:
         candidates = kept if self.plan.measures or self.plan.count else self._distinct(kept)
-        bounds = [self.plan.limit, 1 if self.plan.strategy is Strategy.ANY else None]
+        bounds = [self.plan.limit, 1 if self.plan.strategy in {Strategy.ANY, Strategy.RESTRICTED} else None]
         choose = min([len(candidates), *(bound for bound in bounds if bound is not None)])
         rows = tuple(tuple(self.measure(item.expression, match) for item in self.plan.measures) for match in candidates)
         return Group(end, tuple(candidates), choose, rows if self.plan.measures else ())

@@ -368,7 +368,8 @@ class KernelEvaluation(Keeping, KernelLoop):
         KernelLoop.__init__(self, name, self.variant)
         self.mends["pause"] = "_go_on"
         for field, value in (("window", self.window), ("timed", self.window is not None), ("count_window", self.count_window)):
-            self._set(field, value or 0)
+            if field in self.field:
+                self._set(field, value or 0)
         self._set("consume", CONSUME[self.consume])
         self._set("budget", BUDGET)
 

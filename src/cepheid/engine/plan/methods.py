@@ -14,12 +14,14 @@ from cepheid.engine.evaluations.match import MatchGraphMethod
 from cepheid.engine.evaluations.maximal import MaximalMethod
 from cepheid.engine.evaluations.next import NextMethod
 from cepheid.engine.evaluations.per_end import PerEndMethod
+from cepheid.engine.evaluations.restricted import RestrictedMethod
 
 if TYPE_CHECKING:
     from cepheid.automata import Program
     from cepheid.engine.evaluations.method import Method, Task
 
 METHODS: tuple[Method, ...] = (
+    RestrictedMethod(),
     NextMethod(),
     LastMethod(),
     MaximalMethod(),

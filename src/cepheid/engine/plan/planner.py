@@ -27,14 +27,17 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
+ONE = frozenset({Strategy.ANY, Strategy.RESTRICTED})
+"""The strategies that give one match of each trigger."""
+
 NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
 
 
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
-    Raises NotSupportedError outside the fragment (all patterns but THEN; every SELECT but RESTRICTED, PARTITION BY, CONSUME BY and LIMIT; absences
-    around it), LimitError past a limit of rewriting or construction.
+    Raises NotSupportedError outside the fragment (all patterns but THEN; every SELECT, PARTITION BY, CONSUME BY and LIMIT; absences around it),
+    LimitError past a limit of rewriting or construction.
     """
     try:
         check_supported(plan)
@@ -58,7 +61,8 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         adjacent = None if program.single or plan.count or bounds != Windows() else widest(pattern)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
-    limits = [limit for limit in (plan.limit, 1 if plan.strategy is Strategy.ANY and not plan.count else None) if limit is not None]
+    # All evaluations give the match of the greatest start first: RESTRICTED is the first one.
+    limits = [limit for limit in (plan.limit, 1 if plan.strategy in ONE else None) if limit is not None]
     return Compiled(
         plan,
         rewritten,
@@ -88,8 +92,6 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
 
 def check_supported(plan: QueryPlan) -> None:
     """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
-    if plan.strategy is Strategy.RESTRICTED:
-        raise _unsupported(plan, "the strategy RESTRICTED", plan.strategy_span)
     links = [link for node in walk(plan.pattern) if isinstance(node, logical.Sequence) for link in node.links]
     if (then := next((link for link in links if link.operator == "THEN"), None)) is not None:
         raise _unsupported(plan, "THEN", then.span)
