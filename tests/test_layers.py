@@ -60,6 +60,9 @@ LATE: dict[tuple[str, str], str] = {
     ("query", "testing.reference"): "engine='reference'",
     ("query", "spark"): "Query.on and Query.output_schema on Spark's types; Spark is an extra",
     ("queries", "spark"): "Queries.on; Spark is an extra",
+    ("algebra.standalone", "query"): "algebra.parse and algebra.detector take the text of a pattern, which is bound as that of a query",
+    ("algebra.standalone", "engine"): "the same: without a schema it is bound to the likely one",
+    ("algebra.standalone", "testing.reference"): "a detector that stands alone evaluates conditions as the definition does, without Arrow",
     ("query", "viz"): "Query.draw and the notebook's picture",
     ("engine", "testing.reference"): "engine='reference' behind the same planner",
 }

@@ -59,7 +59,7 @@ OTHERS = {
     "restricted": SUPPORTS
     | DIRECTORY
     | {f"K_{kind.__name__.upper()}": number for kind, number in restricted.KINDS.items() if kind.__name__ != "Sequence"}
-    | {"NODE_WIDTH": len(kernel("restricted").NODE), "LEAF_BITS": restricted.LEAF_BITS, "LEAF_MASK": (1 << restricted.LEAF_BITS) - 1},
+    | {"NODE_WIDTH": len(kernel("restricted").NODE), "LEAF_BITS": restricted.LEAF_BITS, "LEAF_MASK": restricted.LEAF_MASK},
     "guards": SUPPORTS
     | DIRECTORY
     | {"B_LIVE": guarded_run.LIVE, "B_TABLED": guarded_run.TABLED, "B_GREATEST": guarded_run.GREATEST}

@@ -14,6 +14,7 @@ from cepheid.algebra.expression import (
     Sequence,
 )
 from cepheid.algebra.memory import Held, Memory, Rate, memory
+from cepheid.algebra.standalone import EventDetector, detector, parse
 from cepheid.algebra.transform import transform
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Detected",
     "Detector",
     "Disjunction",
+    "EventDetector",
     "Expression",
     "Held",
     "Length",
@@ -30,6 +32,8 @@ __all__ = [
     "Rate",
     "Restriction",
     "Sequence",
+    "detector",
     "memory",
+    "parse",
     "transform",
 ]

@@ -106,7 +106,7 @@ def memory(expression: Expression, *, rate: Rate | None = None) -> Memory:
     >>> from cepheid.algebra import Primitive, Rate, memory
     >>> B, P, T = map(Primitive, "BPT")
     >>> print(memory((B >> B).within(time=2) - (P >> (P + T)), rate=Rate(1)))
-    bounded memory: at most 8 instances, 560 bytes
+    bounded memory: at most 8 instances, 448 bytes
     """
     expression = transform(expression)
     sequences: list[Held] = []

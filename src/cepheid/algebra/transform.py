@@ -19,18 +19,31 @@ from cepheid.algebra.expression import (
     Restriction,
     Sequence,
 )
+from cepheid.errors import LimitError
+
+
+MAX_DEPTH = 200
+"""Operators that may be around each other."""
 
 
 def transform(expression: Expression) -> Expression:
     """An expression with the same instances, in which each `Sequence` says how long instances of its right side are at most.
 
-    Linear in the expression (event-algebra, section 6). Theorem 6.1: `transform(E)` and E are equivalent.
+    Linear in the expression (event-algebra, section 6). Theorem 6.1: `transform(E)` and E are equivalent. Raises LimitError past MAX_DEPTH.
 
         >>> from cepheid.algebra import Primitive, transform
         >>> B, P, T = map(Primitive, "BPT")
         >>> print(transform((B >> B).within(time=2) - (P >> (P + T))).formula)
         ((B ; B)_2 - (P ; (P + T)_2))
     """
+    depths: list[int] = []
+    for node in expression.walk():
+        depths.append(1 + max((depths.pop() for _ in node.operands), default=0))
+    if depths[0] > MAX_DEPTH:
+        raise LimitError(
+            f"the expression has {depths[0]} operators around each other, and the limit is {MAX_DEPTH} (MAX_DEPTH)",
+            help="write it less deep: `;`, OR and ALL are associative, and a sequence of halves is only log n deep",
+        )
     return _transformed(expression, UNBOUNDED)[0]
 
 

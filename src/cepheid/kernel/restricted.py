@@ -5,9 +5,9 @@ One source that Cython compiles and CPython also runs as it is; `cepheid.engine.
 `cepheid.kernel.match`). The algorithm is Figure 2 of event-algebra, with Figure 4 for sequences, whose instances lie in a ring that is searched
 by halving (section 5.3): see `cepheid.algebra.detector`, which is the same in plain Python.
 
-An instance is [how many marks (0: there is none), start, time of start, end, time of end, marks ..]; a mark is position << LEAF_BITS, and a leaf. A node's
-instance that ends now is a place in `scratch`. Ring 0 of a block has one entry once there was an event that is some leaf: what the nodes hold
-(`N_PLACE` in it). Ring k has the instances of the left side of the k-th sequence that may still be needed: starts and ends ascend.
+An instance is [how many marks (0: there is none), start, time of start, end, time of end, marks ..]; a mark is position << LEAF_BITS, and a leaf.
+A node's instance that ends now is a place in `scratch`. Ring 0 of a block has one entry once there was an event that is some leaf: what the
+nodes hold (`place` in it). Ring k has the instances of the left side of the k-th sequence that may still be needed: starts and ends ascend.
 """
 
 from __future__ import annotations

@@ -57,7 +57,12 @@ def bind(
     _check_options(context, query)
     limit = _limit(context, query)
     check_parameters(query, context.args)
-    lint(context, pattern, lists=query.strategy is Strategy.ALL and query.limit is None and not targets.count)
+    lint(
+        context,
+        pattern,
+        lists=query.strategy is Strategy.ALL and query.limit is None and not targets.count,
+        keeps=query.strategy is not Strategy.RESTRICTED,
+    )
     return QueryPlan(
         pattern,
         schema,

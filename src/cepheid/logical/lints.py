@@ -43,15 +43,19 @@ if TYPE_CHECKING:
     from cepheid.logical.variables import Scoped
 
 
-def lint(context: Context, pattern: Pattern, *, lists: bool) -> None:
-    """Add every warning about a bound pattern to the context; lists: whether every match of it is listed."""
+def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool) -> None:
+    """Add every warning about a bound pattern to the context.
+
+    lists: whether every match of it is listed. keeps: whether partial matches are kept where no window bounds them: RESTRICTED needs one of each.
+    """
     for node in walk(pattern):
         for check in LINTS:
             check(context, node)
     seen: set[tuple[int, str]] = set()
     for scoped in list(variables.scoped_conditions(pattern)):
         empty_variable(context, scoped, seen)
-    no_window(context, pattern)
+    if keeps:
+        no_window(context, pattern)
     if lists:
         many_matches(context, pattern)
 

@@ -152,6 +152,9 @@ class AnyEvaluation(Protocol):
     def wasteful(self) -> bool:
         """Whether a fresh instance with the same state would need much less memory."""
 
+    def held(self) -> tuple[Array, Array] | None:
+        """(slot, position) of each event that a later match may show, in any order; None: what bounds the matches says it (int64)."""
+
     def trigger_matches(self) -> float | None:
         """How many matches the trigger has that is being enumerated; None where nothing tells. Nothing can be read afterwards."""
 
@@ -179,6 +182,10 @@ class Feeding(ABC):
         """The numbers of texts that what `dump` gave speaks of: none without guards."""
         return np.zeros(0, np.int64)
 
+    def held(self) -> tuple[Array, Array] | None:
+        """(slot, position) of each event that a later match may show: what bounds the matches says it."""
+        return None
+
     def feed(self, letters: Array, times: Array, *, sink: Callable[[Chunk], None] | None = None, **segments: Any) -> None:
         """Read `Events(letters, times, **segments)` to their end; `sink` gets each of the `chunks`."""
         for chunk in self.chunks(Events(letters, times, **segments)):
@@ -196,6 +203,10 @@ class Around(Feeding):
     def marked(self) -> Array:
         """uint8 per row of the last batch: 1 where the event may appear in a match."""
         return self.evaluation.marked
+
+    def held(self) -> tuple[Array, Array] | None:
+        """(slot, position) of each event that a later match may show, None: what bounds the matches says it."""
+        return self.evaluation.held()
 
     @property
     def reached(self) -> int:

@@ -67,8 +67,8 @@ KINDS: dict[type[Expression], int] = {
 }
 """The kinds of nodes, as the kernel has them."""
 
-LEAF_BITS = 6
-"""Bits of a mark that say which leaf its event is; the others are its position."""
+LEAF_BITS, LEAF_MASK = 6, 63
+"""The bits of a mark that say which leaf its event is; the others are its position."""
 
 
 @dataclass(frozen=True)
@@ -352,6 +352,22 @@ class Restricted(BlockRun):
 
     # ------------------------------------------------------------------------------------------------ state
 
+    def held(self) -> tuple[Array, Array]:
+        """(slot, position) of each event that a later match may show (int64): those of the instances that are held. Linear in these."""
+        store, tables = self.store, self.tables
+        rows = store.held_rows
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        for ring, sizes in enumerate((tables.held, *(((0, marks),) for marks in tables.rings))):
+            owner, places = store.places(rows, ring)
+            for first, marks in sizes:
+                instances = store.words[places[:, None] + np.arange(first, first + MARKS + marks)]
+                there = np.arange(marks) < instances[:, [0]]
+                mine = instances[:, MARKS:][there]
+                shown = tables.positive >> (mine & LEAF_MASK) & 1 == 1
+                found.append((np.repeat(rows[owner] - 1, there.sum(axis=1))[shown], mine[shown] >> LEAF_BITS))
+        slots, positions = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return slots, positions
+
     def _oldest(self, rows: Array, words: Array) -> Array:  # noqa: ARG002 - nothing in a block has a date
         """The kernel itself takes away what is settled."""
         return np.zeros(len(rows), np.int64)
@@ -380,7 +396,7 @@ class Restricted(BlockRun):
         demand(
             inside(of_mark, 0, most),
             inside(of_mark, start, end + 1),
-            inside(marks[there] & (1 << LEAF_BITS) - 1, 0, len(self.program.leaves)),
+            inside(marks[there] & LEAF_MASK, 0, len(self.program.leaves)),
         )
         mine = np.flatnonzero(count > 0)
         firsts = np.full(len(count), most, np.int64)

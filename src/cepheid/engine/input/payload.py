@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory.pools import Array, power_of_two, ragged
 from cepheid.engine.output.gather import Picked
 from cepheid.errors import SnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOW = (1 << 32) - 1
 """The bits of a position by which it is looked for."""
@@ -260,13 +263,18 @@ class Payload:
         consumed: Array | int | None = None,
         at_once: bool = False,
         pinned: tuple[Array, Array, Array] | None = None,
+        held: Callable[[], tuple[Array, Array] | None] = lambda: None,
     ) -> None:
         """Drop events that no later match can show, once more than half are such: amortized O(1) per event. at_once: each of them, O(n).
 
         seen: events of each slot so far, as positions count them. now: the least time that a later event can have. consumed: the place in the
         stream up to which events are used up, for each slot or for all; None: none ever are. pinned: what stays all the same, as `find` takes it.
+        held: gives slot and position of all others that matter, None: the bounds say it.
         """
-        if (not at_once and self._count < 2 * self._after_compaction) or (window is None and count_window is None and consumed is None):
+        if not at_once and self._count < 2 * self._after_compaction:
+            return
+        known = held()
+        if window is None and count_window is None and consumed is None and known is None:
             return
         alive = np.ones(self._count, np.bool_)
         if window is not None:
@@ -275,6 +283,8 @@ class Payload:
             alive &= self.positions > seen[self.slots] - count_window
         if consumed is not None:
             alive &= self.places > (consumed if isinstance(consumed, int) else consumed[self.slots])
+        if known is not None:
+            alive &= np.isin(_joined(self.slots, self.positions), _joined(*known))
         if pinned is not None:
             alive[self.find(*pinned)] = True
         count = int(np.count_nonzero(alive))

@@ -56,7 +56,8 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         method, program, refusals = choose(Task(plan, strategy, pattern, unbounded=unbounded))
         if program.single and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
-        written, bounds = bounds, bounds & Windows(window=longest(pattern) if program.values else None)
+        inside = longest(pattern) if program.values or strategy is Strategy.RESTRICTED else None
+        written, bounds = bounds, bounds & Windows(window=inside)
         # COUNT(*) without a window keeps numbers alone.
         adjacent = None if program.single or plan.count or bounds != Windows() else widest(pattern)
     except CepheidError as error:

@@ -367,6 +367,7 @@ class QueryState:
             consumed=self._fitted(consumed) if isinstance(consumed, np.ndarray) else consumed,
             at_once=at_once,
             pinned=None if self.waiting is None else marks_of(self.waiting.lines),
+            held=self.evaluation.held,
         )
 
     def _fitted(self, consumed: Array) -> Array:

@@ -1,0 +1,191 @@
+"""The detector in plain Python: valid by Definition 3.12, by itself and from the text of a pattern, and no larger than `memory` says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import doctest
+import random
+
+import pytest
+
+import cepheid
+from cepheid import algebra
+from cepheid.algebra import (
+    Conjunction,
+    Detector,
+    Disjunction,
+    Expression,
+    Negation,
+    Primitive,
+    Rate,
+    Restriction,
+    Sequence,
+    memory,
+    transform,
+)
+from cepheid.algebra import meaning as defined
+from cepheid.algebra.meaning import Instant, instances, is_restriction
+from cepheid.errors import InputError, LimitError, NotSupportedError
+
+NAMES = "ABCD"
+BINARY = (Disjunction, Conjunction, Negation, Sequence, Sequence)
+A, B, C, P, T = map(Primitive, "ABCPT")
+ALARM = (B >> B).within(time=2) - (P | T)
+
+
+def random_expression(rng: random.Random, depth: int) -> Expression:
+    if depth == 0 or rng.random() < 0.2:
+        return Primitive(rng.choice(NAMES))
+    if rng.random() < 0.25:
+        return random_expression(rng, depth - 1).within(time=rng.choice([None, 0, 1, 2, 4]), events=rng.choice([None, 0, 1, 3]))
+    return rng.choice(BINARY)(random_expression(rng, depth - 1), random_expression(rng, depth - 1))
+
+
+def random_stream(rng: random.Random, length: int, *, steps: tuple[int, ...] = (0, 1, 1, 2)) -> list[Instant]:
+    time, stream = 0, []
+    for _ in range(length):
+        time += rng.choice(steps)
+        stream.append(Instant(time, frozenset(name for name in NAMES if rng.random() < 0.35)))
+    return stream
+
+
+def detected(expression: Expression, stream: list[Instant]) -> list[algebra.Detected[int]]:
+    detector: Detector[int] = Detector(expression)
+    found = [detector.push(position, instant.time, instant.occurring) for position, instant in enumerate(stream)]
+    return [match for match in found if match is not None]
+
+
+def test_what_is_detected_is_a_valid_restriction(cases: int, seed: int) -> None:
+    rng, seen = random.Random(f"{seed} detector"), 0
+    for _ in range(10 * cases):
+        expression, stream = random_expression(rng, 3), random_stream(rng, rng.randint(1, 9))
+        whole = instances(expression, stream)
+        mine = {
+            defined.Instance(m.start, m.end, m.start_time, m.end_time, frozenset((name, position) for position, _, name in m.marks))
+            for m in detected(expression, stream)
+        }
+        assert is_restriction(whole, mine), f"{expression}\n{stream}"
+        seen += bool(mine)
+    assert seen > cases
+
+
+def test_a_ring_never_holds_more_than_memory_says(cases: int, seed: int) -> None:
+    """At one event per tick Figure 4's queue has at most tau + 1 instances; and the same for other rates."""
+    rng, looked = random.Random(f"{seed} rings"), 0
+    for rate, steps in ((Rate(1), (1, 1, 2)), (Rate(1, 2), (2, 3)), (Rate(2), (0, 1))):
+        for _ in range(cases):
+            expression, stream = random_expression(rng, 4), random_stream(rng, 30, steps=steps)
+            if rate.events == 2:  # at most two events have the same time
+                stream = [Instant(position // 2, instant.occurring) for position, instant in enumerate(stream)]
+            most = memory(expression, rate=rate)
+            detector: Detector[int] = Detector(expression)
+            for position, instant in enumerate(stream):
+                detector.push(position, instant.time, instant.occurring)
+                for held, count in zip(most.sequences, detector.rings, strict=True):
+                    assert held.instances is None or count <= held.instances, f"{held}\n{stream}"
+                    looked += held.instances is not None and count > 1
+    assert looked > cases
+
+
+def test_the_papers_example_of_the_transform() -> None:
+    """Example 6.1."""
+    found = transform((B >> B).within(time=2) - (P >> (P + T)))
+    assert found.formula == "((B ; B)_2 - (P ; (P + T)_2))"
+    assert [node.length.time for node in found.walk() if isinstance(node, Sequence)] == [0, 2]
+
+
+def test_memory_is_known_or_somebody_is_to_blame() -> None:
+    assert str(memory(ALARM)) == "bounded memory: at most 2 instances, 112 bytes"
+    unbounded = memory(A >> (B + C))
+    assert unbounded.blame == (A >> (B + C),)
+    assert (unbounded.instances, unbounded.bytes) == (None, None)
+    assert "nothing bounds how long `(B ALL C)` takes" in str(unbounded)
+    timed = (A >> (B + C)).within(time=9)
+    assert "any number of events may come within 9" in str(memory(timed))
+    assert memory(timed, rate=Rate(3)).sequences[0].instances == 30
+    assert memory((A >> (B + C)).within(events=9)).sequences[0].instances == 10
+
+
+def test_the_text_of_a_pattern() -> None:
+    detector = algebra.detector("((A AS x FILTER x.v > 3 AND x.s LIKE 'a%') ; B AS y) WITHIN 5s")
+    base = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    rows = [("A", 1, "a"), ("A", 5, "ab"), ("A", 5, "b"), ("A", None, "a"), ("B", 0, ""), ("B", 0, "")]
+    events = [{"type": kind, "ts": base + dt.timedelta(seconds=number), "v": v, "s": s} for number, (kind, v, s) in enumerate(rows)]
+    found = [detector.push(event) for event in events]
+    assert [match and (match.start, match.end) for match in found] == [None, None, None, None, (1, 4), (1, 5)]
+    assert found[4] is not None
+    assert found[4].variables == {"A": (events[1],), "x": (events[1],), "B": (events[4],), "y": (events[4],)}
+
+
+def test_the_same_as_the_engine(cases: int, seed: int) -> None:
+    """A detector of a pattern's text, and the query: the same intervals."""
+    rng, seen = random.Random(f"{seed} text"), 0
+    for _ in range(cases):
+        expression, stream = random_expression(rng, 3), random_stream(rng, 12)
+        rows = [{"type": min(instant.occurring, default="E"), "ts": instant.time} for instant in stream]
+        detector = algebra.detector(str(expression))
+        mine = [(found.start, found.end) for row in rows if (found := detector.push(row)) is not None]
+        assert mine == [(match.start, match.end) for match in cepheid.query(f"SELECT RESTRICTED * WHERE {expression}").run(rows)]
+        by_hand = algebra.detector(expression)
+        assert mine == [(found.start, found.end) for row in rows if (found := by_hand.push(row)) is not None]
+        seen += bool(mine)
+    assert seen > cases / 5
+
+
+def test_from_the_builder() -> None:
+    pattern = cepheid.event("B").followed_by(cepheid.event("B")).unless(cepheid.event("P") | cepheid.event("T"))
+    assert algebra.parse(pattern).formula == "((B ; B) - (P v T))"
+    assert algebra.parse(ALARM) is ALARM
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        ("A : B", "`A : B` is no operator of the event algebra"),
+        ("A AS x ; B AS y FILTER y.v > x.v", "is no operator of the event algebra"),
+        ("A AS x ; B AS y FILTER y.v = x.v", "the pattern is partitioned by v"),
+        ("A ; B PARTITION BY k", "the pattern is partitioned by k"),
+        ("A AS x ; B FILTER x.v > lag(x.v)", "does not look at the events before"),
+    ],
+)
+def test_what_is_no_expression_is_refused(pattern: str, what: str) -> None:
+    with pytest.raises(NotSupportedError, match=what.replace("(", r"\(")):
+        algebra.detector(pattern)
+
+
+def test_bad_events_lose_nothing() -> None:
+    detector = algebra.detector("A ; B")
+    detector.push({"type": "A", "ts": 5})
+    for event, what in (
+        ({"type": "B"}, "event 1 has no 'ts'"),
+        ({"ts": 7}, "event 1 has no 'type'"),
+        ({"type": "B", "ts": "soon"}, "the time of event 1 is 'soon'"),
+        ({"type": "B", "ts": True}, "the time of event 1 is True"),
+        ({"type": "B", "ts": 4}, "time descends from 5 to 4 at position 1"),
+    ):
+        with pytest.raises(InputError, match=what):
+            detector.push(event)
+    found = detector.push({"type": "B", "ts": 5})
+    assert found is not None
+    assert (found.start, found.end) == (0, 1)
+
+
+def test_deep_expressions() -> None:
+    expression: Expression = A
+    for _ in range(99):
+        expression = Sequence(expression, A).within(events=500)
+    found = detected(expression, [Instant(position, frozenset("A")) for position in range(101)])
+    assert [(match.start, match.end, len(match.marks)) for match in found] == [(0, 99, 100), (1, 100, 100)]
+    for _ in range(10_000):
+        expression = Sequence(expression, A)
+    with pytest.raises(LimitError, match="10199 operators around each other, and the limit is 200"):
+        Detector(expression)
+
+
+@pytest.mark.parametrize("name", ["standalone", "memory", "transform"])
+def test_the_examples_of_the_documentation(name: str) -> None:
+    import importlib
+
+    result = doctest.testmod(importlib.import_module(f"cepheid.algebra.{name}"))
+    assert result.attempted > 1
+    assert not result.failed
