@@ -219,7 +219,7 @@ def test_large_windows_with_starts_out_of_order(name: str, limit: int | None) ->
     iterates = any(move.source == move.target and move.mark for move in program.automaton.transitions)
     # Without a limit, an iteration has up to 2^(events / 3) matches at one event.
     count = 300 if limit else 150 if name in SEVERAL else 30 if iterates else 60
-    wanted: Sequence[object] = ()
+    wanted: list[Any] = []
     while not wanted:  # a short stream may have none
         rows = [
             Row(rng.choice("ABC"), moment, None if rng.random() < 0.05 else rng.randrange(50), rng.randrange(4)) for moment in range(count)

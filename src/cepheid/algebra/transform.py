@@ -21,7 +21,6 @@ from cepheid.algebra.expression import (
 )
 from cepheid.errors import LimitError
 
-
 MAX_DEPTH = 200
 """Operators that may be around each other."""
 
