@@ -71,6 +71,7 @@ def occupied(stream):
         (A.within(time=-1), A, 1),
         (A.within(events=-1), A.within(time=-1), None),
         (A - A, B - B, None),
+        ((A >> B).within(events=0), A - A, None),
         (Primitive("A", frozenset("x")), A, None),
         ((A >> B).within(events=1000), A >> B, 2),
         ((A >> B).within(time=10**15), A >> B, 2),

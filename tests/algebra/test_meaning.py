@@ -273,6 +273,11 @@ def test_one_restriction_is_always_the_same(expression, kept) -> None:
     assert sorted(map(str, restriction(whole))) == kept
 
 
+def test_the_greatest_position_that_only_one_has_decides_before_names_do() -> None:
+    whole = instances(A >> (B + C), stream_of("A", "B", "BC"))
+    assert [str(each) for each in restriction(whole)] == ["[0, 2] A@0 B@1 C@2"]  # not B@2
+
+
 def test_any_two_valid_restrictions_have_equal_spans(cases, seed) -> None:
     """Theorem 4.5; and `is_restriction` is Definition 3.12: on small sets, what it takes is what `random_restriction` can give."""
     tries = max(cases, ENOUGH)

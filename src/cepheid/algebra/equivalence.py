@@ -80,6 +80,7 @@ def differ(left: Expression, right: Expression, *, instants: int = 4, max_stream
         found = search.difference(size)
         if found is not None:
             one, other = instances(left, found), instances(right, found)
+            assert one != other
             return Counterexample(found, one - other, other - one)
     return None
 
