@@ -28,13 +28,28 @@ PYTHON_FORM = importlib.import_module("cepheid.algebra.generate_python")  # the 
 A, B, C, D = map(Primitive, "ABCD")
 INTRODUCTORY = (B >> B).within(time=2) - (Primitive("P") | Primitive("T"))  # event-algebra, Example 1.2
 OPERATORS = (Disjunction, Conjunction, Negation, Sequence, Restriction)
-PRIMITIVES = (A, B, C, D, Primitive("A", frozenset("x")), Primitive("B", frozenset("xy")), Primitive("D", frozenset("xA")))
+PRIMITIVES = (
+    A,
+    B,
+    C,
+    D,
+    Primitive("A", frozenset("x")),
+    Primitive("B", frozenset("xy")),
+    Primitive("D", frozenset("xA")),
+    Primitive("C", frozenset()),
+)
 RATES = (Rate(1), Rate(2), Rate(3, 2), Rate(1, 3), Rate(7, 4))
 
 ODD = ("", " ", "a b", "a_b", "a-b", "int", "it's", 'say "no"', '"""', "*/", "/*", "/*/", "//", "??/", "new\nline", "\\", "end\\", "%s{x}{}", "ünïcode", "\x00", "\ud800")  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------------ expressions and streams
+
+
+def random_length(rng, least=0):
+    """A bound in time, in positions, or in both."""
+    time, events = rng.choice(((True, False), (False, True), (True, True)))
+    return Length(rng.randrange(least, 8) if time else None, rng.randrange(least, 8) if events else None)
 
 
 def random_expression(rng, depth, made=None):
@@ -46,20 +61,19 @@ def random_expression(rng, depth, made=None):
         return rng.choice(PRIMITIVES)
     operator = rng.choice(OPERATORS)
     left = random_expression(rng, depth - 1, made)
-    if operator is Restriction:
-        kinds = rng.choice(((True, False), (False, True), (True, True)))
-        found = Restriction(left, Length(*(rng.randrange(6) if kind else None for kind in kinds)))
-    else:
-        found = operator(left, random_expression(rng, depth - 1, made))
+    right = random_length(rng) if operator is Restriction else random_expression(rng, depth - 1, made)
+    found = operator(left, right)
     made.append(found)
     return found
 
 
-def bounded_expression(rng, rate):
-    """One with a static size at a rate, of some size itself."""
+def bounded_expression(rng, rate, *, promised):
+    """One with rings of static size at a rate. promised: some ring relies on the rate; else none does."""
     while True:
-        found = random_expression(rng, 4).within(time=rng.randrange(1, 9))
-        if memory(found, rate=rate).bounded and sum(isinstance(node, Sequence | Conjunction) for node in found.walk()) > 1:
+        found = Restriction(random_expression(rng, 4), random_length(rng, 1))
+        steps = unrolled(found, rate).steps
+        rings = [step for step in steps if isinstance(step.expression, Sequence) and not step.single]
+        if rings and memory(found, rate=rate).bounded and any(step.promised for step in rings) == promised:
             return found
 
 
@@ -79,14 +93,9 @@ def random_stream(rng, expression, rate, length=60):
     return [(100 + n, time, {name for name in names_of(expression) if rng.random() < share}) for n, time in enumerate(times)]
 
 
-def disturbed(rng, stream):
-    """The stream with events that come too often, and times that descend."""
-    shift = 0
-    found = []
-    for event, time, names in stream:
-        shift += rng.choice((0, 0, 0, 0, 1, 2))
-        found.append((event, time - shift, names))
-    return found
+def disturbed(rng, expression):
+    """One that promises nothing: now and then time descends."""
+    return [(event, time - rng.choice((*[0] * 15, 1, 4)), names) for event, time, names in random_stream(rng, expression, None)]
 
 
 def breaks(times, rate):
@@ -136,6 +145,7 @@ def odd_expression():
 def test_python_is_the_detector(cases, seed, monkeypatch, preallocated):
     monkeypatch.setattr(PYTHON_FORM, "PREALLOCATED", preallocated)
     rng = random.Random(f"{seed} python")
+    cases = max(cases, 50)
     found, bounded, kinds = 0, 0, set()
     for case in range(cases):
         rate = rng.choice((None, *RATES))
@@ -159,11 +169,11 @@ def test_an_event_that_is_refused_has_not_been_read(cases, seed, monkeypatch, pr
     refused = {"RateError": 0, "ValueError": 0}
     for _ in range(max(10, cases // 4)):
         rate = rng.choice(RATES)
-        expression = bounded_expression(rng, rate)
+        expression = bounded_expression(rng, rate, promised=True)
         namespace = loaded(generate_python(expression, rate=rate))
         generated, detector = namespace["Detector"](), Detector(expression)
         times = []
-        for event, time, names in disturbed(rng, random_stream(rng, expression, rate)):
+        for event, time, names in disturbed(rng, expression):
             before = state(generated)
             got, error = pushed(generated, event, time, names)
             if error is not None:
@@ -180,7 +190,7 @@ def test_an_event_that_is_refused_has_not_been_read(cases, seed, monkeypatch, pr
                 continue
             times.append(time)
             assert got == plain(detector.push(event, time, names)), (str(expression), rate, event)
-    assert all(refused.values()), refused
+    assert min(refused.values()) > 0, refused
 
 
 def test_rings_have_the_places_that_memory_promises():
@@ -190,6 +200,16 @@ def test_rings_have_the_places_that_memory_promises():
     assert sizes == [each.instances for each in held if each.sequence.length.events != 0]
     assert sizes == [9, 7, 7]
     assert "[None]" not in generate_python((A >> (B + C)).within(time=4))
+
+
+def test_a_ring_that_its_bound_in_events_does_not_keep_is_checked():
+    """Two places by the rate, three by the bound in events: that one more would do for the bound does not help."""
+    namespace = loaded(generate_python((A >> (B + C)).within(time=1, events=2), rate=Rate(1)))
+    detector = namespace["Detector"]()
+    assert [detector.push(n, 0, "A") for n in range(2)] == [None, None]
+    with pytest.raises(namespace["RateError"], match=r"at most 1 events in any 1 steps .* no place for the event at position 2, time 0"):
+        detector.push(2, 0, "A")
+    assert "RateError" not in generate_python((A >> (B + C)).within(time=2, events=2), rate=Rate(1))
 
 
 def test_equal_sub_expressions_are_one_step():
@@ -269,7 +289,7 @@ def test_the_same_text_every_time():
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-O2")
-SANITIZERS = ("-std=c99", "-g", "-O1", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+SANITIZERS = ("-std=c99", "-O0", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler: neither cc nor gcc is on the path")
 
@@ -358,14 +378,15 @@ def written(cases, seed):
     """Random detectors with disturbed streams, and some that are hard for a compiler."""
     rng = random.Random(f"{seed} c")
     found = []
-    for _ in range(max(10, cases // 10)):
+    for case in range(max(10, cases // 10)):
         rate = rng.choice(RATES)
-        expression = bounded_expression(rng, rate)
-        stream = random_stream(rng, expression, rate)
-        found.append(Written(expression, rate, rng.choice((list, lambda each: disturbed(rng, each)))(stream)))
+        expression = bounded_expression(rng, rate, promised=case % 2 == 0)
+        stream = disturbed(rng, expression) if case % 4 < 2 else random_stream(rng, expression, rate)
+        found.append(Written(expression, rate, stream))
     wide = [Primitive(f"p{n:02}") for n in range(64)]
     found += [
         Written(INTRODUCTORY, Rate(1), [(n, n, {name}) for n, name in enumerate("BPBTBBTBPPBBB")]),
+        Written(Primitive("A", frozenset()) >> Primitive("B", frozenset()), None, [(n, n, {name}) for n, name in enumerate("ABAB")]),
         Written(A, None, [(n, time, {"A"}) for n, time in enumerate((-(2**63), 0, 2**63 - 1, -1))]),
         Written(
             (A + B).within(time=2**63), None, [(n, time, {name}) for n, (time, name) in enumerate(((-(2**63), "A"), (0, "B"), (1, "B")))]
@@ -373,6 +394,10 @@ def written(cases, seed):
         Written((A + B).within(time=2**64) - C, None, [(0, -(2**63), {"A"}), (1, 2**63 - 1, {"B"})]),
         Written((A + B).within(time=-1, events=2**63) | (A >> B), None, [(n, n, {name}) for n, name in enumerate("ABAB")]),
         Written(odd_expression(), None, [(n, n, {name}) for n, name in enumerate((*ODD, *reversed(ODD)))]),
+        # the instance that left the ring last is in the match, and the ring is full with that of the same event
+        Written(A >> (B + C).within(time=2), Rate(1), [(n, n, set(names)) for n, names in enumerate(("A", "AB", "A", "AC"))]),
+        # both sides of the conjunction start together, later than neither: event-algebra, Figure 2, takes the left one as it is
+        Written(((A >> B) | (C >> D)) + (C >> D), None, [(n, n, {name}) for n, name in enumerate("CABD")]),
         Written((A >> (B + C)).within(time=4), Rate(1), [(n, n // 3, {"ABC"[n % 3]}) for n in range(30)]),
         Written(reduce(or_, wide), None, [(n, n, {f"p{k:02}"}) for n, k in enumerate((0, 63, 31, 1))]),
         Written(wide[63] >> reduce(or_, wide), None, [(n, n, {f"p{k:02}"}) for n, k in enumerate((0, 63, 62, 63, 63, 31, 32))]),

@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 
 from cepheid.algebra import laws
-from cepheid.algebra.expression import UNBOUNDED, Conjunction, Disjunction, Length, Negation, Primitive, Restriction, Sequence
+from cepheid.algebra.expression import INSTANT, UNBOUNDED, Conjunction, Disjunction, Length, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.laws import GREATEST, LAWS, LEAST, Bounded, Law, T, U
 from cepheid.algebra.meaning import Instant, instances, tim
 from cepheid.algebra.transform import transform
@@ -354,6 +354,50 @@ def test_transform_of_example_6_1() -> None:
     assert transformed.formula == "((B ; B)_2 - (P ; (P + T)_2))"
     lengths = [(node.left.formula, node.length) for node in transformed.walk() if isinstance(node, Sequence)]
     assert lengths == [("B", Length(0, 0)), ("P", Length(2))]
+
+
+@pytest.mark.parametrize(
+    ("expression", "formula"),
+    [
+        (A.within(time=0), "A"),
+        (A.within(time=-1), "A_-1"),
+        ((A + B).within(time=5).within(time=2), "(A + B)_2"),
+        ((A + B).within(time=2).within(time=5), "(A + B)_2"),
+        ((A + B).within(time=5).within(events=2), "(A + B)_5,#2"),
+        (((A + B).within(time=5) | C).within(time=2), "((A + B)_2 v C)"),
+        (((A + B).within(time=5) | C).within(time=7), "((A + B)_5 v C)"),
+        (((A + B) | C).within(time=2), "((A + B) v C)_2"),
+        ((A + (B >> (C + D)).within(time=5)).within(time=2), "(A + (B ; (C + D)_2)_2)_2"),
+        ((A >> (B + C).within(time=5)).within(time=2), "(A ; (B + C)_2)_2"),
+        ((A >> (B + C).within(time=2)).within(time=5, events=1), "(A ; (B + C)_2,#1)_5,#1"),
+        ((A + B) - (C >> (C + D)), "((A + B) - (C ; (C + D)))"),
+        ((A + B).within(time=3) - (C >> (C + D)), "((A + B)_3 - (C ; (C + D)_3))"),
+        (((A + B).within(time=3) - (C >> (C + D))).within(time=2), "((A + B)_2 - (C ; (C + D)_2))"),
+    ],
+)
+def test_transform_of_each_operator(expression, formula) -> None:
+    """The cases of Figure 5."""
+    assert transform(expression).formula == formula
+
+
+@pytest.mark.parametrize(
+    ("right", "length"),
+    [
+        (A, INSTANT),
+        (A.within(time=5), INSTANT),
+        (A | C, INSTANT),
+        ((A + C).within(time=5).within(events=2), Length(5, 2)),
+        (A | (A + C).within(time=3), Length(3)),
+        ((A + B) | (A + C).within(time=3), UNBOUNDED),
+        ((A + C).within(time=3) - (B >> C), Length(3)),
+        (A >> C, UNBOUNDED),
+        ((A >> C).within(events=4), Length(events=4)),
+    ],
+)
+def test_length_of_a_right_side(right, length) -> None:
+    """The second of what Figure 5 returns: as short as it says, not just right."""
+    (*_, sequence) = transform(B >> right).walk()
+    assert sequence.length == length
 
 
 def test_transform_is_found_by_rewriting() -> None:

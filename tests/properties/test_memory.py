@@ -27,7 +27,7 @@ from cepheid.engine.run import member
 from cepheid.errors import LimitError
 from cepheid.schema import schema_of
 from cepheid.testing import generators
-from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, NESTED, TYPES, WAITING
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, NESTED, RESTRICTING, TYPES, WAITING
 
 if TYPE_CHECKING:
     from cepheid.engine.run.recognizer import Recognizer
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FRAGMENTS = {
     "any pattern": ENGINE,
     "any pattern, a strategy": dataclasses.replace(ENGINE, strategies=("NXT", "LAST", "MAX")),
+    "RESTRICTED": RESTRICTING,
     "NXT, LAST, MAX": WAITING,
     "nested strategies": NESTED,
     "absence": ABSENT,
@@ -60,7 +61,7 @@ ITERATED = (
 )
 """Comparisons in iterations, and negation: for every strategy but MAX, which compares all matches of an event, up to a limit."""
 
-SELECTS = ("*", "ANY *", "STRICT *", "NXT *", "LAST *", "MAX *", "COUNT(*)")
+SELECTS = ("*", "ANY *", "RESTRICTED *", "STRICT *", "NXT *", "LAST *", "MAX *", "COUNT(*)")
 
 WINDOWS = ("WITHIN 40", "WITHIN 40 EVENTS", "WITHIN 40 WITHIN 50 EVENTS")
 

@@ -133,7 +133,7 @@ def _marks(steps: tuple[Step, ...]) -> list[int]:
         below = [marks[number] for number in step.below]
         match step.expression:
             case Primitive(shown=shown):
-                marks.append(len(shown))
+                marks.append(max(1, len(shown)))  # C has no arrays of nothing
             case Disjunction():
                 marks.append(max(below))
             case Conjunction() | Sequence():
@@ -356,7 +356,7 @@ def _collecting(names: _Names, step: Step) -> str:
                 f"marks[{k}].variable = {names.variables[name]};"
                 for k, name in enumerate(sorted(shown))
             ]
-            body = "\n".join([*set_, f"return {len(set_)};"])
+            body = "\n".join([*(set_ or ["(void)now;", "(void)marks;"]), f"return {len(set_)};"])
         case Disjunction():
             left, right = names.collect(step.left), names.collect(step.right)
             body = f"return now->right_{n} ? {right}(now, marks) : {left}(now, marks);"

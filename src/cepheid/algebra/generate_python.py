@@ -35,7 +35,8 @@ def generate_python(expression: Expression, *, rate: Rate | None = None) -> str:
     rate: how often events come at most. Where it bounds a ring, the ring is a list of fixed size. The file needs Python >= 3.11 and imports nothing.
     Its class `Detector` has `push(event, time, occurring)`, which gives what `cepheid.algebra.Detector.push` gives: None, or an object with start,
     end, start_time, end_time, marks. It raises ValueError where time descends, and RateError, a ValueError, where events come more often than
-    promised and a ring has no place; either way nothing has been read. O(m log n) per event, m sub-expressions, n instances in the longest ring.
+    promised and a ring has no place (a file where that cannot be has no such class); either way nothing has been read. O(m log n) per event, m
+    sub-expressions, n instances in the longest ring.
     """
     code = unrolled(expression, rate)
     parts = [_PARTS[type(step.expression)](code, step) for step in code.steps]
@@ -84,8 +85,8 @@ class _Part:
 
 def _primitive(_: Unrolled, step: Step) -> _Part:
     assert isinstance(step.expression, Primitive)
-    variables = ", ".join(map(_literal, sorted(step.expression.shown)))
-    of = f", event, ({variables},)" if step.shown else ""
+    variables = "".join(f"{_literal(name)}, " for name in sorted(step.expression.shown))
+    of = f", event, ({variables.rstrip(' ')})" if step.shown else ""
     n = step.number
     return _Part([f"a{n} = (position, time, position, time{of}) if {_literal(step.expression.name)} in occurring else None"])
 

@@ -52,7 +52,8 @@ class _Reading:
             return Primitive(describe(pattern), around(shown), pattern)
         match pattern:
             case plan.Named(inner, variable):
-                return self.read(inner, lambda shown: around(shown | {variable}))
+                # AS names the events that are in a variable: one that PROJECT hides stays hidden.
+                return self.read(inner, lambda shown: around(shown | {variable} if shown else shown))
             case plan.Project(variables, inner):
                 return self.read(inner, lambda shown: around(shown & variables))
             case plan.Or(operands):
