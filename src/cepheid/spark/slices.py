@@ -73,7 +73,7 @@ def refusal(compiled: Compiled, *, positions: bool, tasks: int) -> str | None:
     if compiled.program.trackers or compiled.program.automaton.all_parts:
         return "a nested strategy compares matches of the whole stream"
     if compiled.limit is not None:
-        return "which matches LIMIT or ANY take may depend on where a slice begins"
+        return "which matches LIMIT, ANY and RESTRICTED take may depend on where a slice begins"
     return "positions=True counts every event" if positions else None
 
 
