@@ -1,11 +1,12 @@
-"""Speed of the detectors of the event algebra: the detector itself, the generated Python, the generated C, each beside its bar.
+"""Speed of the detectors of the event algebra: the detector itself, the generated Python, the generated C, SELECT RESTRICTED; each beside its bar.
 
     python benchmarks/bench_algebra.py [--events N] [--many M] [--repeat R]
 
 Events of five types, uniform, one per unit of time, so that Rate(1) holds. N events for what runs in Python, M for what is compiled; all forms read
 the same stream from its beginning. Every figure is the median of R runs, in turns over all forms and expressions. An operator is a sub-expression
 that is no primitive, of the expression as it is detected (transformed). Of C, the time is what a program of one file, compiled with -O2, takes for
-events that are in memory when it begins.
+events that are in memory when it begins; of SELECT RESTRICTED what `run` takes for a table. Forms that read the same stream must find as many
+matches. Beside it, the bytes of a recognizer's state as events come.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+import cepheid
 import circumstances
 from cepheid.algebra import Detector, Expression, Primitive, Rate, transform
 from cepheid.algebra.generate_c import generate_c
@@ -155,10 +158,43 @@ def generated_c(expression: Expression, stream: Stream, folder: Path) -> Callabl
     return run
 
 
+def table_of(stream: Stream) -> pa.Table:
+    """The stream as columns."""
+    kinds = pa.DictionaryArray.from_arrays(pa.array(stream.types.astype(np.int32)), pa.array(list(TYPES)))
+    return pa.table({"type": kinds, "ts": np.arange(len(stream.types), dtype=np.int64)})
+
+
+def restricted(expression: Expression, stream: Stream, _: Path) -> Callable[[], tuple[float, int]]:
+    """SELECT RESTRICTED over a table."""
+    events, query = table_of(stream), cepheid.query(f"SELECT RESTRICTED * WHERE {expression}")
+
+    def run() -> tuple[float, int]:
+        begin = time.process_time()
+        matches = len(query.run(events))
+        return time.process_time() - begin, matches
+
+    return run
+
+
+STATE_PARTS = 10
+
+
+def state_bytes(expression: Expression, stream: Stream) -> list[int]:
+    """The bytes of a recognizer of SELECT RESTRICTED, after each tenth of the stream."""
+    events = table_of(stream)
+    recognizer = cepheid.query(f"SELECT RESTRICTED * WHERE {expression}").recognizer(events.schema)
+    part, sizes = len(events) // STATE_PARTS, []
+    for number in range(STATE_PARTS):
+        recognizer.push(events.slice(number * part, part))
+        sizes.append(recognizer.memory_usage())
+    return sizes
+
+
 FORMS: dict[str, Form] = {
     "detector": Form(generic, many=False, bars=(("", MICROSECONDS, 2.0),)),
     "generated Python": Form(generated_python, many=False, bars=(("", MICROSECONDS, 2.0),)),
     "generated C": Form(generated_c, many=True, bars=((INTRODUCTORY, PER_SECOND, 20e6),)),
+    "SELECT RESTRICTED": Form(restricted, many=True, bars=((INTRODUCTORY, PER_SECOND, 5e6),)),
 }
 
 
@@ -193,8 +229,12 @@ def main() -> None:
             for key, run in runs.items():
                 seconds, matches[key] = run()
                 taken[key].append(seconds)
+    for (form, name), found in matches.items():
+        if {found} != {matches[other, name] for other in FORMS if FORMS[other].many == FORMS[form].many}:
+            raise SystemExit(f"{form} of {name} found {found} matches, another form others")
+    states = {name: state_bytes(expression, Stream(types[: options.many])) for name, expression in EXPRESSIONS.items()}
     figures = [figure(form, name, events[form], taken[form, name], matches[form, name]) for form, name in runs]
-    circumstances.write("algebra", {"rate": str(RATE), "repeat": options.repeat, "figures": figures})
+    circumstances.write("algebra", {"rate": str(RATE), "repeat": options.repeat, "figures": figures, "state_bytes_by_tenth": states})
 
 
 if __name__ == "__main__":

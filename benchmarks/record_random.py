@@ -37,9 +37,10 @@ CASES = {
     "COMPARING": 5_000,
     "CHOOSING": 3_000,
     "POSITIONAL": 2_000,
+    "RESTRICTING": 5_000,
 }
 """Of each fragment of `cepheid.testing.generators`: time, correlation, both; negation, also of and around these; these in whole queries, strategies
-around them, positions."""
+around them, positions; what the event algebra's detector runs."""
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250
@@ -67,7 +68,8 @@ def is_asked(case: Case, fragment: str) -> bool:
     if fragment in {"NEGATING", "CONTRADICTING"}:
         nodes = list(walk(case.query.bound(case.query.schema(case.events.schema)).pattern))
         return any(isinstance(node, plan.All) or negated(node) for node in nodes)
-    return case.query.compiled(case.query.schema(case.events.schema)).valued
+    compiled = case.query.compiled(case.query.schema(case.events.schema))
+    return compiled.method.name == "restricted" if fragment == "RESTRICTING" else compiled.valued
 
 
 def tried(fragment: str, count: int, seed: int) -> Counter[str]:
