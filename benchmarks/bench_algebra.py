@@ -177,6 +177,7 @@ def restricted(expression: Expression, stream: Stream, _: Path) -> Callable[[], 
 
 
 STATE_PARTS = 10
+"""How often the state is looked at."""
 
 
 def state_bytes(expression: Expression, stream: Stream) -> list[int]:

@@ -32,9 +32,9 @@ def test_random_queries_give_their_matches_on_all_ways(cases: int, seed: int) ->
         waited += case.query.compiled(case.query.schema(case.events.schema)).waits
         matched += bool(whole)
         undecided += bool(open_)
-    assert waited > cases / 8
-    assert matched > cases / 16
-    assert undecided > cases / 20
+    assert waited > cases / 4
+    assert matched > cases / 8
+    assert undecided > cases / 20  # 18 to 36 of 200, over 14 seeds
 
 
 def test_matches_come_as_soon_as_they_are_decided(cases: int, seed: int) -> None:
@@ -59,7 +59,7 @@ def test_matches_come_as_soon_as_they_are_decided(cases: int, seed: int) -> None
                 f"{place}\n{case}"
             )
             early += bool(given) and bool(open_)
-    assert early > cases / 200
+    assert early > cases / 40
 
 
 def test_the_deadline_counts_from_the_first_event() -> None:
