@@ -15,16 +15,20 @@ from cepheid.algebra import (
     Detector,
     Disjunction,
     Expression,
+    Length,
     Negation,
     Primitive,
     Rate,
+    Restriction,
     Sequence,
     memory,
     transform,
 )
 from cepheid.algebra import meaning as defined
 from cepheid.algebra.meaning import Instant, instances, is_restriction
+from cepheid.algebra.patterns import OutsideError, expression_of
 from cepheid.errors import InputError, LimitError, NotSupportedError
+from cepheid.logical import plan
 
 NAMES = "ABCD"
 BINARY = (Disjunction, Conjunction, Negation, Sequence, Sequence)
@@ -36,7 +40,7 @@ def random_expression(rng: random.Random, depth: int) -> Expression:
     if depth == 0 or rng.random() < 0.2:
         return Primitive(rng.choice(NAMES))
     if rng.random() < 0.25:
-        return random_expression(rng, depth - 1).within(time=rng.choice([None, 0, 1, 2, 4]), events=rng.choice([None, 0, 1, 3]))
+        return Restriction(random_expression(rng, depth - 1), Length(rng.choice([None, 0, 1, 2, 4]), rng.choice([None, 0, 1, 3])))
     return rng.choice(BINARY)(random_expression(rng, depth - 1), random_expression(rng, depth - 1))
 
 
@@ -168,6 +172,45 @@ def test_bad_events_lose_nothing() -> None:
     found = detector.push({"type": "B", "ts": 5})
     assert found is not None
     assert (found.start, found.end) == (0, 1)
+
+
+def test_what_cannot_be_read_has_not_been_read() -> None:
+    detector: Detector[int] = Detector(A >> B)
+    with pytest.raises(TypeError):
+        detector.push(0, 9, None)  # type: ignore[arg-type]
+    assert (detector.position, detector.time) == (0, None)
+    assert [bool(detector.push(n, n, name)) for n, name in enumerate("AB")] == [False, True]
+
+
+def test_bounds_that_are_none() -> None:
+    with pytest.raises(InputError, match=r"within\(\) has no bound"):
+        A.within()
+    for events, time in ((0, 1), (1, 0), (-1, 1)):
+        with pytest.raises(InputError, match="promises nothing that comes"):
+            Rate(events, time)
+
+
+def test_expressions_as_text() -> None:
+    assert A.within(time=3).within(time=2, events=1).formula == "(A_3)_2,#1"
+    assert str(A.within(time=3).within(time=2, events=1)) == "((A WITHIN 3) WITHIN 2 WITHIN 2 EVENTS)"
+
+
+def test_a_sequence_of_other_operands_knows_nothing_of_their_length() -> None:
+    (*_, found) = transform(A >> B).walk()
+    assert isinstance(found, Sequence)
+    assert found.length == Length(0, 0)
+    again = found.over(A, B + C)
+    assert isinstance(again, Sequence)
+    assert again.length == Length()
+
+
+def test_a_deep_pattern_is_no_expression() -> None:
+    """The transform's limit: other methods evaluate it."""
+    pattern: plan.Pattern = plan.Event("A")
+    for _ in range(200):
+        pattern = plan.WithinEvents(pattern, 3)
+    with pytest.raises(OutsideError, match="more than 200 operators around each other"):
+        expression_of(pattern)
 
 
 def test_deep_expressions() -> None:

@@ -239,7 +239,7 @@ def test_lengths_of_sequences_stay_right_around_a_rewrite(cases, seed) -> None:
         (23, A.within(time=3), ["A"]),
         (23, (A + A).within(time=3), []),
         (23, A.within(time=-1), []),
-        (24, A.within(time=3).within(events=2), ["A_3,#2", "A_3_#2_#2", "A_3_3_#2"]),
+        (24, A.within(time=3).within(events=2), ["A_3,#2", "((A_3)_#2)_#2", "((A_3)_3)_#2"]),
         (34, A.within(time=3) | B.within(time=5), ["(A_3 v B_5)_5"]),
     ],
 )

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from cepheid.algebra.expression import Conjunction, Disjunction, Length, Negation, Primitive, Restriction, Sequence
+from cepheid.algebra.expression import UNBOUNDED, Conjunction, Disjunction, Length, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.laws import A as METAVARIABLE
 from cepheid.algebra.meaning import Instance, Instant, con, dis, instances, is_restriction, neg, restriction, seq, spans, tim
 from cepheid.errors import InputError
@@ -105,7 +105,7 @@ def test_button_of_example_1_2(instants, found) -> None:
         ((A + B).within(time=3), ["[0, 1] A@0 B@1", "[1, 1] A@1 B@1"]),
         ((A + B).within(events=0), ["[1, 1] A@1 B@1"]),
         ((A + B).within(time=2, events=1), ["[1, 1] A@1 B@1"]),
-        ((A + B).within(), ["[0, 1] A@0 B@1", "[1, 1] A@1 B@1"]),
+        (Restriction(A + B, UNBOUNDED), ["[0, 1] A@0 B@1", "[1, 1] A@1 B@1"]),
         (A.within(time=-1), []),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cepheid.algebra.detector import Detected, Detector
+from cepheid.algebra.equivalence import Counterexample, differ, equivalent
 from cepheid.algebra.expression import (
     Conjunction,
     Disjunction,
@@ -13,18 +14,27 @@ from cepheid.algebra.expression import (
     Restriction,
     Sequence,
 )
+from cepheid.algebra.generate_c import generate_c
+from cepheid.algebra.generate_python import generate_python
+from cepheid.algebra.laws import LAWS, Law
+from cepheid.algebra.meaning import Instance, Instant, instances, is_restriction
 from cepheid.algebra.memory import Held, Memory, Rate, memory
 from cepheid.algebra.standalone import EventDetector, detector, parse
 from cepheid.algebra.transform import transform
 
 __all__ = [
+    "LAWS",
     "Conjunction",
+    "Counterexample",
     "Detected",
     "Detector",
     "Disjunction",
     "EventDetector",
     "Expression",
     "Held",
+    "Instance",
+    "Instant",
+    "Law",
     "Length",
     "Memory",
     "Negation",
@@ -33,6 +43,12 @@ __all__ = [
     "Restriction",
     "Sequence",
     "detector",
+    "differ",
+    "equivalent",
+    "generate_c",
+    "generate_python",
+    "instances",
+    "is_restriction",
     "memory",
     "parse",
     "transform",

@@ -97,8 +97,8 @@ class Detector(Generic[E]):
         """
         if self.time is not None and time < self.time:
             raise InputError(f"time descends from {self.time} to {time} at position {self.position}", help="sort the events by time")
-        self.time = time
         now = Now(self.position, time, event, frozenset(occurring))
+        self.time = time
         self.position += 1
         current = self._current
         for number, node in enumerate(self._nodes):

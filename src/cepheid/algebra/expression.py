@@ -21,6 +21,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cepheid.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -93,7 +95,9 @@ class Expression:
         return Sequence(self, other)
 
     def within(self, *, time: int | None = None, events: int | None = None) -> Restriction:
-        """Instances no longer than so many steps of time, or positions."""
+        """Instances no longer than so many steps of time, or positions, or both. Raises InputError without either; below 0 there are none."""
+        if time is None and events is None:
+            raise InputError("within() has no bound", help="give time=, in steps of time, or events=, in positions")
         return Restriction(self, Length(time, events))
 
     @property
@@ -194,6 +198,11 @@ class Sequence(_Binary):
 
     length: Length = dataclasses.field(default=UNBOUNDED, compare=False)
 
+    def over(self, *operands: Expression) -> Expression:
+        """A sequence of other operands; nothing is known of how long the right one is."""
+        left, right = operands
+        return Sequence(left, right)
+
 
 @dataclass(frozen=True, slots=True)
 class Restriction(Expression):
@@ -220,7 +229,8 @@ class Restriction(Expression):
             for bound in (self.length.time, None if self.length.events is None else f"#{self.length.events}")
             if bound is not None
         ]
-        return f"{self.operand.formula}_{','.join(map(str, bounds)) or 'inf'}"
+        operand = f"({self.operand.formula})" if isinstance(self.operand, Restriction) else self.operand.formula
+        return f"{operand}_{','.join(map(str, bounds)) or 'inf'}"
 
     def __str__(self) -> str:
         bounds = [] if self.length.time is None else [f"WITHIN {self.length.time}"]

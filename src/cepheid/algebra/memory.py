@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.transform import transform
+from cepheid.errors import InputError
 
 if TYPE_CHECKING:
     from cepheid.algebra.expression import Expression, Length
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most so many events in any `time` steps of time that follow each other. One event per tick: Rate(1)."""
+    """At most so many events in any `time` steps of time that follow each other. One event per tick: Rate(1). Raises InputError below 1."""
 
     events: int
     time: int = 1
+
+    def __post_init__(self) -> None:
+        if self.events < 1 or self.time < 1:
+            raise InputError(f"{self} promises nothing that comes", help="give at least one event in at least one step of time")
 
     def most(self, length: int) -> int:
         """How many events there may be whose times are at most `length` apart."""
@@ -54,8 +59,8 @@ INSTANCE_BYTES = 40
 class Memory:
     """The state of one detector, at most.
 
-    expression: transformed. sequences: what each sequence holds, bottom-up. others: (instances, marks of each) of what conjunctions hold, and of the
-    instance of greatest start that sequences hold beside their rings.
+    expression: transformed. sequences: what each sequence holds, bottom-up. others: the marks of each other instance that may be held, at most:
+    two of each conjunction, and one that each sequence holds beside its ring.
     """
 
     expression: Expression

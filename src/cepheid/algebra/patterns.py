@@ -11,6 +11,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Length, Negation, Primitive, Restriction, Sequence
+from cepheid.algebra.transform import MAX_DEPTH, depth
 from cepheid.logical import plan
 from cepheid.logical.describe import describe
 
@@ -35,6 +36,8 @@ def expression_of(pattern: Pattern) -> Expression:
     expression = _Reading().read(pattern, lambda shown: shown)
     if sum(1 for _ in expression.walk()) > MAX_NODES:
         raise OutsideError(f"it has more than {MAX_NODES} operators")
+    if depth(expression) > MAX_DEPTH:
+        raise OutsideError(f"it has more than {MAX_DEPTH} operators around each other")
     return expression
 
 

@@ -35,15 +35,20 @@ def transform(expression: Expression) -> Expression:
         >>> print(transform((B >> B).within(time=2) - (P >> (P + T))).formula)
         ((B ; B)_2 - (P ; (P + T)_2))
     """
-    depths: list[int] = []
-    for node in expression.walk():
-        depths.append(1 + max((depths.pop() for _ in node.operands), default=0))
-    if depths[0] > MAX_DEPTH:
+    if (deep := depth(expression)) > MAX_DEPTH:
         raise LimitError(
-            f"the expression has {depths[0]} operators around each other, and the limit is {MAX_DEPTH} (MAX_DEPTH)",
+            f"the expression has {deep} operators around each other, and the limit is {MAX_DEPTH} (MAX_DEPTH)",
             help="write it less deep: `;`, OR and ALL are associative, and a sequence of halves is only log n deep",
         )
     return _transformed(expression, UNBOUNDED)[0]
+
+
+def depth(expression: Expression) -> int:
+    """How many operators and primitives are around each other. Linear."""
+    depths: list[int] = []
+    for node in expression.walk():
+        depths.append(1 + max((depths.pop() for _ in node.operands), default=0))
+    return depths[0]
 
 
 def _transformed(expression: Expression, bound: Length) -> tuple[Expression, Length]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cepheid.automata.classes import AT_LEAST, monotonic_in
 from cepheid.automata.clocks import one_clock
 from cepheid.engine.evaluations.absence import longest
+from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Written, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from cepheid.automata.alphabet import Alphabet, Predicate
     from cepheid.automata.automaton import Automaton
+    from cepheid.automata.program import Program
     from cepheid.automata.transition import Transition
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.plan.family import Family, Route
@@ -129,7 +131,7 @@ def _compiled_sections(query: Explained, plan: QueryPlan, schema: EventSchema) -
         yield "evaluation", str(error)
         return
     absent = [f"\nabsence {number}\n{automaton_text(absence.program.automaton)}" for number, absence in enumerate(compiled.absences, 1)]
-    yield "automaton", "\n".join([automaton_text(compiled.program.automaton), *absent])
+    yield "automaton", "\n".join([carrier_text(compiled.program), *absent])
     yield "program", program_text(compiled)
     yield "evaluation", evaluation_text(compiled)
 
@@ -174,6 +176,13 @@ def predicate_text(predicate: Predicate) -> str:
     condition = predicate.condition
     parts = condition.arguments if isinstance(condition, Apply) and condition.operator == "and" else (condition,)
     return " and ".join(map(describe_expression, parts))
+
+
+def carrier_text(program: Program) -> str:
+    """The automaton of a program, or the event expression that a detector runs without one."""
+    if isinstance(program, RestrictedProgram):
+        return _wrapped(f"none; the detector of {program.expression}")
+    return automaton_text(program.automaton)
 
 
 def automaton_text(automaton: Automaton) -> str:
