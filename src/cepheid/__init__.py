@@ -11,11 +11,10 @@ Everything else hangs on these: `help(cepheid.query)`, `help(cepheid.Query)`.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
 from cepheid import errors
-from cepheid.engine.output.matches import Match, Matches
-from cepheid.engine.run.batches import Batches
-from cepheid.engine.run.queries import ByName, QueriesRecognizer
-from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import (
     BindError,
     CepheidError,
@@ -29,9 +28,22 @@ from cepheid.errors import (
     SetupError,
     SnapshotError,
 )
-from cepheid.language.builder import any_event, attr, event, param
-from cepheid.queries import Queries, queries
-from cepheid.query import Query, query
+
+if TYPE_CHECKING or find_spec("pyarrow") is not None:
+    from cepheid.engine.output.matches import Match, Matches
+    from cepheid.engine.run.batches import Batches
+    from cepheid.engine.run.queries import ByName, QueriesRecognizer
+    from cepheid.engine.run.recognizer import Recognizer
+    from cepheid.language.builder import any_event, attr, event, param
+    from cepheid.queries import Queries, queries
+    from cepheid.query import Query, query
+else:  # a small device: the detectors of `cepheid.algebra` and `cepheid.succession` need Python alone
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            raise SetupError(f"cepheid.{name} needs pyarrow, which is not installed", help="pip install cepheid, with what it depends on")
+        raise AttributeError(name)
+
 
 __version__ = "0.2.0"
 

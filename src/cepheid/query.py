@@ -395,7 +395,7 @@ class Query:
         from cepheid.viz.graph import draw
 
         compiled = self.compiled(likely_schema(self) if schema is None else self.schema(schema, type=type, time=time))
-        return draw(compiled.program.automaton, format=format, absences=absences_text(compiled))
+        return draw(compiled.drawn, format=format, absences=absences_text(compiled))
 
 
 def _from_text(text: str, args: Mapping[str, object]) -> Query:

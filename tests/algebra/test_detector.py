@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import doctest
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -232,3 +234,50 @@ def test_the_examples_of_the_documentation(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"cepheid.algebra.{name}"))
     assert result.attempted > 1
     assert not result.failed
+
+
+ALONE = """
+import sys
+for name in ("pyarrow", "numpy", "lark", "pyspark"):
+    sys.modules[name] = None
+import datetime as dt
+import cepheid
+from cepheid import algebra, succession
+hot, dry, reset = map(algebra.Primitive, ("hot", "dry", "reset"))
+expression = (hot >> dry).within(time=60_000_000) - reset
+fire = algebra.detector(expression, where={"hot": lambda event: event.get("temp", 0) > 40, "dry": lambda event: event.get("humidity", 100) < 25})
+start = dt.datetime(2024, 1, 1)
+for second, kind, values in [(0, "T", {"temp": 45}), (1, "reset", {}), (2, "T", {"temp": 50}), (30, "H", {"humidity": 20})]:
+    found = fire.push({"type": kind, "ts": start + dt.timedelta(seconds=second), **values})
+print(found.variables["hot"][0]["temp"], algebra.memory(expression).bounded)
+generated = {}
+exec(algebra.generate_python(expression), generated)
+print(len(algebra.LAWS), succession.CAYUGA.compose(succession.CAYUGA.point(0), succession.CAYUGA.point(1)))
+try:
+    cepheid.query("SELECT * WHERE A")
+except cepheid.SetupError as error:
+    print(error)
+"""
+"""The detector on a device that has Python alone."""
+
+
+def test_python_alone() -> None:
+    """Neither Arrow nor numpy nor the parser is needed for the detector of an expression, its memory, generated code, and laws."""
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "50 True",
+        "36 [0, 1]",
+        "error: cepheid.query needs pyarrow, which is not installed",
+        "help: pip install cepheid, with what it depends on",
+    ]
+
+
+def test_conditions_as_functions() -> None:
+    """`where` decides for the primitives that it names; the others occur by their types, or by the conditions of the text."""
+    detector = algebra.detector("A ; B FILTER B[v > 3]", where={"A": lambda event: event["v"] == 1})
+    rows = [("X", 1), ("B", 3), ("B", 4)]
+    found = [detector.push({"type": kind, "ts": ts, "v": value}) for ts, (kind, value) in enumerate(rows)]
+    assert [each and (each.start, each.end) for each in found] == [None, None, (0, 2)]
+    with pytest.raises(InputError, match="'C', which is no primitive"):
+        algebra.detector("A ; B", where={"C": bool})

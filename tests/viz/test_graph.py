@@ -231,3 +231,13 @@ def test_what_must_not_follow_stands_beside_the_automaton() -> None:
     assert "1 -> note" in str(waiting.draw("dot"))
     height = [float(ET.fromstring(str(query.draw())).attrib["viewBox"].split()[3]) for query in (plain, waiting)]
     assert height[0] < height[1]
+
+
+def test_a_detector_is_drawn_as_the_automaton_of_its_pattern() -> None:
+    """RESTRICTED runs no automaton; the drawing is that of all matches, without the marks that tell the detector's events apart."""
+    drawn = [
+        str(cepheid.query(f"SELECT {strategy} * WHERE (B ; B) UNLESS (P OR T) WITHIN 2s").draw(format="mermaid"))
+        for strategy in ("ALL", "RESTRICTED")
+    ]
+    assert drawn[0] == drawn[1]
+    assert "leaf" not in drawn[1]

@@ -1,7 +1,8 @@
 """Patterns of the query language as event expressions, and detectors of them that stand alone: events are dicts, and come one by one.
 
 Comes in: a pattern, as text, from the builder, or as an `Expression`. Goes out: its expression, or a detector of it. Which primitives occur at
-an event is decided by its type and by the conditions of the pattern, as the definition evaluates these.
+an event is decided by its type and by the conditions of the pattern. Texts are bound as queries are, whose types are Arrow's. The detector of an
+`Expression` needs Python alone: conditions are functions then.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from cepheid.algebra.detector import Detector
 from cepheid.algebra.expression import Expression, Length, Primitive, Restriction
-from cepheid.algebra.patterns import OutsideError, expression_of
-from cepheid.errors import InputError, NotSupportedError
-from cepheid.language.syntax import Strategy
-from cepheid.logical import plan
-from cepheid.logical.rewrite import rewrite
-from cepheid.logical.windows import hoist
+from cepheid.errors import InputError, NotSupportedError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cepheid.algebra.detector import Detected
-    from cepheid.logical.plan import Pattern, QueryPlan
+    from cepheid.logical.plan import Pattern
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+MICROSECOND = dt.timedelta(microseconds=1)
 
 
 def parse(pattern: object) -> Expression:
@@ -35,34 +34,51 @@ def parse(pattern: object) -> Expression:
         >>> algebra.parse("(B ; B) WITHIN 2 UNLESS (P OR T)").formula
         '((B ; B) - (P v T))_2'
     """
-    return pattern if isinstance(pattern, Expression) else _bound(pattern)[0]
+    return pattern if isinstance(pattern, Expression) else _bound(pattern)
 
 
-def detector(pattern: object, *, type: str = "type", time: str = "ts") -> EventDetector:  # noqa: A002 - as everywhere in Cepheid
+def detector(
+    pattern: object,
+    *,
+    where: Mapping[str, Callable[[Mapping[str, Any]], object]] | None = None,
+    type: str = "type",  # noqa: A002 - as everywhere in Cepheid
+    time: str = "ts",
+) -> EventDetector:
     """A detector of a pattern over one stream of dicts: `push(event)` gives the match that ends at it, or None.
 
-    pattern: as for `parse`. type, time: the keys of an event's type and time. Raises as `parse`.
+    pattern: as for `parse`. where: functions of an event, by the name of a primitive: it occurs at the events for which they are true, whatever their
+    type; a primitive without one occurs at the events of the type that is its name, and under the conditions of the pattern. type, time: the keys of
+    an event's type and time. Raises as `parse`, and InputError where `where` names no primitive.
 
         >>> from cepheid import algebra
         >>> alarm = algebra.detector("(B ; B) WITHIN 2 UNLESS (P OR T)")
         >>> found = [alarm.push({"type": name, "ts": ts}) for name, ts in [("B", 1), ("B", 2), ("P", 3), ("B", 4)]]
         >>> [match and (match.start_time, match.end_time) for match in found]
         [None, (1, 2), None, None]
+
+        >>> hot, dry = algebra.Primitive("hot"), algebra.Primitive("dry")
+        >>> fire = algebra.detector(
+        ...     (hot >> dry).within(time=60),
+        ...     where={"hot": lambda event: event["temp"] > 40, "dry": lambda event: event["humidity"] < 25},
+        ... )
+        >>> fire.push({"type": "reading", "ts": 0, "temp": 45, "humidity": 80})
+        >>> fire.push({"type": "reading", "ts": 30, "temp": 20, "humidity": 20}).variables["hot"]
+        ({'type': 'reading', 'ts': 0, 'temp': 45, 'humidity': 80},)
     """
-    if isinstance(pattern, Expression):
-        return EventDetector(pattern, None, type=type, time=time)
-    expression, bound = _bound(pattern)
-    return EventDetector(expression, bound, type=type, time=time)
+    return EventDetector(parse(pattern), where=where or {}, type=type, time=time)
 
 
-def _bound(pattern: object) -> tuple[Expression, QueryPlan]:
+def _bound(pattern: object) -> Expression:
+    from cepheid.algebra.patterns import OutsideError, expression_of
     from cepheid.engine.plan.likely_schema import likely_schema
+    from cepheid.language.syntax import Strategy
+    from cepheid.logical.rewrite import rewrite
+    from cepheid.logical.windows import hoist
     from cepheid.query import query
 
     selected = pattern.select(strategy=Strategy.RESTRICTED) if hasattr(pattern, "select") else f"SELECT RESTRICTED * WHERE {pattern}"
     asked = query(selected)
-    bound = asked.bound(likely_schema(asked))
-    rewritten = rewrite(bound)
+    rewritten = rewrite(asked.bound(likely_schema(asked)))
     if rewritten.keys:
         raise NotSupportedError(
             f"a detector reads one stream, and the pattern is partitioned by {', '.join(rewritten.keys)}",
@@ -76,7 +92,7 @@ def _bound(pattern: object) -> tuple[Expression, QueryPlan]:
             str(error), help="a detector has types, AS, `;`, OR, ALL, UNLESS, WITHIN, `+`, and conditions on one event"
         ) from None
     length = Length(windows.window, None if windows.count is None else windows.count - 1)
-    return expression if length == Length() else Restriction(expression, length), bound
+    return expression if length == Length() else Restriction(expression, length)
 
 
 class EventDetector:
@@ -85,17 +101,26 @@ class EventDetector:
     expression: of the pattern. One event costs what `Detector.push` costs, and the conditions of each primitive.
     """
 
-    def __init__(self, expression: Expression, bound: QueryPlan | None, *, type: str, time: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        expression: Expression,
+        *,
+        where: Mapping[str, Callable[[Mapping[str, Any]], object]],
+        type: str,  # noqa: A002
+        time: str,
+    ) -> None:
         self.expression = expression
         self._detector: Detector[Mapping[str, Any]] = Detector(expression)
         self._type = type
         self._time = time
-        self._kind = None if bound is None else bound.schema.time_type
-        primitives = dict.fromkeys(node for node in expression.walk() if isinstance(node, Primitive))
-        self._plain = frozenset(primitive.name for primitive in primitives if _is_plain(primitive))
-        self._tests = [
-            (primitive.name, _test(primitive.pattern)) for primitive in primitives if primitive.pattern and not _is_plain(primitive)
-        ]
+        primitives = {node.name: node.pattern for node in expression.walk() if isinstance(node, Primitive)}
+        for name in where:
+            if name not in primitives:
+                raise InputError(f"where= has {name!r}, which is no primitive of the pattern", help=did_you_mean(name, primitives))
+        self._given = list(where.items())
+        asked = {name: pattern for name, pattern in primitives.items() if name not in where}
+        self._plain = frozenset(name for name, pattern in asked.items() if pattern is None)
+        self._tests = [(name, _test(pattern)) for name, pattern in asked.items() if pattern is not None]
 
     @property
     def position(self) -> int:
@@ -105,52 +130,25 @@ class EventDetector:
     def push(self, event: Mapping[str, Any]) -> Detected[Mapping[str, Any]] | None:
         """Read the next event; the match that ends at it, None if there is none.
 
-        event: its time is an integer, in steps of the time column, or a datetime. Raises InputError where the type or the time is missing, or time
-        descends; then nothing has been read.
+        event: its time is an integer, in the steps of the pattern's bounds, or a datetime (without zone: UTC), which counts in microseconds. Raises
+        InputError where the type or the time is missing, or time descends; then nothing has been read.
         """
         try:
             kind, time = event[self._type], event[self._time]
         except KeyError as error:
             raise InputError(f"event {self.position} has no {error}", help="name the keys: detector(.., type=.., time=..)") from None
         if isinstance(time, dt.datetime):
-            time = _steps(time, self._kind)
+            time = (time if time.tzinfo else time.replace(tzinfo=dt.UTC)) - EPOCH
+            time //= MICROSECOND
         if type(time) is not int:
             raise InputError(f"the time of event {self.position} is {time!r}", help="give an integer, or a datetime") from None
         occurring = {kind} if kind in self._plain else set()
         occurring.update(name for name, occurs in self._tests if occurs(kind, time, event))
+        occurring.update(name for name, occurs in self._given if occurs(event))
         return self._detector.push(event, time, occurring)
 
 
-def _is_plain(primitive: Primitive) -> bool:
-    """Whether it occurs at each event of the type that is its name, and at no other."""
-    return primitive.pattern is None or (isinstance(primitive.pattern, plan.Event) and primitive.pattern.type == primitive.name)
-
-
-def _steps(time: dt.datetime, kind: object) -> int:
-    from cepheid.testing.evaluate import steps_of
-
-    return steps_of(time, getattr(kind, "unit", "us"))
-
-
 def _test(pattern: Pattern) -> Callable[[object, int, Mapping[str, Any]], bool]:
-    """Whether a pattern of one event has a match at an event of a type, at a time, with attributes."""
-    from cepheid.testing.evaluate import Event, holds
+    from cepheid.algebra.conditions import event_test
 
-    conditions: list[plan.Expression] = []
-    while not isinstance(pattern, plan.Event):
-        if isinstance(pattern, plan.Filter):
-            conditions += pattern.conditions
-        assert isinstance(pattern, plan.Filter | plan.Named)
-        pattern = pattern.pattern
-    wanted = pattern.type
-    if plan.lags_in(conditions):
-        raise NotSupportedError("a detector does not look at the events before (lag)", help="use cepheid.query(..).recognizer(..)")
-    choices = [(condition, {(variable, False): 0 for variable in plan.variables_of(condition)}) for condition in conditions]
-
-    def occurs(kind: object, time: int, event: Mapping[str, Any]) -> bool:
-        if wanted is not None and kind != wanted:
-            return False
-        events = [Event(str(kind), time, event)]
-        return all(holds(condition, events, choice) for condition, choice in choices)
-
-    return occurs
+    return event_test(pattern)

@@ -21,5 +21,5 @@ ENDINGS = MappingProxyType({".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".g
 def drawing(query: cepheid.Query, format: str, *, schema: EventSchema | None, deterministic: bool) -> str:  # noqa: A002 - public word
     """The drawing as text; without a schema the one that the query could be about. Raises the errors of binding and evaluation."""
     compiled = query.compiled(likely_schema(query) if schema is None else schema)
-    automaton = compiled.program.automaton
+    automaton = compiled.drawn
     return draw(determinize(automaton) if deterministic else automaton, format=format, absences=absences_text(compiled))

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cepheid.automata import construct
 from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
 from cepheid.engine.evaluations.method import Terms
 from cepheid.engine.evaluations.numbered import started
+from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
 from cepheid.engine.input.lags import depth_of
 from cepheid.engine.input.read import STREAM_COLUMN
@@ -27,13 +29,15 @@ from cepheid.engine.output.matches import Layout, plain_type
 from cepheid.engine.output.measures import attributes_of
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Consumption
+from cepheid.logical.absence import take_out
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.partition import asks_for
 from cepheid.logical.plan import Index, lags_in
 from cepheid.logical.tree import walk
+from cepheid.logical.windows import hoist
 
 if TYPE_CHECKING:
-    from cepheid.automata import Program
+    from cepheid.automata import Automaton, Program
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Guarantee, Method
     from cepheid.engine.letters.predicates import Predicates
@@ -163,6 +167,17 @@ class Compiled:
     def interleaved(self) -> bool:
         """Whether partitions are to be fed in stream order: a trigger in one consumes the events of all."""
         return self.consume is Consumption.ANY and bool(self.keys)
+
+    @cached_property
+    def drawn(self) -> Automaton:
+        """What drawings show: the automaton of the program; of a detector, which runs none, that of all matches of the pattern.
+
+        Raises LimitError as `construct`.
+        """
+        if not isinstance(self.program, RestrictedProgram):
+            return self.program.automaton
+        pattern, _ = hoist(take_out(self.rewritten.pattern)[0])
+        return construct(pattern, self.schema)
 
     @property
     def delay(self) -> int:
