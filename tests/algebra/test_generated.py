@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from operator import or_
 
 import pytest
+from random_expressions import OPERATORS, random_expression, random_length
 
-from cepheid.algebra import Conjunction, Detector, Disjunction, Length, Negation, Primitive, Rate, Restriction, Sequence, memory
+from cepheid.algebra import Detector, Primitive, Rate, Restriction, Sequence, memory
 from cepheid.algebra.generate import unrolled
 from cepheid.algebra.generate_c import MOST_BYTES, generate_c
 from cepheid.algebra.generate_python import generate_python
@@ -27,7 +28,6 @@ PYTHON_FORM = importlib.import_module("cepheid.algebra.generate_python")  # the 
 
 A, B, C, D = map(Primitive, "ABCD")
 INTRODUCTORY = (B >> B).within(time=2) - (Primitive("P") | Primitive("T"))  # event-algebra, Example 1.2
-OPERATORS = (Disjunction, Conjunction, Negation, Sequence, Restriction)
 PRIMITIVES = (
     A,
     B,
@@ -46,31 +46,18 @@ ODD = ("", " ", "a b", "a_b", "a-b", "int", "it's", 'say "no"', '"""', "*/", "/*
 # ------------------------------------------------------------------------------------------------------------ expressions and streams
 
 
-def random_length(rng, least=0):
-    """A bound in time, in positions, or in both."""
-    time, events = rng.choice(((True, False), (False, True), (True, True)))
-    return Length(rng.randrange(least, 8) if time else None, rng.randrange(least, 8) if events else None)
+def some_length(rng, least=0):
+    return random_length(rng, range(least, 8), range(least, 8))
 
 
-def random_expression(rng, depth, made=None):
-    """All operators, both kinds of bounds; now and then one that stands elsewhere already."""
-    made = [] if made is None else made
-    if made and rng.random() < 0.15:
-        return rng.choice(made)
-    if depth == 0 or rng.random() < 0.1:
-        return rng.choice(PRIMITIVES)
-    operator = rng.choice(OPERATORS)
-    left = random_expression(rng, depth - 1, made)
-    right = random_length(rng) if operator is Restriction else random_expression(rng, depth - 1, made)
-    found = operator(left, right)
-    made.append(found)
-    return found
+def some_expression(rng):
+    return random_expression(rng, 4, PRIMITIVES, length=some_length, repeated=0.15)
 
 
 def bounded_expression(rng, rate, *, promised):
     """One with rings of static size at a rate. promised: some ring relies on the rate; else none does."""
     while True:
-        found = Restriction(random_expression(rng, 4), random_length(rng, 1))
+        found = Restriction(some_expression(rng), some_length(rng, 1))
         steps = unrolled(found, rate).steps
         rings = [step for step in steps if isinstance(step.expression, Sequence) and not step.single]
         if rings and memory(found, rate=rate).bounded and any(step.promised for step in rings) == promised:
@@ -81,7 +68,7 @@ def names_of(expression):
     return sorted({node.name for node in expression.walk() if isinstance(node, Primitive)})
 
 
-def random_stream(rng, expression, rate, length=60):
+def random_events(rng, expression, rate, length=60):
     """(event, time, names): times that ascend, no more often than at the rate."""
     times = []
     for _ in range(length):
@@ -95,7 +82,7 @@ def random_stream(rng, expression, rate, length=60):
 
 def disturbed(rng, expression):
     """One that promises nothing: now and then time descends."""
-    return [(event, time - rng.choice((*[0] * 15, 1, 4)), names) for event, time, names in random_stream(rng, expression, None)]
+    return [(event, time - rng.choice((*[0] * 15, 1, 4)), names) for event, time, names in random_events(rng, expression, None)]
 
 
 def breaks(times, rate):
@@ -149,11 +136,11 @@ def test_python_is_the_detector(cases, seed, monkeypatch, preallocated):
     found, bounded, kinds = 0, 0, set()
     for case in range(cases):
         rate = rng.choice((None, *RATES))
-        expression = random_expression(rng, 4)
+        expression = some_expression(rng)
         kinds |= {type(node) for node in expression.walk()}
         bounded += memory(expression, rate=rate).bounded
         generated, detector = loaded(generate_python(expression, rate=rate))["Detector"](), Detector(expression)
-        for event, time, names in random_stream(rng, expression, rate):
+        for event, time, names in random_events(rng, expression, rate):
             want = plain(detector.push(event, time, names))
             assert plain(generated.push(event, time, rng.choice(CONTAINERS)(names))) == want, (case, str(expression), event)
             found += want is not None
@@ -268,6 +255,13 @@ def test_odd_names_in_python():
     assert {mark[2] for each in found if each for mark in each[4]} == set(ODD)
 
 
+@pytest.mark.parametrize("generate", [generate_python, generate_c])
+@pytest.mark.parametrize("bound", ["0 or print()", 0.5, float("inf")])
+def test_bounds_that_are_no_whole_numbers_are_not_written_into_code(generate, bound):
+    with pytest.raises(InputError, match="is no whole number"):
+        generate((A + B).within(time=bound))
+
+
 def test_the_same_text_every_time():
     script = (
         "from cepheid.algebra import Primitive, Rate\n"
@@ -276,16 +270,21 @@ def test_the_same_text_every_time():
         "x = Primitive('A', frozenset('pqrst')) + Primitive('B', frozenset('tsrqp')) >> Primitive('C')\n"
         "print(generate_c(x, rate=Rate(1)), generate_python(x, rate=Rate(1)))\n"
     )
-    texts = [
-        subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": hashing}
-        ).stdout
-        for hashing in ("1", "2")
-    ]
-    assert texts[0] == texts[1] != b""
+    hashing = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"  # other than here, as far as is known
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": hashing}
+    )
+    x = Primitive("A", frozenset("pqrst")) + Primitive("B", frozenset("tsrqp")) >> Primitive("C")
+    assert done.stdout == f"{generate_c(x, rate=Rate(1))} {generate_python(x, rate=Rate(1))}\n"
 
 
 # ------------------------------------------------------------------------------------------------------------ C
+
+
+def stated_size(text):
+    """The bytes that a file in C says its state takes; a compiler with words of 8 bytes takes exactly these."""
+    return int(re.search(r"sizeof\(\w+_t\) <= (\d+) where a value has 8 bytes", text)[1])
+
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-O2")
@@ -312,14 +311,14 @@ class Written:
         lines = [f"{time} {sum(1 << self.names.index(name) for name in names)} {event}" for event, time, names in self.stream]
         return "\n".join([str(len(lines)), *lines])
 
-    @property
+    @cached_property
     def output(self):
-        """What the program has to print: what the Python form gives."""
+        """What the program has to print: the size that the file states, and what the Python form gives."""
         namespace = loaded(generate_python(self.expression, rate=self.rate))
         detector = namespace["Detector"]()
         variables = unrolled(self.expression, self.rate).variables
         times = {}
-        lines = []
+        lines = [f"size {stated_size(generate_c(self.expression, rate=self.rate))}"]
         for event, time, names in self.stream:
             found, error = pushed(detector, event, time, names)
             if error is not None:
@@ -347,6 +346,7 @@ PROGRAM = """
         long long count, time, value; \\
         unsigned long long bits; \\
         p##_init(&detector); \\
+        printf("size %%lu\\n", (unsigned long)sizeof(detector)); \\
         if (scanf("%%lld", &count) != 1) { return; } \\
         while (count-- > 0 && scanf("%%lld %%llu %%lld", &time, &bits, &value) == 3) { \\
             const int status = p##_push(&detector, (int64_t)time, (uint64_t)bits, (p##_value_t)value, &match); \\
@@ -381,7 +381,7 @@ def written(cases, seed):
     for case in range(max(10, cases // 10)):
         rate = rng.choice(RATES)
         expression = bounded_expression(rng, rate, promised=case % 2 == 0)
-        stream = disturbed(rng, expression) if case % 4 < 2 else random_stream(rng, expression, rate)
+        stream = disturbed(rng, expression) if case % 4 < 2 else random_events(rng, expression, rate)
         found.append(Written(expression, rate, stream))
     wide = [Primitive(f"p{n:02}") for n in range(64)]
     found += [
@@ -443,7 +443,7 @@ def compare(written, lines):
         assert lines[at : at + len(want)] == want, (str(each.expression), each.rate)
         at += len(want)
     assert at == len(lines)
-    assert {line.split()[0] for line in lines} == {"1", "0", "-1", "-2"}
+    assert {line.split()[0] for line in lines} == {"size", "1", "0", "-1", "-2"}
 
 
 @needs_compiler
@@ -502,7 +502,7 @@ def test_limits_of_c_are_errors():
         generate_c((A >> (B + C)).within(time=10**8), rate=Rate(1))
 
 
-@pytest.mark.parametrize("prefix", ["", "1a", "a b", "a-b", "int64", "uint_fast8", "size", "ü", "a\n"])
+@pytest.mark.parametrize("prefix", ["", "1a", "a b", "a-b", "int64", "uint_fast8", "size", "time", "div", "ü", "a\n"])
 def test_prefixes_that_are_no_names_are_errors(prefix):
     with pytest.raises(InputError, match="cannot begin the names"):
         generate_c(A, prefix=prefix)

@@ -6,20 +6,17 @@ import random
 from itertools import chain
 
 import pytest
+from random_expressions import ENOUGH, random_expression, random_length, random_stream
 
 from cepheid.algebra import laws
-from cepheid.algebra.expression import INSTANT, UNBOUNDED, Conjunction, Disjunction, Length, Negation, Primitive, Restriction, Sequence
+from cepheid.algebra.expression import INSTANT, UNBOUNDED, Length, Primitive, Restriction, Sequence
 from cepheid.algebra.laws import GREATEST, LAWS, LEAST, Bounded, Law, T, U
-from cepheid.algebra.meaning import Instant, instances, tim
+from cepheid.algebra.meaning import instances, tim
 from cepheid.algebra.transform import transform
 from cepheid.errors import InputError
 
 A, B, C, D = map(Primitive, "ABCD")
-BINARY = (Disjunction, Conjunction, Negation, Sequence)
 THREE, FIVE = Length(time=3), Length(time=5)
-
-ENOUGH = 200
-"""Cases below which it could be chance that none of them shows anything."""
 
 PAPER = """
 1. A v A == A
@@ -62,30 +59,9 @@ PAPER = """
 """As event-algebra prints them, but for law 28."""
 
 
-def random_length(rng):
-    kind = rng.randrange(3)
-    return Length(None if kind == 0 else rng.randrange(6), None if kind == 1 else rng.randrange(4))
-
-
-def random_expression(rng, depth):
-    if depth == 0 or rng.random() < 0.15:
-        return Primitive(rng.choice("ABC"))
-    operator = rng.choice((*BINARY, Restriction))
-    left = random_expression(rng, depth - 1)
-    return Restriction(left, random_length(rng)) if operator is Restriction else operator(left, random_expression(rng, depth - 1))
-
-
-def random_stream(rng, length):
-    share, time, found = rng.choice((0.2, 0.35, 0.5)), rng.randrange(3), []
-    for _ in range(length):
-        found.append(Instant(time, frozenset(name for name in "ABC" if rng.random() < share)))
-        time += rng.choice((0, 0, 1, 1, 2, 4))
-    return found
-
-
 def random_binding(rng, law):
     least = 0 if law.condition else rng.choice((0, 1, 1, 2, 3))
-    values = {name: random_expression(rng, min(least, rng.randrange(4))) for name in "ABC"}
+    values = {name: random_expression(rng, min(least, rng.randrange(4)), "ABC") for name in "ABC"}
     return values | {"t": random_length(rng), "t'": random_length(rng)}
 
 
@@ -118,7 +94,7 @@ def counterexample(law, tries, seed):
     for number in range(tries):
         rng = random.Random(f"{seed} {law} {number}")
         left, right = law.sides(random_binding(rng, law))
-        stream = random_stream(rng, 7)
+        stream = random_stream(rng, 7, "ABC")
         found = instances(left, stream)
         if found != instances(right, stream):
             return (number, left.formula, right.formula, stream), with_some
@@ -205,8 +181,10 @@ def test_rewriting_anywhere_keeps_the_instances(cases, seed) -> None:
         # Most laws apply to few random expressions: one side of one of them is inside.
         planted = LAWS[number % len(LAWS)]
         inner = rng.choice(planted.sides(random_binding(rng, planted)))
-        expression = rng.choice((inner, inner.within(time=4), inner - random_expression(rng, 1), random_expression(rng, 1) >> inner))
-        stream = random_stream(rng, 5)
+        expression = rng.choice(
+            (inner, inner.within(time=4), inner - random_expression(rng, 1, "ABC"), random_expression(rng, 1, "ABC") >> inner)
+        )
+        stream = random_stream(rng, 5, "ABC")
         expected = instances(expression, stream)
         for law in LAWS:
             binding = {name: random_binding(rng, law)[name] for name in law.free() | law.free(reverse=True)}
@@ -219,7 +197,7 @@ def test_rewriting_anywhere_keeps_the_instances(cases, seed) -> None:
 def test_lengths_of_sequences_stay_right_around_a_rewrite(cases, seed) -> None:
     for number in range(cases // 4):
         rng = random.Random(f"{seed} labels {number}")
-        expression, stream = transform(random_expression(rng, 3)), random_stream(rng, 5)
+        expression, stream = transform(random_expression(rng, 3, "ABC")), random_stream(rng, 5, "ABC")
         for law in LAWS:
             for found in law.rewrites(expression):
                 assert_lengths_hold(found, stream)
@@ -336,9 +314,11 @@ def test_transform_keeps_the_instances_and_says_how_long_right_sides_are(cases, 
     changed = bounded = 0
     for number in range(2 * tries):
         rng = random.Random(f"{seed} 6.1 {number}")
-        expression, stream = random_expression(rng, rng.randrange(1, 5)), random_stream(rng, 6)
+        expression, stream = random_expression(rng, rng.randrange(1, 5), "ABC"), random_stream(rng, 6, "ABC")
         for _ in range(rng.randrange(3)):  # bounds around bounds, where most of the transform's work is
-            expression = rng.choice((expression - random_expression(rng, 1), random_expression(rng, 1) | expression, expression))
+            expression = rng.choice(
+                (expression - random_expression(rng, 1, "ABC"), random_expression(rng, 1, "ABC") | expression, expression)
+            )
             expression = Restriction(expression, random_length(rng))
         transformed = transform(expression)
         assert instances(transformed, stream) == instances(expression, stream), (seed, number, expression.formula)

@@ -6,17 +6,14 @@ import itertools
 import random
 
 import pytest
+from random_expressions import ENOUGH, random_expression, random_length, random_stream
 
-from cepheid.algebra.expression import UNBOUNDED, Conjunction, Disjunction, Length, Negation, Primitive, Restriction, Sequence
+from cepheid.algebra.expression import UNBOUNDED, Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.laws import A as METAVARIABLE
 from cepheid.algebra.meaning import Instance, Instant, con, dis, instances, is_restriction, neg, restriction, seq, spans, tim
 from cepheid.errors import InputError
 
 A, B, C, P, T = map(Primitive, "ABCPT")
-BINARY = (Disjunction, Conjunction, Negation, Sequence)
-
-ENOUGH = 200
-"""Cases below which it could be chance that none of them shows anything."""
 
 
 def stream_of(*instants):
@@ -27,27 +24,6 @@ def stream_of(*instants):
 
 def shown(expression, *instants):
     return sorted(map(str, instances(expression, stream_of(*instants))))
-
-
-def random_length(rng):
-    kind = rng.randrange(3)
-    return Length(None if kind == 0 else rng.randrange(6), None if kind == 1 else rng.randrange(4))
-
-
-def random_expression(rng, depth, names="ABCD"):
-    if depth == 0 or rng.random() < 0.15:
-        return Primitive(rng.choice(names))
-    operator = rng.choice((*BINARY, Restriction))
-    left = random_expression(rng, depth - 1, names)
-    return Restriction(left, random_length(rng)) if operator is Restriction else operator(left, random_expression(rng, depth - 1, names))
-
-
-def random_stream(rng, length, names="ABCD"):
-    share, time, found = rng.choice((0.2, 0.35, 0.5)), rng.randrange(3), []
-    for _ in range(length):
-        found.append(Instant(time, frozenset(name for name in names if rng.random() < share)))
-        time += rng.choice((0, 0, 1, 1, 2, 4))
-    return found
 
 
 # --------------------------------------------------------------------------------------------------------------------- the paper's examples

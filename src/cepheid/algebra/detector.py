@@ -20,7 +20,7 @@ from cepheid.algebra.transform import transform
 from cepheid.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cepheid.algebra.expression import Expression, Length
 
@@ -226,7 +226,7 @@ class _Sequence(_Node):
         super().__init__(expression, left, right)
         assert isinstance(expression, Sequence)
         self.length: Length = expression.length
-        self.ring: list[Found] = []
+        self.ring: list[Found | None] = []
         self.head = 0
         self.settled: Found | None = None
         self.latest = -1
@@ -234,10 +234,10 @@ class _Sequence(_Node):
     def step(self, current: list[Found | None], now: Now) -> Found | None:
         ring, head = self.ring, self.head
         time, events = self.length
-        while head < len(ring) and (
-            (time is not None and now.time - ring[head].end_time > time) or (events is not None and now.position - ring[head].end > events)
+        while (oldest := ring[head] if head < len(ring) else None) is not None and (
+            (time is not None and now.time - oldest.end_time > time) or (events is not None and now.position - oldest.end > events)
         ):
-            self.settled = ring[head]
+            self.settled, ring[head] = ring[head], None
             head += 1
         if head > _GARBAGE and 2 * head > len(ring):
             del ring[:head]
@@ -258,7 +258,8 @@ class _Sequence(_Node):
 _GARBAGE = 8
 """Places before `head` that may stay, whatever lies behind."""
 
-_END = itemgetter(2)
+_END: Callable[[Found | None], int] = itemgetter(2)
+"""Of what a ring holds from its head on, where there is no None."""
 
 _NODES: dict[type[Expression], type[_Node]] = {
     Primitive: _Primitive,

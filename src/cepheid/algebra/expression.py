@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from cepheid.errors import InputError
@@ -31,10 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long an instance may be at most: in steps of time, in positions; None is unbounded."""
+    """How long an instance may be at most: in steps of time, in positions; None is unbounded. Raises InputError for what is no whole number."""
 
     time: int | None = None
     events: int | None = None
+
+    def __post_init__(self) -> None:
+        # Generated code has bounds as they stand: any other text there would be run.
+        for bound in self:
+            if bound is not None and not isinstance(bound, Integral):
+                raise InputError(f"the bound {bound!r} is no whole number", help="give within() whole steps of time, or positions")
 
     def __iter__(self) -> Iterator[int | None]:
         return iter((self.time, self.events))

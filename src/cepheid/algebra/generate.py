@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
-from cepheid.algebra.memory import memory
+from cepheid.algebra.memory import capacity, memory
 
 if TYPE_CHECKING:
     from cepheid.algebra.expression import Expression
@@ -56,10 +56,7 @@ class Step:
     @property
     def promised(self) -> bool:
         """Whether it is a sequence that has places enough only as long as events come no more often than promised."""
-        if not isinstance(self.expression, Sequence) or self.capacity is None or self.single:
-            return False
-        events = self.expression.length.events
-        return events is None or self.capacity <= events
+        return isinstance(self.expression, Sequence) and self.capacity != capacity(self.expression.length, None)
 
     @property
     def text(self) -> str:

@@ -160,7 +160,7 @@ def _single(code: Unrolled, step: Step) -> _Part:
 def _ring(code: Unrolled, step: Step) -> _Part:
     """ring: a list of fixed size, of which count places from head on are taken, round its end."""
     assert isinstance(step.expression, Sequence)
-    n, left, size = step.number, step.left, max(1, step.capacity or 0)
+    n, left, size = step.number, step.left, step.capacity
     body = f"""
         ring, head, count = self.ring{n}, self.head{n}, self.count{n}
         while count and not ({_short(step.expression.length, "ring[head][3]", "ring[head][2]")}):
@@ -192,6 +192,7 @@ def _growing(code: Unrolled, step: Step) -> _Part:
         head = self.head{n}
         while head < len(ring) and not ({_short(length, "ring[head][3]", "ring[head][2]")}):
             self.settled{n} = ring[head]
+            ring[head] = None
             head += 1
         if head > {_GARBAGE} and 2 * head > len(ring):
             del ring[:head]
@@ -251,12 +252,12 @@ def _united(step: Step) -> str:
 def _promised(code: Unrolled, step: Step) -> list[str]:
     """A full ring none of whose instances leaves it now: its events and this one are more than the rate promises."""
     assert isinstance(step.expression, Sequence)
-    n, capacity = step.number, step.capacity or 0
-    fixed = capacity <= PREALLOCATED
+    assert step.capacity is not None
+    n, fixed = step.number, step.capacity <= PREALLOCATED
     count = f"self.count{n}" if fixed else f"len(self.ring{n}) - self.head{n}"
     oldest = f"self.ring{n}[self.head{n}]"
     return _lines(f"""
-        if {count} >= {max(1, capacity)} and {_short(step.expression.length, f"{oldest}[3]", f"{oldest}[2]")}:
+        if {count} >= {step.capacity} and {_short(step.expression.length, f"{oldest}[3]", f"{oldest}[2]")}:
             raise RateError(
                 f"events come more often than promised ({code.promise}):"
                 f" no place for the event at position {{position}}, time {{time}}; nothing has been read"

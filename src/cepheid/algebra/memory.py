@@ -30,8 +30,8 @@ class Rate:
             raise InputError(f"{self} promises nothing that comes", help="give at least one event in at least one step of time")
 
     def most(self, length: int) -> int:
-        """How many events there may be whose times are at most `length` apart."""
-        return -(-(length + 1) // self.time) * self.events
+        """How many events there may be whose times are at most `length` apart; none below 0."""
+        return max(0, -(-(length + 1) // self.time)) * self.events
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Held:
         return self.sequence.length
 
 
-MARK_BYTES = 16
-"""A primitive instance, as the kernel has it: its position, and which primitive it is."""
+MARK_BYTES = 8
+"""A primitive instance, as the kernel has it: its position, and which primitive it is, in one word."""
 
 INSTANCE_BYTES = 40
 """Of an instance beside its marks: where it starts and ends, and when; how many marks it has."""
@@ -86,7 +86,11 @@ class Memory:
 
     @property
     def bytes(self) -> int | None:
-        """The bytes of these instances, as the kernel has them, of each partition; None without a bound."""
+        """The bytes of these instances, as the kernel has them, of each partition; None without a bound.
+
+        Beside them a partition has a header, and its rings have places by powers of two. A file of `generate_c` says itself what its state takes:
+        there a mark has its event's value and time, and there is one for each variable that the event is put in.
+        """
         if not self.bounded:
             return None
         rings = sum((held.instances or 0) * (INSTANCE_BYTES + held.marks * MARK_BYTES) for held in self.sequences)
@@ -111,7 +115,7 @@ def memory(expression: Expression, *, rate: Rate | None = None) -> Memory:
     >>> from cepheid.algebra import Primitive, Rate, memory
     >>> B, P, T = map(Primitive, "BPT")
     >>> print(memory((B >> B).within(time=2) - (P >> (P + T)), rate=Rate(1)))
-    bounded memory: at most 8 instances, 448 bytes
+    bounded memory: at most 8 instances, 384 bytes
     """
     expression = transform(expression)
     sequences: list[Held] = []
@@ -128,7 +132,7 @@ def memory(expression: Expression, *, rate: Rate | None = None) -> Memory:
                 others += below
                 marks.append(sum(below))
             case Sequence(length=length):
-                sequences.append(Held(node, _capacity(length, rate), below[0]))
+                sequences.append(Held(node, capacity(length, rate), below[0]))
                 others.append(below[0])
                 marks.append(sum(below))
             case Negation() | Restriction():
@@ -136,9 +140,15 @@ def memory(expression: Expression, *, rate: Rate | None = None) -> Memory:
     return Memory(expression, tuple(sequences), tuple(others))
 
 
-def _capacity(length: Length, rate: Rate | None) -> int | None:
-    """How many instances end within a length at most: each at an event of its own."""
+def capacity(length: Length, rate: Rate | None) -> int | None:
+    """How many instances of its left side a sequence holds at most, whose right side has this length; None: nothing bounds it.
+
+    They end within the length, each at an event of its own. That of the last event is held even where nothing is so short: until the next one.
+    """
     time, events = length
     bounds = [] if events is None else [events + 1]
-    bounds += [] if time is None or rate is None else [rate.most(time)]
-    return min(bounds, default=None)
+    if time is not None and time < 0:
+        bounds.append(0)
+    elif time is not None and rate is not None:
+        bounds.append(rate.most(time))
+    return max(1, min(bounds)) if bounds else None

@@ -94,7 +94,7 @@ def equivalent(
     comparison covers variables and positions (those of the whole stream, also under PARTITION BY), measures, and the candidates under LIMIT.
 
     The cost is (alphabet x time steps) ** max_events evaluations by the reference. Raises LimitError above `max_streams`, and the errors of the
-    reference (NotSupportedError for THEN, time models and RESTRICTED). The module's docstring says which differences are not found.
+    reference. The module's docstring says which differences are not found.
     """
     plans = [_bound(query, schema, args) for query in (p, q)]
     alphabet, steps = _alphabet(plans), _steps(plans)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cepheid.logical.context import Context
+    from cepheid.logical.variables import Enclosing
 
 NESTED_STRATEGIES = frozenset({Strategy.STRICT, Strategy.NXT, Strategy.LAST, Strategy.MAX})
 
@@ -268,7 +269,10 @@ def bind_conditions(context: Context, pattern: Pattern, around: OuterScopes) -> 
         case plan.Sequence(items=items, links=links):
             return dataclasses.replace(
                 pattern,
-                items=tuple(bind_conditions(context, item, around.inside(scope)) for item, scope in zip(items, scopes, strict=True)),
+                items=tuple(
+                    bind_conditions(context, item, _around_item(link, pattern, around, scope))
+                    for item, scope, link in zip(items, scopes, (None, *links), strict=True)
+                ),
                 links=tuple(_bind_link(context, link, pattern, around) for link in links),
             )
         case plan.Chain(operands=operands):
@@ -285,6 +289,11 @@ def bind_conditions(context: Context, pattern: Pattern, around: OuterScopes) -> 
         case Filter():
             return _bind_filter(context, pattern, around)
     return dataclasses.replace(pattern, pattern=bind_conditions(context, pattern.pattern, around.inside(scopes[0])))  # type: ignore[attr-defined,call-arg]  # all others have one operand
+
+
+def _around_item(link: plan.Link | None, sequence: plan.Sequence, around: OuterScopes, scope: Enclosing) -> OuterScopes:
+    """What encloses an item behind a link. After THEN nothing does: its next match is chosen among all, whatever the left side is."""
+    return around.behind("the right side of THEN", sequence) if link is not None and link.operator == "THEN" else around.inside(scope)
 
 
 def _bind_link(context: Context, link: plan.Link, sequence: plan.Sequence, around: OuterScopes) -> plan.Link:

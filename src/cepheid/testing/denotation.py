@@ -26,21 +26,22 @@ import itertools
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cepheid.errors import BindError, InputError, LimitError, NotSupportedError, quoted
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.variables import bound, defined
+from cepheid.succession import CAYUGA
 from cepheid.testing.evaluate import Event, holds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from cepheid.succession import TemporalModel
 
 MAX_MATCHES = 200_000
 """Most matches of any sub-pattern that the reference makes, counted before duplicates go."""
-
-NOT_YET = "THEN and the time models are parsed and bound, but not evaluated yet"
 
 Variable = tuple[str, bool]
 """A variable of a condition: its name, and whether it stands under prev."""
@@ -90,8 +91,16 @@ Chain = tuple[Partial, Bindings]
 class Denotation:
     """The matches of patterns over one stream (or one partition of it)."""
 
-    def __init__(self, events: Sequence[Event], *, max_matches: int = MAX_MATCHES, text: str = "") -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        *,
+        model: TemporalModel[Any] = CAYUGA,
+        max_matches: int = MAX_MATCHES,
+        text: str = "",
+    ) -> None:
         self.events = events
+        self.model = model
         self.max_matches = max_matches
         self.text = text
         self.absences: list[logical.Absence] = []
@@ -99,12 +108,15 @@ class Denotation:
 
     def matches(self, pattern: logical.Pattern) -> set[Match]:
         """The matches of a whole pattern: nothing may be pending. Raises BindError for a pattern that is not well-formed."""
-        found = self._partials(pattern)
+        return {Match(partial.start, partial.end, partial.mapping) for partial in self._whole(self._partials(pattern), pattern)}
+
+    def _whole(self, found: set[Partial], pattern: logical.Pattern) -> set[Partial]:
+        """The matches, of which none may be pending: nothing around the pattern supplies a variable."""
         for partial in found:
             for obligation in partial.pending:
                 names = sorted({name for name, _ in obligation.missing})
                 raise BindError(f"no enclosing pattern binds {quoted(names)}", text=self.text or None, span=pattern.span)
-        return {Match(partial.start, partial.end, partial.mapping) for partial in found}
+        return found
 
     # Every operator: the matches by its definition, then the obligations whose variables it binds.
 
@@ -213,13 +225,30 @@ class Denotation:
 
     def _linked(self, left: set[Partial], right: set[Partial], link: logical.Link, pattern: logical.Sequence) -> set[Partial]:
         if link.operator == "THEN":
-            raise NotSupportedError("the reference does not have THEN yet", help=NOT_YET, text=self.text or None, span=pattern.span)
+            return self._counted(_joined(first, second) for first, second in self._nexts(left, self._whole(right, pattern)))
         between = self.matches(link.without) if link.without is not None else set()
         return self._counted(
             _joined(first, second)
             for first, second in self._successions(left, right, adjacent=link.operator == ":", gap=link.gap)
             if not any(first.end < other.start and other.end < second.start for other in between)
         )
+
+    def _nexts(self, left: set[Partial], right: set[Partial]) -> Iterator[tuple[Partial, Partial]]:
+        """Pairs of which the second stamp is a successor of the first among all those of the right side (what-is-next, equation (4))."""
+        by_stamp = defaultdict(list)
+        for second in right:
+            by_stamp[self._stamp(second)].append(second)
+        nexts: dict[Hashable, list[Partial]] = {}
+        for first in left:
+            stamp = self._stamp(first)
+            if stamp not in nexts:
+                nexts[stamp] = [second for successor in self.model.successors(stamp, by_stamp.keys()) for second in by_stamp[successor]]
+            for second in nexts[stamp]:
+                yield first, second
+
+    def _stamp(self, partial: Partial) -> Hashable:
+        """The stamp of a match: of the times of its support, and of its start and end where PROJECT hides these."""
+        return self.model.of(self._time(position) for position in {partial.start, partial.end, *_support(partial.mapping)})
 
     def _successions(
         self, left: Iterable[Partial], right: Iterable[Partial], *, adjacent: bool, gap: logical.Interval | None
@@ -329,10 +358,13 @@ class Denotation:
     # ------------------------------------------------------------------------------------------------------------------------- help
 
     def _elapsed(self, earlier: int, later: int) -> int:
-        first, second = self.events[earlier].time, self.events[later].time
-        if first is None or second is None:
-            raise InputError("a time window or gap needs events with times", help="give each event a time")
-        return second - first
+        return self._time(later) - self._time(earlier)
+
+    def _time(self, position: int) -> int:
+        time = self.events[position].time
+        if time is None:
+            raise InputError("a time window, a gap and THEN need events with times", help="give each event a time")
+        return time
 
     def _counted(self, found: Iterable[Partial]) -> set[Partial]:
         kept = set()
@@ -400,9 +432,7 @@ def _looser(before: logical.Link | None, behind: logical.Link | None) -> logical
 def select(pattern: logical.Select, matches: Iterable[Match], *, text: str = "") -> set[Match]:
     """The matches that a strategy keeps: by comparing the supports of the matches that end together."""
     if pattern.strategy not in KEEPS:
-        raise NotSupportedError(
-            f"the reference does not have {pattern.strategy.value} yet", help=NOT_YET, text=text or None, span=pattern.span
-        )
+        raise NotSupportedError(f"the reference has {pattern.strategy.value} only after SELECT", text=text or None, span=pattern.span)
     keeps = KEEPS[pattern.strategy]
     by_end: dict[int, set[Match]] = defaultdict(set)
     for match in matches:

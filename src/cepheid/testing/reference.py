@@ -20,14 +20,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from cepheid.errors import InputError, LimitError, NotSupportedError
+from cepheid.errors import InputError, LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
-from cepheid.testing.denotation import MAX_MATCHES, NOT_YET, Denotation, Match, project, select
+from cepheid.succession import CAYUGA, MODELS
+from cepheid.testing.denotation import MAX_MATCHES, Denotation, Match, project, select
 from cepheid.testing.evaluate import EXACT, Event, attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cepheid.succession import TemporalModel
 
 __all__ = ["MAX_EVENTS", "MAX_MATCHES", "Event", "Group", "Match", "Partition", "Result", "matches", "run"]
 
@@ -87,10 +90,10 @@ def matches(
 ) -> list[Match]:
     """The matches of a query over one stream, taken as one partition: by trigger, then by start and mapping.
 
-    Under ANY, RESTRICTED and LIMIT these are all candidates. Absences that are undecided at `until` are left out. Raises NotSupportedError for
-    THEN and time models, LimitError past the limits, InputError for times that descend or are missing where the query asks for them.
+    Under ANY, RESTRICTED and LIMIT these are all candidates. Absences that are undecided at `until` are left out. Raises LimitError
+    past the limits, InputError for times that descend or are missing where the query asks for them.
     """
-    _check(plan, events, max_events)
+    _check(events, max_events)
     stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches)
     return stream.partition(_consume(plan, [stream]), until, _latest(events)).candidates
 
@@ -109,7 +112,7 @@ def run(
     null_keys: "drop" counts events with a NULL in their key and leaves them out, "group" gives NULL a partition like any other value. Raises
     as `matches` does.
     """
-    _check(plan, events, max_events)
+    _check(events, max_events)
     places: dict[tuple[object, ...], list[int]] = defaultdict(list)
     dropped = 0
     for place, event in enumerate(events):
@@ -125,11 +128,7 @@ def run(
     return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped)
 
 
-def _check(plan: logical.QueryPlan, events: Sequence[Event], max_events: int) -> None:
-    if plan.model is not None:
-        raise NotSupportedError(
-            f"the reference does not have TIME MODEL {plan.model.value} yet", help=NOT_YET, text=plan.text or None, span=plan.pattern.span
-        )
+def _check(events: Sequence[Event], max_events: int) -> None:
     if len(events) > max_events:
         raise LimitError(
             f"{len(events)} events are more than {max_events}, the limit of the reference",
@@ -164,7 +163,8 @@ class _Stream:
         self.key = key
         self.positions = positions
         self.events = [events[position] for position in positions]
-        denotation = Denotation(self.events, max_matches=limit, text=plan.text)
+        model: TemporalModel[Any] = CAYUGA if plan.model is None else MODELS[plan.model.value]
+        denotation = Denotation(self.events, model=model, max_matches=limit, text=plan.text)
         self.by_end: dict[int, list[Match]] = defaultdict(list)
         for match in denotation.matches(plan.pattern):
             self.by_end[match.end].append(match)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 ONE = frozenset({Strategy.ANY, Strategy.RESTRICTED})
 """The strategies that give one match of each trigger."""
 
-NOWHERE_HELP = "no engine evaluates it yet, not the reference either"
-
 
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
@@ -100,8 +98,8 @@ def check_supported(plan: QueryPlan) -> None:
         next((node for node in walk(plan.pattern) if isinstance(node, logical.Absence) and node.from_start), None) if plan.count else None
     )
     if counted is not None:
-        raise _unsupported(plan, "COUNT(*) of matches that NOT FOLLOWED BY .. FROM START decides one by one", counted.span, REFERENCE_HELP)
+        raise _unsupported(plan, "COUNT(*) of matches that NOT FOLLOWED BY .. FROM START decides one by one", counted.span)
 
 
-def _unsupported(plan: QueryPlan, what: str, span: Span, help_: str = NOWHERE_HELP) -> NotSupportedError:
-    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=help_)
+def _unsupported(plan: QueryPlan, what: str, span: Span) -> NotSupportedError:
+    return NotSupportedError(f"{what} is not supported by the automaton engine", text=plan.text or None, span=span, help=REFERENCE_HELP)
