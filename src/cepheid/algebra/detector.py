@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.transform import transform
@@ -258,7 +258,7 @@ class _Sequence(_Node):
 _GARBAGE = 8
 """Places before `head` that may stay, whatever lies behind."""
 
-_END: Callable[[Found | None], int] = itemgetter(2)
+_END = cast("Callable[[Found | None], int]", itemgetter(2))
 """Of what a ring holds from its head on, where there is no None."""
 
 _NODES: dict[type[Expression], type[_Node]] = {

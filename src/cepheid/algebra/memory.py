@@ -106,7 +106,8 @@ def _blamed(sequence: Sequence) -> str:
     length = sequence.length
     if length.time is None:
         return f"in `{sequence}` nothing bounds how long `{sequence.right}` takes: bound it, or all around it, by WITHIN"
-    return f"in `{sequence}` any number of events may come within {length.time}, the longest that `{sequence.right}` takes: say how many come at most"
+    within = f"in `{sequence}` any number of events may come within {length.time}, the longest that `{sequence.right}` takes"
+    return f"{within}: bound it by WITHIN n EVENTS too, or say how often events come (rate=)"
 
 
 def memory(expression: Expression, *, rate: Rate | None = None) -> Memory:

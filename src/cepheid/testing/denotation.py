@@ -248,7 +248,8 @@ class Denotation:
 
     def _stamp(self, partial: Partial) -> Hashable:
         """The stamp of a match: of the times of its support, and of its start and end where PROJECT hides these."""
-        return self.model.of(self._time(position) for position in {partial.start, partial.end, *_support(partial.mapping)})
+        stamp: Hashable = self.model.of(self._time(position) for position in {partial.start, partial.end, *_support(partial.mapping)})
+        return stamp
 
     def _successions(
         self, left: Iterable[Partial], right: Iterable[Partial], *, adjacent: bool, gap: logical.Interval | None
