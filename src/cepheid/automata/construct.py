@@ -251,6 +251,12 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     for link, (before, item) in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
         _check_link(link, (before, item))
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
+        if link.operator == "THEN":
+            parts.append(_next(constructor, link, item))
+            # Before time has moved on nothing is read.
+            between.append(((), (Transition(0, 0, forbids=constructor.masks[_moved_on(constructor, link)]),)))
+            gaps.append(frozenset())
+            continue
         waits, since, asks = _refusing(constructor, link.without, f"end of {constructor.text(before)}", "ended before")
         between.append(waits)
         gaps.append(stores | since)
@@ -259,7 +265,7 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     optional = [isinstance(item, plan.Optional) for item in pattern.items]
     ends = [place for place in range(len(parts)) if all(optional[place + 1 :])]
     waits_in = [None if each is None else waiting(constructor, part.initial, each) for part, each in zip(parts[1:], between, strict=True)]
-    body = chain(parts, [link.operator == ";" for link in pattern.links], optional, ends, gaps=gaps, between=waits_in)
+    body = chain(parts, [link.operator != ":" for link in pattern.links], optional, ends, gaps=gaps, between=waits_in)
     for pending, level, scope in begins:
         body = started(body, pending, level)
         if not pending.correlation.missing:
@@ -267,9 +273,32 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     return body
 
 
+def _next(constructor: Constructor, link: plan.Link, item: Pattern) -> Fragment:
+    """The right side of THEN: of its matches those that are next (`succession`)."""
+    body = constructor.build(item)
+    automaton = constructor.automaton(body)
+    several = any(move.target not in automaton.finals for move in automaton.transitions)
+    model = link.model or TimeModel.CAYUGA
+    if several and model not in THROUGH:
+        raise unsupported(link, what=f"THEN of a pattern of several events under TIME MODEL {model.value}")
+    if automaton.alphabet.guards or constructor.compares or any(move.parts for move in automaton.transitions):
+        raise unsupported(link, what="THEN in a pattern that compares events")
+    constructor.moved = True
+    moved = constructor.masks[_moved_on(constructor, link)]
+    found = following(constructor, body, automaton, constructor.alphabet, moved, through=THROUGH.get(model, False))
+    if found is None:
+        raise unsupported(link, what=f"THEN of a pattern with more than {MAX_COMPLEMENT} moves of its complement (MAX_COMPLEMENT)")
+    return found
+
+
+def _moved_on(constructor: Constructor, link: plan.Link) -> Predicate:
+    found = moved_on(constructor.schema)
+    if found is None:
+        raise unsupported(link, what=f"THEN over a time column of type {constructor.schema.time_type}")
+    return found
+
+
 def _check_link(link: plan.Link, beside: Iterable[Pattern]) -> None:
-    if link.operator == "THEN":
-        raise unsupported(link, what="THEN")
     if link.gap is not None and any(isinstance(item, plan.Optional) for item in beside):
         raise unsupported(link.gap, what="a time gap beside an optional item")
 

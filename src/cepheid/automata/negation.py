@@ -27,14 +27,18 @@ MAX_COMPLEMENT = 2_000
 MAX_BESIDE = 20_000
 """Moves of a pattern with a complement beside it; past it a guard asks."""
 
+ENDED = -1
+"""In the place of a set of states: a match is complete."""
+
 Complement = tuple[tuple[Transition, ...], ...]
 """The moves of each state, unmarked and exclusive: an event that none of them reads completes a match. State 0: nothing has come."""
 
 
-def complement(automaton: Automaton) -> Complement | None:
+def complement(automaton: Automaton, *, ends: bool = False) -> Complement | None:
     """The events, one after the other from state 0 on, in which the automaton has no match, wherever one may begin; None past `MAX_COMPLEMENT`.
 
-    automaton: without guards and parts. At most exponential in its states.
+    automaton: without guards and parts. ends: whether there are moves for the events that complete a match too, to a state behind all others. At
+    most exponential in the automaton's states.
     """
     automaton.alphabet.refuse_guards("negation")
     automaton.refuse_parts("negation")
@@ -54,13 +58,18 @@ def complement(automaton: Automaton) -> Complement | None:
                     after |= 1 << move.target
             if not after & finals:
                 edges[after].append(cube)
+            elif ends:
+                edges[ENDED].append(cube)
         for after in edges:
-            if after not in numbers:
+            if after not in numbers and after != ENDED:
                 numbers[after] = len(numbers)
                 todo.append(after)
-        ways = ((numbers[after], united(each, automaton.alphabet.types)) for after, each in edges.items())
-        found.append(tuple(Transition(numbers[begun], target, way[0], None, way[1]) for target, each in ways for way in each))
-    return tuple(found)
+        ways = ((after, united(each, automaton.alphabet.types)) for after, each in edges.items())
+        found.append([(numbers[begun], after, *way) for after, each in ways for way in each])
+    numbers[ENDED] = len(numbers)
+    return tuple(
+        tuple(Transition(source, numbers[after], requires, None, forbids) for source, after, requires, forbids in each) for each in found
+    )
 
 
 def waiting(states: States, first: int, unwanted: Complement) -> tuple[list[int], list[Transition]]:

@@ -13,7 +13,7 @@ from cepheid.logical import plan
 from cepheid.logical.plan import localize
 from cepheid.logical.predicates import tested_type, tests_type, type_test
 from cepheid.logical.tree import walk
-from cepheid.logical.types import NEGATED
+from cepheid.logical.types import NEGATED, canonical
 from cepheid.logical.variables import defined
 
 if TYPE_CHECKING:
@@ -31,10 +31,23 @@ def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
         return
     for part in pattern.children():
         yield from predicates_of(part, schema)
+    if isinstance(pattern, plan.Sequence) and any(link.operator == "THEN" for link in pattern.links):
+        yield from () if (moved := moved_on(schema)) is None else (moved,)
     if isinstance(pattern, plan.Filter):
         for condition in pattern.conditions:
             if is_own(pattern, condition) and not isinstance(condition, plan.Literal):
                 yield of_condition(condition, schema)
+
+
+def moved_on(schema: EventSchema) -> Predicate | None:
+    """Whether an event is later than the one before it in its partition; None where values of the time column are compared by the day (date64)."""
+    column, kind = schema.time_column, schema.time_type
+    if column is None or kind is None or pa.types.is_date64(kind):
+        return None
+    read = canonical(kind)
+    assert read is not None
+    before = plan.Lag("", (plan.lag_column(column, 1),), read, kind, attribute=column)
+    return of_condition(plan.Apply(">", (plan.Field("", (column,), read, kind), before), pa.bool_()), schema)
 
 
 def is_own(pattern: plan.Filter, condition: Expression) -> bool:

@@ -43,6 +43,7 @@ def bind(
     check_size(query)
     types = frozenset(_types(query.pattern))
     context = Context(schema, MappingProxyType(dict(args or {})), text, types, MappingProxyType(_negated(query.pattern)), partial=partial)
+    context.model = query.model or context.model
     context.unknown = tuple(node.span for node in parameters.parameters(query) if context.is_open(node))
     if query.definitions:
         fact, help_ = "EVENT definitions are not supported yet", "run the inner query first, and give its matches as a stream"

@@ -20,7 +20,7 @@ class Context:
 
     args: the values of the parameters. text: the query, "" if there is none (then messages have no excerpt). event_types: the names that the
     pattern uses as types. negated: the names of types and variables that stand in negated patterns only, each with the operator there. lints: the
-    warnings so far, as (place, printable text). partial: whether parameters may have no value; unknown: their places, then.
+    warnings so far, as (place, printable text). partial: whether parameters may have no value; unknown: their places, then. model: what THEN means.
     """
 
     schema: EventSchema
@@ -30,6 +30,7 @@ class Context:
     negated: Mapping[str, str] = field(default_factory=dict)
     lints: list[tuple[Span, str]] = field(default_factory=list)
     partial: bool = False
+    model: TimeModel = TimeModel.CAYUGA
     unknown: tuple[Span, ...] = ()
 
     def is_open(self, parameter: Parameter) -> bool:

@@ -131,7 +131,7 @@ class StructureBinder:
             raise self.context.error("THEN needs a time column, the events have none", link.span, "name it with time=, or write `;`")
         gap = None if link.gap is None else times.interval(self.context, link.gap, what="a gap")
         without = None if link.without is None else self.inner(link.without)
-        return plan.Link(link.operator, gap, without, span=link.span)
+        return plan.Link(link.operator, gap, without, self.context.model if link.operator == "THEN" else None, span=link.span)
 
     def iterate(self, node: syntax.Iterate) -> Pattern:
         """`p+`, `p{n,m}`."""

@@ -284,11 +284,12 @@ class Named(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Between two items of a Sequence: operator ";", ":" or "THEN"; gap, or the pattern that must not lie between."""
+    """Between two items of a Sequence: operator ";", ":" or "THEN"; gap, or the pattern that must not lie between; model: of THEN."""
 
     operator: str
     gap: Interval | None = None
     without: Pattern | None = None
+    model: TimeModel | None = None
     span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 

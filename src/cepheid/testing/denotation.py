@@ -32,7 +32,7 @@ from cepheid.errors import BindError, InputError, LimitError, NotSupportedError,
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.variables import bound, defined
-from cepheid.succession import CAYUGA
+from cepheid.succession import CAYUGA, MODELS
 from cepheid.testing.evaluate import Event, holds
 
 if TYPE_CHECKING:
@@ -95,12 +95,10 @@ class Denotation:
         self,
         events: Sequence[Event],
         *,
-        model: TemporalModel[Any] = CAYUGA,
         max_matches: int = MAX_MATCHES,
         text: str = "",
     ) -> None:
         self.events = events
-        self.model = model
         self.max_matches = max_matches
         self.text = text
         self.absences: list[logical.Absence] = []
@@ -225,7 +223,7 @@ class Denotation:
 
     def _linked(self, left: set[Partial], right: set[Partial], link: logical.Link, pattern: logical.Sequence) -> set[Partial]:
         if link.operator == "THEN":
-            return self._counted(_joined(first, second) for first, second in self._nexts(left, self._whole(right, pattern)))
+            return self._counted(_joined(first, second) for first, second in self._nexts(left, self._whole(right, pattern), link))
         between = self.matches(link.without) if link.without is not None else set()
         return self._counted(
             _joined(first, second)
@@ -233,22 +231,23 @@ class Denotation:
             if not any(first.end < other.start and other.end < second.start for other in between)
         )
 
-    def _nexts(self, left: set[Partial], right: set[Partial]) -> Iterator[tuple[Partial, Partial]]:
+    def _nexts(self, left: set[Partial], right: set[Partial], link: logical.Link) -> Iterator[tuple[Partial, Partial]]:
         """Pairs of which the second stamp is a successor of the first among all those of the right side (what-is-next, equation (4))."""
+        model = CAYUGA if link.model is None else MODELS[link.model.value]
         by_stamp = defaultdict(list)
         for second in right:
-            by_stamp[self._stamp(second)].append(second)
+            by_stamp[self._stamp(second, model)].append(second)
         nexts: dict[Hashable, list[Partial]] = {}
         for first in left:
-            stamp = self._stamp(first)
+            stamp = self._stamp(first, model)
             if stamp not in nexts:
-                nexts[stamp] = [second for successor in self.model.successors(stamp, by_stamp.keys()) for second in by_stamp[successor]]
+                nexts[stamp] = [second for successor in model.successors(stamp, by_stamp.keys()) for second in by_stamp[successor]]
             for second in nexts[stamp]:
                 yield first, second
 
-    def _stamp(self, partial: Partial) -> Hashable:
+    def _stamp(self, partial: Partial, model: TemporalModel[Any]) -> Hashable:
         """The stamp of a match: of the times of its support, and of its start and end where PROJECT hides these."""
-        stamp: Hashable = self.model.of(self._time(position) for position in {partial.start, partial.end, *_support(partial.mapping)})
+        stamp: Hashable = model.of(self._time(position) for position in {partial.start, partial.end, *_support(partial.mapping)})
         return stamp
 
     def _successions(

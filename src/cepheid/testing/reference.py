@@ -23,14 +23,11 @@ import pyarrow as pa
 from cepheid.errors import InputError, LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
-from cepheid.succession import CAYUGA, MODELS
 from cepheid.testing.denotation import MAX_MATCHES, Denotation, Match, project, select
 from cepheid.testing.evaluate import EXACT, Event, attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from cepheid.succession import TemporalModel
 
 __all__ = ["MAX_EVENTS", "MAX_MATCHES", "Event", "Group", "Match", "Partition", "Result", "matches", "run"]
 
@@ -163,8 +160,7 @@ class _Stream:
         self.key = key
         self.positions = positions
         self.events = [events[position] for position in positions]
-        model: TemporalModel[Any] = CAYUGA if plan.model is None else MODELS[plan.model.value]
-        denotation = Denotation(self.events, model=model, max_matches=limit, text=plan.text)
+        denotation = Denotation(self.events, max_matches=limit, text=plan.text)
         self.by_end: dict[int, list[Match]] = defaultdict(list)
         for match in denotation.matches(plan.pattern):
             self.by_end[match.end].append(match)

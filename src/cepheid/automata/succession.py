@@ -1,0 +1,75 @@
+"""THEN: the next match after another one, as an automaton that runs beside what waits (what-is-next, equation (4)).
+
+A match of q from x to e is next after one of p that ends at a, if a is before x, and no match r of q that starts after a comes first. First comes, by
+the time model: CAYUGA: what ends before e; SNOOPIB and ODE: what ends before x. So between a and e, or between a and x, no match of q may end: a
+negation (`negation`), which begins behind p. Where the matches of q are single events, all models say the same.
+
+Before and after go by times, not by positions. One bit of each letter says whether time has moved on since the event before in the partition
+(`predicates.moved_on`). What waits behind p reads nothing before that bit; and where a match of q has ended, what waits goes on as long as it has not come again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from cepheid.automata.fragment import Fragment
+from cepheid.automata.negation import MAX_BESIDE, complement
+from cepheid.automata.transition import Transition
+from cepheid.errors import LimitError
+from cepheid.language.syntax import TimeModel
+
+if TYPE_CHECKING:
+    from cepheid.automata.alphabet import Alphabet
+    from cepheid.automata.automaton import Automaton
+    from cepheid.automata.fragment import States
+
+THROUGH = {TimeModel.CAYUGA: True, TimeModel.SNOOPIB: False, TimeModel.ODE: False}
+"""The models that are automata, and whether another match may not end before this one ends (True), or before it starts."""
+
+
+def following(states: States, body: Fragment, automaton: Automaton, alphabet: Alphabet, moved: int, *, through: bool) -> Fragment | None:
+    """The matches of a fragment that are next, from the event on at which time has moved on behind p.
+
+    body, automaton: q, without guards and parts. moved: the bit that says that time has moved on. through: see `THROUGH`. None where the complement of q is too large.
+    Raises LimitError past `MAX_BESIDE`.
+    """
+    unwanted = complement(automaton, ends=True)
+    if unwanted is None:
+        return None
+    ended = len(unwanted)
+    beside = dict(enumerate([*unwanted, (Transition(ended, ended, forbids=moved),)]))
+    outgoing: dict[int, list[Transition]] = defaultdict(list)
+    for move in body.moves:
+        outgoing[move.source].append(move)
+    waits = body.initial
+    start = (states.state(), waits, 0)
+    numbers: dict[tuple[int, int], int] = {}
+    moves: list[Transition] = []
+    todo = [start]
+    while todo:
+        number, state, asked = todo.pop()
+        later = moved if number == start[0] else 0
+        own = outgoing[state]
+        for move in [*own, Transition(waits, waits)] if state == waits else own:
+            # A match that begins at this event is not after what ends with it.
+            free = asked < 0 or (not through and move.target != waits)
+            stay = (Transition(asked, -1, forbids=moved if asked == ended else 0),) if free else beside[asked]
+            for each in stay:
+                requires, forbids = move.requires | each.requires | later, move.forbids | each.forbids
+                if not alphabet.possible(requires, forbids):
+                    continue
+                if requires & alphabet.types:
+                    forbids &= ~alphabet.types  # which the required type says
+                target = (move.target, each.target)
+                if target not in numbers:
+                    numbers[target] = states.state()
+                    todo.append((numbers[target], *target))
+                moves.append(dataclasses.replace(move, source=number, target=numbers[target], requires=requires, forbids=forbids))
+        if len(moves) > MAX_BESIDE:
+            raise LimitError(
+                f"the right side of THEN needs more than {MAX_BESIDE} moves (MAX_BESIDE)", help="write a shorter pattern, or fewer conditions"
+            )
+    finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)
+    return Fragment(start[0], finals, tuple(moves), body.pending)
