@@ -135,9 +135,9 @@ def test_check_needs_no_values() -> None:
 
 
 def test_check_notes_what_no_engine_does() -> None:
-    result = call("check", "-e", "SELECT * WHERE A AS x THEN B AS y WITHIN 5s")
+    result = call("check", "-e", "SELECT * WHERE A AS x THEN (B AS y ; C) WITHIN 5s TIME MODEL POINT")
     assert (result.exit_code, result.stdout) == (0, "the query: ok\n")
-    assert result.stderr.startswith("note: THEN is not supported")
+    assert result.stderr.startswith("note: THEN of a pattern of several events under TIME MODEL POINT is not supported")
 
 
 # ----------------------------------------------------------------------------------------------------------------------------- draw
@@ -164,7 +164,7 @@ def test_draw_to_the_standard_output() -> None:
 def test_draw_mistakes() -> None:
     assert "the endings are .svg, .mmd, .dot, .gv" in call("draw", "q.ceql", "-o", "q.png").stderr
     assert call("draw", "q.ceql", "--format", "png").exit_code == 1
-    assert call("draw", "-e", "SELECT * WHERE A THEN B").exit_code == 1
+    assert call("draw", "-e", "SELECT * WHERE A THEN (B ; C) TIME MODEL POINT").exit_code == 1
     assert call("draw", "-e", "SELECT * WHERE A ;[<= 2s] B").exit_code == 0
 
 

@@ -162,7 +162,7 @@ def test_sugar_stays_in_the_plan():
         plan.Link(":"),
         plan.Link(";", gap=Interval(1_000_001, 2_999_999)),
         plan.Link(";", without=plan.Event("N")),
-        plan.Link("THEN"),
+        plan.Link("THEN", model=TimeModel.CAYUGA),
     )
 
 

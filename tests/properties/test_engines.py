@@ -25,9 +25,17 @@ from cepheid.engine.run import batches
 from cepheid.errors import LimitError
 from cepheid.logical.types import type_of
 from cepheid.testing.differential import WAYS, Case, answers, check, draw, pieces, rows_of
-from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, NEGATING, RESTRICTING, WAITING
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, NEGATING, RESTRICTING, SUCCEEDING, WAITING
 
-FRAGMENTS = {"engine": ENGINE, "NXT, LAST, MAX": WAITING, "absence": ABSENT, "lag": LAGGED, "negation": NEGATING, "RESTRICTED": RESTRICTING}
+FRAGMENTS = {
+    "engine": ENGINE,
+    "NXT, LAST, MAX": WAITING,
+    "absence": ABSENT,
+    "lag": LAGGED,
+    "negation": NEGATING,
+    "RESTRICTED": RESTRICTING,
+    "THEN": SUCCEEDING,
+}
 VARIANTS = ("compiled", "python", "checked")
 
 

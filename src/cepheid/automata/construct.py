@@ -21,15 +21,16 @@ from cepheid.automata.automaton import Automaton, Negated, Part
 from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
 from cepheid.automata.fragment import MAX_STATES, Fragment, States, all_pending, check_supplied
 from cepheid.automata.guards import Guards, UnforeseenPredicatesError
-from cepheid.automata.negation import complement, unless, waiting
-from cepheid.automata.predicates import conjunctions, is_own, of_condition, of_type, predicates_of
+from cepheid.automata.negation import MAX_COMPLEMENT, complement, unless, waiting
+from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condition, of_type, predicates_of
 from cepheid.automata.products import hide_fragment, product, shuffle
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
+from cepheid.automata.succession import THROUGH, following
 from cepheid.automata.transform import hide, project, trim
 from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
-from cepheid.language.syntax import Strategy
+from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import plan
 from cepheid.logical.describe import describe
 from cepheid.logical.durations import longest
@@ -254,7 +255,7 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
         if link.operator == "THEN":
             parts.append(_next(constructor, link, item))
             # Before time has moved on nothing is read.
-            between.append(((), (Transition(0, 0, forbids=constructor.masks[_moved_on(constructor, link)]),)))
+            between.append(((Transition(0, 0, forbids=constructor.masks[_moved_on(constructor, link)]),),))
             gaps.append(frozenset())
             continue
         waits, since, asks = _refusing(constructor, link.without, f"end of {constructor.text(before)}", "ended before")

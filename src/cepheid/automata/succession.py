@@ -5,7 +5,7 @@ the time model: CAYUGA: what ends before e; SNOOPIB and ODE: what ends before x.
 negation (`negation`), which begins behind p. Where the matches of q are single events, all models say the same.
 
 Before and after go by times, not by positions. One bit of each letter says whether time has moved on since the event before in the partition
-(`predicates.moved_on`). What waits behind p reads nothing before that bit; and where a match of q has ended, what waits goes on as long as it has not come again.
+(`predicates.moved_on`). What waits behind p reads nothing before that bit. Where a match of q has ended, it goes on until the bit comes again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ THROUGH = {TimeModel.CAYUGA: True, TimeModel.SNOOPIB: False, TimeModel.ODE: Fals
 def following(states: States, body: Fragment, automaton: Automaton, alphabet: Alphabet, moved: int, *, through: bool) -> Fragment | None:
     """The matches of a fragment that are next, from the event on at which time has moved on behind p.
 
-    body, automaton: q, without guards and parts. moved: the bit that says that time has moved on. through: see `THROUGH`. None where the complement of q is too large.
-    Raises LimitError past `MAX_BESIDE`.
+    body, automaton: q, without guards and parts. moved: the bit that says that time has moved on. through: see `THROUGH`. None where the complement
+    of q is too large. Raises LimitError past `MAX_BESIDE`.
     """
     unwanted = complement(automaton, ends=True)
     if unwanted is None:
@@ -69,7 +69,8 @@ def following(states: States, body: Fragment, automaton: Automaton, alphabet: Al
                 moves.append(dataclasses.replace(move, source=number, target=numbers[target], requires=requires, forbids=forbids))
         if len(moves) > MAX_BESIDE:
             raise LimitError(
-                f"the right side of THEN needs more than {MAX_BESIDE} moves (MAX_BESIDE)", help="write a shorter pattern, or fewer conditions"
+                f"the right side of THEN needs more than {MAX_BESIDE} moves (MAX_BESIDE)",
+                help="write a shorter pattern, or fewer conditions",
             )
     finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)
     return Fragment(start[0], finals, tuple(moves), body.pending)

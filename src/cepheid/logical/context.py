@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cepheid.errors import BindError, Span, excerpt, nearest, quoted
+from cepheid.language.syntax import TimeModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -423,7 +423,7 @@ class Plan:
             "tasks": self._where(),
             "left out": dropped,
             "letters": f"{len(compiled.program.predicates)} predicates, "
-            + ("behind the shuffle: lag looks at the events before" if compiled.lags else "as columns of Spark")
+            + (f"behind the shuffle: {compiled.looks_back} looks at the events before" if compiled.lags else "as columns of Spark")
             + ("; positions are counted behind the shuffle" if compiled.positional else ""),
             "order": ", ".join(["time", *ties, rest]),
             "update": guarantee.update,

@@ -233,7 +233,7 @@ class Denotation:
 
     def _nexts(self, left: set[Partial], right: set[Partial], link: logical.Link) -> Iterator[tuple[Partial, Partial]]:
         """Pairs of which the second stamp is a successor of the first among all those of the right side (what-is-next, equation (4))."""
-        model = CAYUGA if link.model is None else MODELS[link.model.value]
+        model: TemporalModel[Any] = CAYUGA if link.model is None else MODELS[link.model.value]
         by_stamp = defaultdict(list)
         for second in right:
             by_stamp[self._stamp(second, model)].append(second)

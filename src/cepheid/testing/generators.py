@@ -56,7 +56,7 @@ class QueryFragment:
     spans: whether windows inside are all of events, around sequences.
     from_start: how often an absence counts from the start of a match (not with limits and counts).
     absence, partition, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
-    durations in the text ("" for a numeric time column, else for example "s").
+    durations in the text ("" for a numeric time column, else for example "s"). models: the time models of queries with THEN ("" is the default).
     """
 
     operators: tuple[tuple[str, int], ...]
@@ -80,6 +80,7 @@ class QueryFragment:
     limit: float = 0.15
     count: float = 0.0
     unit: str = ""
+    models: tuple[str, ...] = ()
 
 
 ENGINE = QueryFragment(
@@ -147,6 +148,15 @@ NEGATING = QueryFragment(
     count=0.1,
 )
 """Conjunction and negation (ALL, UNLESS, `; NOT n ;`), with strategies and every clause of a query around them."""
+
+SUCCEEDING = dataclasses.replace(
+    NEGATING,
+    operators=(*ENGINE.operators, ("then", 12), ("conjunction", 1), ("unless", 1), ("without", 1), ("select", 1)),
+    depth=2,
+    outer=False,
+    models=("", "CAYUGA", "SNOOPIB", "ODE"),
+)
+"""THEN under the time models that are automata, with strategies and every clause of a query around it."""
 
 STARTING = dataclasses.replace(
     ABSENT,
@@ -325,6 +335,8 @@ class QueryGenerator:
             clauses.append("PARTITION BY " + random.choice(["k", "k", "k", "k, b"]))
         if random.random() < fragment.consume:
             clauses.append("CONSUME BY " + random.choice(["NONE", "PARTITION", "PARTITION", "ANY", "ANY"]))
+        if fragment.models and " THEN " in where and (model := random.choice(fragment.models)):
+            clauses.append(f"TIME MODEL {model}")
         if not counted and random.random() < fragment.limit:
             clauses.append(f"LIMIT {random.randint(1, 3)}")
         return " ".join(clauses)
@@ -429,6 +441,15 @@ class QueryGenerator:
     def without(self, depth: int, outer: frozenset[str]) -> Piece:
         """A chain with a negation between two items."""
         return self.sequence(depth, outer, links=("NOT", "NOT", ";"))
+
+    def then(self, depth: int, outer: frozenset[str]) -> Piece:
+        """THEN; its right side speaks of nothing outside, and none of both begins or ends with an optional item."""
+        left, right = self._solid(depth, outer), self._solid(min(depth, 1), NONE)
+        return _together(f"{left.item} THEN {right.item}", [left, right])
+
+    def _solid(self, depth: int, outer: frozenset[str]) -> Piece:
+        piece = self.pattern(depth, outer)
+        return self.named(0, outer) if piece.loose else piece
 
     def optional(self, depth: int, outer: frozenset[str]) -> Piece:
         """A chain of which all items may be optional but one: often that and one more, else up to six, most of them events."""
@@ -673,7 +694,7 @@ def _together(text: str, pieces: Sequence[Piece]) -> Piece:
 PATTERNS: dict[str, Callable[[QueryGenerator, int, frozenset[str]], Piece]] = {
     name: getattr(QueryGenerator, name)
     for name in (
-        "atom", "named", "sequence", "adjacent", "chain", "gap", "without", "optional", "either", "both", "conjunction", "iterate",
+        "atom", "named", "sequence", "adjacent", "chain", "gap", "without", "then", "optional", "either", "both", "conjunction", "iterate",
         "iterate_adjacent", "iterate_gap", "counted", "filter", "project", "strict", "select", "within", "unless",
     )
 }  # fmt: skip

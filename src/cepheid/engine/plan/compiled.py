@@ -32,7 +32,7 @@ from cepheid.language.syntax import Consumption
 from cepheid.logical.absence import take_out
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.partition import asks_for
-from cepheid.logical.plan import Index, lags_in
+from cepheid.logical.plan import Index, Lag, lags_in
 from cepheid.logical.tree import walk
 from cepheid.logical.windows import hoist
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cepheid.engine.evaluations.method import Guarantee, Method
     from cepheid.engine.letters.predicates import Predicates
     from cepheid.engine.letters.words import LongPredicates
-    from cepheid.logical.plan import Lag, QueryPlan
+    from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
 
@@ -118,8 +118,10 @@ class Compiled:
 
     @property
     def looks_back(self) -> str | None:
-        """What in the conditions looks at events before, however long ago they were: "lag", "$index" or None."""
-        return "lag" if self.lags else "$index" if self.indexed else None
+        """What looks at events before, however long ago they were: "lag", "THEN" (whether time has moved on since), "$index" or None."""
+        if self.lags:
+            return "lag" if any(map(asks_for(Lag), walk(self.plan.pattern))) else "THEN"
+        return "$index" if self.indexed else None
 
     @cached_property
     def read_in_order(self) -> tuple[str, ...]:
@@ -257,7 +259,7 @@ class Compiled:
         guarantee = self.method.guarantee(self.terms)
         if self.lags:
             events = "event" if depth_of(self.lags) == 1 else f"{depth_of(self.lags)} events"
-            kept = f"{guarantee.state}; and of each partition the last {events}, for ever (lag)"
+            kept = f"{guarantee.state}; and of each partition the last {events}, for ever ({self.looks_back})"
             guarantee = dataclasses.replace(guarantee, state=kept)
         if not self.absences:
             return guarantee

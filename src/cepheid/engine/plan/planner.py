@@ -91,9 +91,6 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
 
 def check_supported(plan: QueryPlan) -> None:
     """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
-    links = [link for node in walk(plan.pattern) if isinstance(node, logical.Sequence) for link in node.links]
-    if (then := next((link for link in links if link.operator == "THEN"), None)) is not None:
-        raise _unsupported(plan, "THEN", then.span)
     counted = (
         next((node for node in walk(plan.pattern) if isinstance(node, logical.Absence) and node.from_start), None) if plan.count else None
     )
