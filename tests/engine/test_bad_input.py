@@ -423,11 +423,19 @@ def test_times_of_different_units_meet_in_the_finer_one():
 @pytest.mark.parametrize(
     ("text", "what", "under"),
     [
-        ("SELECT * WHERE A THEN (B ; C) TIME MODEL ACTIVE_OFFICE", "THEN of a pattern of several events under TIME MODEL ACTIVE_OFFICE", "THEN"),
+        (
+            "SELECT * WHERE A THEN (B ; C) TIME MODEL ACTIVE_OFFICE",
+            "THEN of a pattern of several events under TIME MODEL ACTIVE_OFFICE",
+            "THEN",
+        ),
         ("SELECT * WHERE A ALL (B THEN C+) TIME MODEL POINT", "THEN of a pattern of several events under TIME MODEL POINT", "THEN"),
         ("SELECT * WHERE (A ;[<= 3] B) UNLESS (B THEN C)", "THEN in a pattern that compares events", "THEN"),
         ("SELECT * WHERE A ; NOT (B THEN (C ;[<= 2] A)) ; B", "THEN in a pattern that compares events", "THEN"),
-        ("SELECT * WHERE A NOT FOLLOWED BY (B THEN (C AS x ; A AS y FILTER x.ts < y.ts)) FOR 5", "THEN in a pattern that compares events", "THEN"),
+        (
+            "SELECT * WHERE A NOT FOLLOWED BY (B THEN (C AS x ; A AS y FILTER x.ts < y.ts)) FOR 5",
+            "THEN in a pattern that compares events",
+            "THEN",
+        ),
     ],
 )
 def test_outside_the_fragment_names_operator_place_and_way_out(text, what, under):

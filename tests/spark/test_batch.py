@@ -297,7 +297,12 @@ BAD = {
         cepheid.InputError,
         "late=True gives the late events of a stream, and this DataFrame is not a stream",
     ),
-    "then": ({}, "A THEN (B ; B) TIME MODEL POINT", cepheid.NotSupportedError, "THEN of a pattern of several events under TIME MODEL POINT"),
+    "then": (
+        {},
+        "A THEN (B ; B) TIME MODEL POINT",
+        cepheid.NotSupportedError,
+        "THEN of a pattern of several events under TIME MODEL POINT",
+    ),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
 }

@@ -230,7 +230,9 @@ def program_text(compiled: Compiled) -> str:
         for number, tracker in enumerate(program.trackers, 1)
     ]
     lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]
-    dropped = "can be left out before" if compiled.droppable else f"stay: {f'{compiled.looks_back} looks at them' if compiled.lags else COUNTED}"
+    dropped = (
+        "can be left out before" if compiled.droppable else f"stay: {f'{compiled.looks_back} looks at them' if compiled.lags else COUNTED}"
+    )
     lines += [f"events with an irrelevant letter {dropped}", f"fingerprint {compiled.fingerprint.hex()[:16]}"]
     return "\n".join(lines)
 

@@ -34,7 +34,7 @@ ONE = frozenset({Strategy.ANY, Strategy.RESTRICTED})
 def compile_plan(plan: QueryPlan) -> Compiled:
     """The evaluation of a bound plan.
 
-    Raises NotSupportedError outside the fragment (all patterns but THEN; every SELECT, PARTITION BY, CONSUME BY and LIMIT; absences around it),
+    Raises NotSupportedError outside the fragment (most patterns; every SELECT, PARTITION BY, CONSUME BY and LIMIT; absences around it),
     LimitError past a limit of rewriting or construction.
     """
     try:
