@@ -102,6 +102,9 @@ CONSUMERS = {
     "automata/construct.py placed": "test_parts_that_strategies_choose_carry_guards",
     "automata/construct.py _refusing": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _unless": "test_conjunction_and_negation_carry_guards",
+    "automata/construct.py _sequence": "test_conjunction_and_negation_carry_guards",
+    "automata/construct.py _next": "test_next_refuses_guards",
+    "automata/succession.py following": "test_next_refuses_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py unless": "test_conjunction_and_negation_carry_guards",
     "automata/products.py _idle": "test_conjunction_and_negation_carry_guards",
@@ -601,6 +604,25 @@ def test_strategies_refuse_guards(strategy: Strategy) -> None:
         select(sample(), strategy)
     with pytest.raises(NotSupportedError, match=REFUSED):
         end_program(Program(sample()), variables=None, strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "A THEN (B ;[<= 2] C)",
+        "A ;[<= 2] B THEN C",
+        "(A AS x THEN B AS y) FILTER x.v < y.v",
+        "A THEN B ;[<= 2] C",
+        "(A ;[<= 2] B) UNLESS (B THEN C)",
+        "A THEN LAST(B ;[<= 2] C)",
+        "LAST(A ;[<= 2] B) THEN C",
+    ],
+)
+def test_next_refuses_guards(pattern: str) -> None:
+    """Wherever these stand beside it: the complement of its right side moves what waits."""
+    schema = EventSchema({"type": pa.string(), "v": pa.int64(), "ts": pa.int64()}, type_column="type", time_column="ts")
+    with pytest.raises(NotSupportedError, match="THEN in a pattern that compares events"):
+        construct(cepheid.query(f"SELECT * WHERE {pattern}").bound(schema).pattern, schema)
 
 
 def test_labellings_refuse_guards() -> None:
