@@ -103,8 +103,8 @@ CONSUMERS = {
     "automata/construct.py _refusing": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _unless": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _sequence": "test_conjunction_and_negation_carry_guards",
-    "automata/construct.py _next": "test_next_refuses_guards",
-    "automata/succession.py following": "test_next_refuses_guards",
+    "automata/construct.py _next": "test_conjunction_and_negation_carry_guards",
+    "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py unless": "test_conjunction_and_negation_carry_guards",
     "automata/products.py _idle": "test_conjunction_and_negation_carry_guards",
@@ -556,6 +556,13 @@ NEGATING = {
     "A ; B UNLESS (C ;[<= 2] C)": 1,
     "A ; NOT (C ; NOT (A AS x ; B AS y FILTER x.v = y.v) ; C) ; B": 2,
     "A ; NOT LAST(C ;[<= 2] C) ; B": 1,
+    "A THEN (B ;[<= 2] C)": 1,
+    "A ;[<= 2] B THEN C": 1,
+    "(A AS x THEN B AS y) FILTER x.v < y.v": 1,
+    "A THEN (B AS x ; C AS y FILTER x.v <= y.v)": 1,
+    "A THEN B THEN C ;[<= 2] A": 2,
+    "(A ;[<= 2] B) UNLESS (B THEN C)": 2,
+    "A THEN LAST(B ;[<= 2] C)": 1,
     "LAST(A ;[<= 3] B UNLESS (C AS x ; C AS y FILTER x.v = y.v)) ; A": 1,
 }
 """Patterns, and of how many negated patterns guards ask when a match began."""
@@ -604,25 +611,6 @@ def test_strategies_refuse_guards(strategy: Strategy) -> None:
         select(sample(), strategy)
     with pytest.raises(NotSupportedError, match=REFUSED):
         end_program(Program(sample()), variables=None, strategy=strategy)
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "A THEN (B ;[<= 2] C)",
-        "A ;[<= 2] B THEN C",
-        "(A AS x THEN B AS y) FILTER x.v < y.v",
-        "A THEN B ;[<= 2] C",
-        "(A ;[<= 2] B) UNLESS (B THEN C)",
-        "A THEN LAST(B ;[<= 2] C)",
-        "LAST(A ;[<= 2] B) THEN C",
-    ],
-)
-def test_next_refuses_guards(pattern: str) -> None:
-    """Wherever these stand beside it: the complement of its right side moves what waits."""
-    schema = EventSchema({"type": pa.string(), "v": pa.int64(), "ts": pa.int64()}, type_column="type", time_column="ts")
-    with pytest.raises(NotSupportedError, match="THEN in a pattern that compares events"):
-        construct(cepheid.query(f"SELECT * WHERE {pattern}").bound(schema).pattern, schema)
 
 
 def test_labellings_refuse_guards() -> None:

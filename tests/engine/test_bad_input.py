@@ -429,11 +429,11 @@ def test_times_of_different_units_meet_in_the_finer_one():
             "THEN",
         ),
         ("SELECT * WHERE A ALL (B THEN C+) TIME MODEL POINT", "THEN of a pattern of several events under TIME MODEL POINT", "THEN"),
-        ("SELECT * WHERE (A ;[<= 3] B) UNLESS (B THEN C)", "THEN in a pattern that compares events", "THEN"),
-        ("SELECT * WHERE A ; NOT (B THEN (C ;[<= 2] A)) ; B", "THEN in a pattern that compares events", "THEN"),
+        ("SELECT * WHERE (A ;[<= 3] B) UNLESS (B THEN C+) TIME MODEL POINT", "THEN of a pattern of several events", "THEN"),
+        ("SELECT * WHERE A ; NOT (B THEN (C ;[<= 2] A)) ; B TIME MODEL POINT", "THEN of a pattern of several events", "THEN"),
         (
-            "SELECT * WHERE A NOT FOLLOWED BY (B THEN (C AS x ; A AS y FILTER x.ts < y.ts)) FOR 5",
-            "THEN in a pattern that compares events",
+            "SELECT * WHERE A NOT FOLLOWED BY (B THEN C+) FOR 5 TIME MODEL COMPLETE_HISTORY",
+            "THEN of a pattern of several events under TIME MODEL COMPLETE_HISTORY",
             "THEN",
         ),
     ],
@@ -442,7 +442,8 @@ def test_outside_the_fragment_names_operator_place_and_way_out(text, what, under
     with pytest.raises(NotSupportedError) as error:
         cepheid.query(text).run(rows())
     lines = message(error)
-    assert lines[0] == f"error: {what} is not supported by the automaton engine"
+    assert lines[0].startswith(f"error: {what}")
+    assert lines[0].endswith("is not supported by the automaton engine")
     assert lines[1].endswith(text)
     assert set(lines[2].strip(" |")) == {"^"}
     if under is not None:

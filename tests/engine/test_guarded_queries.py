@@ -30,6 +30,8 @@ from cepheid.testing.generators import (
     GUARDED,
     NEGATING,
     NESTED,
+    SUCCEEDING,
+    SUCCEEDING_GUARDED,
     TIMED,
     WAITING,
     QueryFragment,
@@ -48,6 +50,7 @@ COMPARED = {
     "both": dataclasses.replace(GUARDED, **CLAUSES),
     "nested strategies": CHOOSING,
     "negation": CONTRADICTING,
+    "THEN": SUCCEEDING_GUARDED,
 }
 
 
@@ -75,8 +78,8 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
             matched += bool(found["whole"])
     assert guarded > cases / 5
     assert matched > cases / 25
-    assert (parts > cases / 40) == (name in {"nested strategies", "negation"})
-    assert (negated > cases / 20) == (name == "negation")
+    assert (parts > cases / 40) == (name in {"nested strategies", "negation", "THEN"})
+    assert (negated > cases / 20) == (name in {"negation", "THEN"})
     assert chosen >= {"guarded", "guarded count", "guarded choice"}
 
 
@@ -101,10 +104,13 @@ def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pyt
     assert done > cases / 3
 
 
-def test_guards_ask_for_negated_patterns_whose_complement_is_too_large(monkeypatch: pytest.MonkeyPatch, seed: int, cases: int) -> None:
+@pytest.mark.parametrize("fragment", [NEGATING, SUCCEEDING], ids=["negation", "THEN"])
+def test_guards_ask_for_negated_patterns_whose_complement_is_too_large(
+    fragment: QueryFragment, monkeypatch: pytest.MonkeyPatch, seed: int, cases: int
+) -> None:
     monkeypatch.setattr(negation, "MAX_COMPLEMENT", 0)
     asked = matched = 0
-    for case in draw(NEGATING, count=cases // 2, seed=seed):
+    for case in draw(fragment, count=cases // 2, seed=seed):
         compiled = case.query.compiled(case.query.schema(case.events.schema))
         if not compiled.program.automaton.negated:
             continue

@@ -21,7 +21,7 @@ from cepheid.automata.automaton import Automaton, Negated, Part
 from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
 from cepheid.automata.fragment import MAX_STATES, Fragment, States, all_pending, check_supplied
 from cepheid.automata.guards import Guards, UnforeseenPredicatesError
-from cepheid.automata.negation import MAX_COMPLEMENT, complement, unless, waiting
+from cepheid.automata.negation import complement, unless, waiting
 from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condition, of_type, predicates_of
 from cepheid.automata.products import hide_fragment, product, shuffle
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
@@ -71,6 +71,8 @@ class Constructor(States):
     def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = (), compares: bool = False) -> Constructor:
         """With the predicates of a pattern, and more, but without states; conditions that are asked of the same events are one."""
         asked = dict.fromkeys(predicates_of(pattern, schema))
+        if compares:
+            asked.pop(moved_on(schema), None)  # type: ignore[arg-type]  # None is no key
         wholes = {each: each for each in asked} | conjunctions(pattern, schema)
         alphabet = Alphabet(tuple(dict.fromkeys([*(wholes[each] for each in asked), *more])))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
@@ -253,10 +255,10 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
         _check_link(link, (before, item))
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
         if link.operator == "THEN":
-            parts.append(_next(constructor, link, item))
-            # Before time has moved on nothing is read.
-            between.append(((Transition(0, 0, forbids=constructor.masks[_moved_on(constructor, link)]),),))
-            gaps.append(frozenset())
+            following, waits, since = _next(constructor, link, before, item)
+            parts.append(following)
+            between.append(waits)
+            gaps.append(since)
             continue
         waits, since, asks = _refusing(constructor, link.without, f"end of {constructor.text(before)}", "ended before")
         between.append(waits)
@@ -274,29 +276,42 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     return body
 
 
-def _next(constructor: Constructor, link: plan.Link, item: Pattern) -> Fragment:
-    """The right side of THEN: of its matches those that are next (`succession`)."""
+def _next(
+    constructor: Constructor, link: plan.Link, before: Pattern, item: Pattern
+) -> tuple[Fragment, Complement | None, frozenset[Store]]:
+    """The right side of THEN, of its matches those that are next; how one waits for it, and what the end of the left side stores.
+
+    Without guards its complement runs beside what waits (`succession`). Else a guard asks, as for NOT, when a match of it began that has ended: one
+    that has an event of an earlier time before it, and one of a later time behind it.
+    """
     body = constructor.build(item)
     automaton = constructor.automaton(body)
     several = any(move.target not in automaton.finals for move in automaton.transitions)
-    model = link.model or TimeModel.CAYUGA
+    model, moved = link.model or TimeModel.CAYUGA, moved_on(constructor.schema)
     if several and model not in THROUGH:
         raise unsupported(link, what=f"THEN of a pattern of several events under TIME MODEL {model.value}")
-    if automaton.alphabet.guards or constructor.compares or any(move.parts for move in automaton.transitions):
-        raise unsupported(link, what="THEN in a pattern that compares events")
+    through = THROUGH.get(model, False)
+    letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     constructor.moved = True
-    moved = constructor.masks[_moved_on(constructor, link)]
-    found = following(constructor, body, automaton, constructor.alphabet, moved, through=THROUGH.get(model, False))
-    if found is None:
-        raise unsupported(link, what=f"THEN of a pattern with more than {MAX_COMPLEMENT} moves of its complement (MAX_COMPLEMENT)")
-    return found
-
-
-def _moved_on(constructor: Constructor, link: plan.Link) -> Predicate:
-    found = moved_on(constructor.schema)
-    if found is None:
-        raise unsupported(link, what=f"THEN over a time column of type {constructor.schema.time_type}")
-    return found
+    if letters and moved is not None and not constructor.compares:
+        bit, before_it = constructor.masks[moved], constructor.states
+        found = following(constructor, body, automaton, constructor.alphabet, bit, through=through)
+        if found is not None:
+            # Before time has moved on nothing is read.
+            return found, ((Transition(0, 0, forbids=bit),),), frozenset()
+        constructor.states = before_it
+    name, later = f"end of {constructor.text(before)}", plan.Interval(1, None)
+    stores, tests = _aged(constructor, later, name)
+    between = plan.Sequence(
+        (plan.Event(None), item, plan.Event(None)),
+        (plan.Link(";", later, span=link.span), plan.Link(";", later, span=link.span)),
+        span=link.span,
+    )
+    _, since, asks = _refusing(constructor, between, name, "ended", small=False)
+    body = constructor.guards.asking_first(body, tests if through else tests + asks)
+    if through:
+        body = body.changed(lambda move: constructor.guards.asking(move, asks) if move.target in body.finals else move)
+    return body, None, stores | since
 
 
 def _check_link(link: plan.Link, beside: Iterable[Pattern]) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from cepheid.automata.fragment import Fragment
 from cepheid.automata.negation import MAX_BESIDE, complement
 from cepheid.automata.transition import Transition
-from cepheid.errors import LimitError
 from cepheid.language.syntax import TimeModel
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def following(states: States, body: Fragment, automaton: Automaton, alphabet: Al
     """The matches of a fragment that are next, from the event on at which time has moved on behind p.
 
     body, automaton: q, without guards and parts. moved: the bit that says that time has moved on. through: see `THROUGH`. None where the complement
-    of q is too large. Raises LimitError past `MAX_BESIDE`.
+    of q is too large, and past `MAX_BESIDE`: then a guard asks.
     """
     unwanted = complement(automaton, ends=True)
     if unwanted is None:
@@ -68,9 +67,6 @@ def following(states: States, body: Fragment, automaton: Automaton, alphabet: Al
                     todo.append((numbers[target], *target))
                 moves.append(dataclasses.replace(move, source=number, target=numbers[target], requires=requires, forbids=forbids))
         if len(moves) > MAX_BESIDE:
-            raise LimitError(
-                f"the right side of THEN needs more than {MAX_BESIDE} moves (MAX_BESIDE)",
-                help="write a shorter pattern, or fewer conditions",
-            )
+            return None
     finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)
     return Fragment(start[0], finals, tuple(moves), body.pending)

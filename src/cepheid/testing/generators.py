@@ -261,6 +261,9 @@ RESTRICTING = QueryFragment(
 )
 """The operators of the event algebra, under RESTRICTED: what its own detector runs."""
 
+SUCCEEDING_GUARDED = dataclasses.replace(CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=SUCCEEDING.models)
+"""THEN of and around patterns that compare events."""
+
 LAGGED = QueryFragment(
     operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),
     strategies=("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
