@@ -8,7 +8,7 @@
 #   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
 #   make test-spark-min  the Spark tests with the oldest supported Spark
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
-#   make random          45,000 random patterns that compare events, or with negation, in every way, against the definition; keeps a record
+#   make random          53,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record
 #   make kills   kill the driver and the workers of a stream 25 times each, and count what is lost or doubled; keeps a record
 #   make bench   the benchmarks; their records are in benchmarks/record
 #   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)

@@ -1,8 +1,8 @@
-"""Random patterns that compare events, and with conjunction and negation, on every embedded path, against the definition; the result as a record.
+"""Random patterns that compare events, or have conjunction, negation or THEN, on every embedded path, against the definition; recorded.
 
     python benchmarks/record_random.py [--share S] [--processes N]
 
-Each case is a query that compares events, or has ALL, UNLESS or NOT (others are left out), and a stream. Its matches must be those of
+Each case is a query that compares events, or has ALL, UNLESS, NOT or THEN (others are left out), and a stream. Its matches must be those of
 `cepheid.testing.reference`, from every engine on the whole stream, and from every other way in which events come
 (`cepheid.testing.differential.WAYS`: pushed, cut, restored, late, one by one), whose engines change in turn. The record has the seed; a difference
 is printed with its case, counted, and makes the exit status 1. It is written after each fragment, so that a run that is stopped leaves what it did.
@@ -38,9 +38,11 @@ CASES = {
     "CHOOSING": 3_000,
     "POSITIONAL": 2_000,
     "RESTRICTING": 5_000,
+    "SUCCEEDING": 5_000,
+    "SUCCEEDING_GUARDED": 3_000,
 }
 """Of each fragment of `cepheid.testing.generators`: time, correlation, both; negation, also of and around these; these in whole queries, strategies
-around them, positions; what the event algebra's detector runs."""
+around them, positions; what the event algebra's detector runs; THEN, of and around local patterns, and of and around those that compare."""
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250
@@ -65,9 +67,11 @@ def differs(case: Case) -> tuple[str | None, bool]:
 
 def is_asked(case: Case, fragment: str) -> bool:
     """Whether the fragment is about such a query."""
+    nodes = list(walk(case.query.bound(case.query.schema(case.events.schema)).pattern))
     if fragment in {"NEGATING", "CONTRADICTING"}:
-        nodes = list(walk(case.query.bound(case.query.schema(case.events.schema)).pattern))
         return any(isinstance(node, plan.All) or negated(node) for node in nodes)
+    if fragment in {"SUCCEEDING", "SUCCEEDING_GUARDED"}:
+        return any(isinstance(node, plan.Sequence) and any(link.operator == "THEN" for link in node.links) for node in nodes)
     compiled = case.query.compiled(case.query.schema(case.events.schema))
     return compiled.method.name == "restricted" if fragment == "RESTRICTING" else compiled.valued
 

@@ -102,7 +102,6 @@ CONSUMERS = {
     "automata/construct.py placed": "test_parts_that_strategies_choose_carry_guards",
     "automata/construct.py _refusing": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _unless": "test_conjunction_and_negation_carry_guards",
-    "automata/construct.py _sequence": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _next": "test_conjunction_and_negation_carry_guards",
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
