@@ -103,6 +103,7 @@ CONSUMERS = {
     "automata/construct.py _refusing": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _unless": "test_conjunction_and_negation_carry_guards",
     "automata/construct.py _next": "test_conjunction_and_negation_carry_guards",
+    "automata/succession.py apart": "test_conjunction_and_negation_carry_guards",
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py unless": "test_conjunction_and_negation_carry_guards",

@@ -26,7 +26,7 @@ from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condi
 from cepheid.automata.products import hide_fragment, product, shuffle
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
-from cepheid.automata.succession import THROUGH, following
+from cepheid.automata.succession import THROUGH, apart, following
 from cepheid.automata.transform import hide, project, trim
 from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
@@ -71,8 +71,6 @@ class Constructor(States):
     def over(cls, pattern: Pattern, schema: EventSchema, *, more: tuple[Predicate, ...] = (), compares: bool = False) -> Constructor:
         """With the predicates of a pattern, and more, but without states; conditions that are asked of the same events are one."""
         asked = dict.fromkeys(predicates_of(pattern, schema))
-        if compares:
-            asked.pop(moved_on(schema), None)  # type: ignore[arg-type]  # None is no key
         wholes = {each: each for each in asked} | conjunctions(pattern, schema)
         alphabet = Alphabet(tuple(dict.fromkeys([*(wholes[each] for each in asked), *more])))
         bits = {predicate: 1 << bit for bit, predicate in enumerate(alphabet.predicates)}
@@ -281,8 +279,8 @@ def _next(
 ) -> tuple[Fragment, Complement | None, frozenset[Store]]:
     """The right side of THEN, of its matches those that are next; how one waits for it, and what the end of the left side stores.
 
-    Without guards its complement runs beside what waits (`succession`). Else a guard asks, as for NOT, when a match of it began that has ended: one
-    that has an event of an earlier time before it, and one of a later time behind it.
+    Without guards its complement runs beside what waits (`succession`). Else a guard asks, as for NOT, when a match of it began that has ended, with
+    its times for places (`apart`).
     """
     body = constructor.build(item)
     automaton = constructor.automaton(body)
@@ -290,27 +288,28 @@ def _next(
     model, moved = link.model or TimeModel.CAYUGA, moved_on(constructor.schema)
     if several and model not in THROUGH:
         raise unsupported(link, what=f"THEN of a pattern of several events under TIME MODEL {model.value}")
+    if moved is None:
+        raise unsupported(link, what=f"THEN over a time column of type {constructor.schema.time_type}")
+    bit = constructor.masks[moved]
     through = THROUGH.get(model, False)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     constructor.moved = True
-    if letters and moved is not None and not constructor.compares:
-        bit, before_it = constructor.masks[moved], constructor.states
+    if letters and not constructor.compares:
+        before_it = constructor.states
         found = following(constructor, body, automaton, constructor.alphabet, bit, through=through)
         if found is not None:
             # Before time has moved on nothing is read.
             return found, ((Transition(0, 0, forbids=bit),),), frozenset()
         constructor.states = before_it
-    name, later = f"end of {constructor.text(before)}", plan.Interval(1, None)
-    stores, tests = _aged(constructor, later, name)
-    between = plan.Sequence(
-        (plan.Event(None), item, plan.Event(None)),
-        (plan.Link(";", later, span=link.span), plan.Link(";", later, span=link.span)),
-        span=link.span,
-    )
-    _, since, asks = _refusing(constructor, between, name, "ended", small=False)
-    body = constructor.guards.asking_first(body, tests if through else tests + asks)
+    name = f"end of {constructor.text(before)}"
+    stores, tests = _aged(constructor, plan.Interval(1, None), name)
+    between = apart(constructor, constructor.build(item), bit)
+    link_ = plan.Link(";", span=link.span)
+    whole = plan.Sequence((plan.Event(None), item, plan.Event(None)), (link_, link_), span=link.span)
+    since, ask = _latest(constructor, whole, between, name, "ended", ">=")
+    body = constructor.guards.asking_first(body, tests if through else (*tests, ask))
     if through:
-        body = body.changed(lambda move: constructor.guards.asking(move, asks) if move.target in body.finals else move)
+        body = body.changed(lambda move: constructor.guards.asking(move, (ask,)) if move.target in body.finals else move)
     return body, None, stores | since
 
 
@@ -515,11 +514,19 @@ def _refusing(
         if unwanted is not None:
             constructor.moved |= several
             return unwanted, frozenset(), ()
-    constructor.negated.append((negated, body, len(constructor.chosen)))
-    latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
-    register = constructor.guards.register(name)
     # Between two patterns a match begins behind the end of the first one.
-    return None, frozenset({Store(register, Now(PLACE))}), (Compares(Before(register), ">" if kind == "ended" else ">=", latest),)
+    stores, ask = _latest(constructor, negated, body, name, kind, ">" if kind == "ended" else ">=")
+    return None, stores, (ask,)
+
+
+def _latest(
+    constructor: Constructor, negated: Pattern, body: Fragment, name: str, kind: str, operator: str
+) -> tuple[frozenset[Store], Compares]:
+    """What stores a place, and what compares it with the greatest start of the matches of a negated pattern that have ended; body: its fragment."""
+    constructor.negated.append((negated, body, len(constructor.chosen)))
+    register = constructor.guards.register(name)
+    latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
+    return frozenset({Store(register, Now(PLACE))}), Compares(Before(register), operator, latest)
 
 
 def _within(constructor: Constructor, pattern: plan.Within) -> Fragment:

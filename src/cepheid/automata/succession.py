@@ -70,3 +70,21 @@ def following(states: States, body: Fragment, automaton: Automaton, alphabet: Al
             return None
     finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)
     return Fragment(start[0], finals, tuple(moves), body.pending)
+
+
+def apart(states: States, body: Fragment, moved: int) -> Fragment:
+    """The matches of a fragment, from the first event of the time at which they begin to the first of a time after that at which they end.
+
+    Their starts and ends compare by place as times do. They mark nothing that shows. moved: as for `following`.
+    """
+    initial, begun, ended, final = (states.state() for _ in range(4))
+    moves = [
+        Transition(initial, begun, moved, frozenset()),
+        Transition(begun, begun, forbids=moved),
+        Transition(ended, ended, forbids=moved),
+        Transition(ended, final, moved, frozenset()),
+    ]
+    first = [dataclasses.replace(move, source=initial, requires=move.requires | moved) for move in body.first]
+    first += [dataclasses.replace(move, source=begun, forbids=move.forbids | moved) for move in body.first]
+    whole = dataclasses.replace(body, moves=(*(move for move in body.moves if move.source != body.initial), *first))
+    return Fragment(initial, frozenset({final}), (*moves, *whole.moves, *whole.ending_in(ended)), body.pending)
