@@ -63,7 +63,7 @@ LATE: dict[tuple[str, str], str] = {
     ("queries", "spark"): "Queries.on; Spark is an extra",
     ("algebra.standalone", "query"): "algebra.parse and algebra.detector take the text of a pattern, which is bound as that of a query",
     ("algebra.standalone", "engine"): "the same: without a schema it is bound to the likely one",
-    ("algebra.conditions", "testing.reference"): "a detector that stands alone evaluates conditions as the definition does",
+    ("algebra.occurrence", "testing.reference"): "a detector that stands alone evaluates conditions as the definition does",
     ("query", "viz"): "Query.draw and the notebook's picture",
     ("engine", "testing.reference"): "engine='reference' behind the same planner",
 }

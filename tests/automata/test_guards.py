@@ -106,7 +106,6 @@ CONSUMERS = {
     "automata/succession.py apart": "test_conjunction_and_negation_carry_guards",
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
-    "automata/negation.py unless": "test_conjunction_and_negation_carry_guards",
     "automata/products.py _idle": "test_conjunction_and_negation_carry_guards",
     "automata/products.py shuffle": "test_conjunction_and_negation_carry_guards",
     "automata/regions.py _is_place": "test_conjunction_and_negation_carry_guards",

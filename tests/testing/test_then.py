@@ -175,7 +175,7 @@ def test_events_without_times() -> None:
 
 
 def test_as_an_engine() -> None:
-    """Under strategies, negation, partitions and LIMIT, through `Query.run`."""
+    """`Query.run`, with a partition for each key."""
     events = [{"type": kind, "ts": ts, "k": key} for kind, ts, key in [("A", 1, 1), ("A", 2, 2), ("B", 3, 2), ("B", 4, 1), ("B", 5, 1)]]
     query = cepheid.query("SELECT * WHERE A THEN B PARTITION BY k")
     found = query.run(events, engine="reference", time="ts")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cepheid.algebra.detector import Detected
-    from cepheid.logical.plan import Pattern
+    from cepheid.algebra.occurrence import Occurs
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -113,14 +113,19 @@ class EventDetector:
         self._detector: Detector[Mapping[str, Any]] = Detector(expression)
         self._type = type
         self._time = time
-        primitives = {node.name: node.pattern for node in expression.walk() if isinstance(node, Primitive)}
+        primitives = {node.name: node for node in expression.walk() if isinstance(node, Primitive)}
         for name in where:
             if name not in primitives:
                 raise InputError(f"where= has {name!r}, which is no primitive of the pattern", help=did_you_mean(name, primitives))
         self._given = list(where.items())
-        asked = {name: pattern for name, pattern in primitives.items() if name not in where}
-        self._plain = frozenset(name for name, pattern in asked.items() if pattern is None)
-        self._tests = [(name, _test(pattern)) for name, pattern in asked.items() if pattern is not None]
+        self._plain: dict[object, set[str]] = {}
+        self._tests: list[tuple[str, Occurs]] = []
+        for name in primitives.keys() - where.keys():
+            kind, occurs = _occurrence(primitives[name])
+            if occurs is None:
+                self._plain.setdefault(kind, set()).add(name)
+            else:
+                self._tests.append((name, occurs))
 
     @property
     def position(self) -> int:
@@ -142,13 +147,17 @@ class EventDetector:
             time //= MICROSECOND
         if type(time) is not int:
             raise InputError(f"the time of event {self.position} is {time!r}", help="give an integer, or a datetime") from None
-        occurring = {kind} if kind in self._plain else set()
+        occurring = set(self._plain.get(kind, ()))
         occurring.update(name for name, occurs in self._tests if occurs(kind, time, event))
         occurring.update(name for name, occurs in self._given if occurs(event))
         return self._detector.push(event, time, occurring)
 
 
-def _test(pattern: Pattern) -> Callable[[object, int, Mapping[str, Any]], bool]:
-    from cepheid.algebra.conditions import event_test
+def _occurrence(primitive: Primitive) -> tuple[str | None, Occurs | None]:
+    """The type of event that a primitive is, if that says it all; or whether it occurs at an event, by its type, time and attributes."""
+    if primitive.pattern is None:
+        return primitive.name, None
+    from cepheid.algebra.occurrence import event_test, type_alone
 
-    return event_test(pattern)
+    kind = type_alone(primitive.pattern)
+    return kind, None if kind is not None else event_test(primitive.pattern)

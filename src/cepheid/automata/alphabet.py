@@ -285,6 +285,14 @@ class Alphabet:
         required = requires & self.types
         return not (requires & forbids or required & (required - 1))
 
+    def both(self, one: Transition, other: Transition) -> tuple[int, int] | None:
+        """The (requires, forbids) masks of the events that two moves may both take; None where no event may."""
+        requires, forbids = one.requires | other.requires, one.forbids | other.forbids
+        if not self.possible(requires, forbids):
+            return None
+        # A required type says that there is no other one.
+        return requires, forbids & ~self.types if requires & self.types else forbids
+
     def _beyond_types(self, mask: int) -> int:
         """The bits of a letter for those of a mask that are no types."""
         conditions = mask & ~self.types & self.mask(Scope.EVENT)

@@ -295,17 +295,16 @@ def _next(
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     constructor.moved = True
     if letters and not constructor.compares:
-        before_it = constructor.states
+        states = constructor.states
         found = following(constructor, body, automaton, constructor.alphabet, bit, through=through)
         if found is not None:
             # Before time has moved on nothing is read.
             return found, ((Transition(0, 0, forbids=bit),),), frozenset()
-        constructor.states = before_it
+        constructor.states = states
     name = f"end of {constructor.text(before)}"
     stores, tests = _aged(constructor, plan.Interval(1, None), name)
     between = apart(constructor, constructor.build(item), bit)
-    link_ = plan.Link(";", span=link.span)
-    whole = plan.Sequence((plan.Event(None), item, plan.Event(None)), (link_, link_), span=link.span)
+    whole = plan.Sequence((plan.Event(None), item, plan.Event(None)), (plan.Link(";"),) * 2, span=link.span)
     since, ask = _latest(constructor, whole, between, name, "ended", ">=")
     body = constructor.guards.asking_first(body, tests if through else (*tests, ask))
     if through:

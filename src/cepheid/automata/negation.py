@@ -94,15 +94,13 @@ def unless(states: States, body: Fragment, unwanted: Complement, alphabet: Alpha
             return None
         for move in outgoing[pair[0]]:
             for beside in unwanted[pair[1]]:
-                requires, forbids = move.requires | beside.requires, move.forbids | beside.forbids
-                if not alphabet.possible(requires, forbids):
+                masks = alphabet.both(move, beside)
+                if masks is None:
                     continue
-                if requires & alphabet.types:
-                    forbids &= ~alphabet.types  # which the required type says
                 target = (move.target, beside.target)
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append(target)
-                moves.append(dataclasses.replace(move, source=numbers[pair], target=numbers[target], requires=requires, forbids=forbids))
+                moves.append(dataclasses.replace(move, source=numbers[pair], target=numbers[target], requires=masks[0], forbids=masks[1]))
     finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)
     return Fragment(numbers[start], finals, tuple(moves), body.pending)

@@ -77,16 +77,13 @@ def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet)
         pair = todo.pop()
         for a in sides[0].get(pair[0], ()):
             for b in sides[1].get(pair[1], ()):
-                target = (a.target, b.target)
-                requires, forbids = a.requires | b.requires, a.forbids | b.forbids
-                if target == start or not alphabet.possible(requires, forbids):
-                    continue  # one of them begins the match, and no event has two types
+                target, masks = (a.target, b.target), alphabet.both(a, b)
+                if target == start or masks is None:
+                    continue  # one of them begins the match
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append(target)
-                if requires & alphabet.types:
-                    forbids &= ~alphabet.types  # which the required type says
-                both = requires, _either(a.mark, b.mark), forbids, a.writes | b.writes, a.parts | b.parts
+                both = masks[0], _either(a.mark, b.mark), masks[1], a.writes | b.writes, a.parts | b.parts
                 moves.append(Transition(numbers[pair], numbers[target], *both))
         if len(moves) > MAX_MOVES:
             raise LimitError(

@@ -28,11 +28,15 @@ THROUGH = {TimeModel.CAYUGA: True, TimeModel.SNOOPIB: False, TimeModel.ODE: Fals
 """The models that are automata, and whether another match may not end before this one ends (True), or before it starts."""
 
 
+NOBODY = -1
+"""The state of a complement that is not asked any more."""
+
+
 def following(states: States, body: Fragment, automaton: Automaton, alphabet: Alphabet, moved: int, *, through: bool) -> Fragment | None:
     """The matches of a fragment that are next, from the event on at which time has moved on behind p.
 
-    body, automaton: q, without guards and parts. moved: the bit that says that time has moved on. through: see `THROUGH`. None where the complement
-    of q is too large, and past `MAX_BESIDE`: then a guard asks.
+    body, automaton: q, as a fragment and as an automaton, without guards and parts. moved: the bit that says that time has moved on. through: see
+    `THROUGH`. None where the complement of q is too large, and past `MAX_BESIDE`: then a guard asks.
     """
     unwanted = complement(automaton, ends=True)
     if unwanted is None:
@@ -47,25 +51,23 @@ def following(states: States, body: Fragment, automaton: Automaton, alphabet: Al
     numbers: dict[tuple[int, int], int] = {}
     moves: list[Transition] = []
     todo = [start]
+    outgoing[waits].append(Transition(waits, waits))
     while todo:
         number, state, asked = todo.pop()
         later = moved if number == start[0] else 0
-        own = outgoing[state]
-        for move in [*own, Transition(waits, waits)] if state == waits else own:
+        for move in outgoing[state]:
             # A match that begins at this event is not after what ends with it.
-            free = asked < 0 or (not through and move.target != waits)
-            stay = (Transition(asked, -1, forbids=moved if asked == ended else 0),) if free else beside[asked]
+            free = asked == NOBODY or (not through and move.target != waits)
+            stay = (Transition(asked, NOBODY, forbids=moved if asked == ended else 0),) if free else beside[asked]
             for each in stay:
-                requires, forbids = move.requires | each.requires | later, move.forbids | each.forbids
-                if not alphabet.possible(requires, forbids):
+                masks = alphabet.both(dataclasses.replace(move, requires=move.requires | later), each)
+                if masks is None:
                     continue
-                if requires & alphabet.types:
-                    forbids &= ~alphabet.types  # which the required type says
                 target = (move.target, each.target)
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append((numbers[target], *target))
-                moves.append(dataclasses.replace(move, source=number, target=numbers[target], requires=requires, forbids=forbids))
+                moves.append(dataclasses.replace(move, source=number, target=numbers[target], requires=masks[0], forbids=masks[1]))
         if len(moves) > MAX_BESIDE:
             return None
     finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)

@@ -42,8 +42,15 @@ def bind(
     """
     check_size(query)
     types = frozenset(_types(query.pattern))
-    context = Context(schema, MappingProxyType(dict(args or {})), text, types, MappingProxyType(_negated(query.pattern)), partial=partial)
-    context.model = query.model or context.model
+    context = Context(
+        schema,
+        MappingProxyType(dict(args or {})),
+        text,
+        types,
+        MappingProxyType(_negated(query.pattern)),
+        partial=partial,
+        model=query.model or TimeModel.CAYUGA,
+    )
     context.unknown = tuple(node.span for node in parameters.parameters(query) if context.is_open(node))
     if query.definitions:
         fact, help_ = "EVENT definitions are not supported yet", "run the inner query first, and give its matches as a stream"
@@ -74,7 +81,7 @@ def bind(
         query.streams,
         query.partition_by,
         query.consume,
-        (query.model or TimeModel.CAYUGA) if _has_then(query) else None,
+        context.model if _has_then(query) else None,
         limit,
         text,
         tuple(found for _, found in sorted(context.lints, key=lambda found: (found[0].start, found[0].end))),

@@ -91,13 +91,7 @@ Chain = tuple[Partial, Bindings]
 class Denotation:
     """The matches of patterns over one stream (or one partition of it)."""
 
-    def __init__(
-        self,
-        events: Sequence[Event],
-        *,
-        max_matches: int = MAX_MATCHES,
-        text: str = "",
-    ) -> None:
+    def __init__(self, events: Sequence[Event], *, max_matches: int = MAX_MATCHES, text: str = "") -> None:
         self.events = events
         self.max_matches = max_matches
         self.text = text

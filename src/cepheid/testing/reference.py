@@ -87,8 +87,8 @@ def matches(
 ) -> list[Match]:
     """The matches of a query over one stream, taken as one partition: by trigger, then by start and mapping.
 
-    Under ANY, RESTRICTED and LIMIT these are all candidates. Absences that are undecided at `until` are left out. Raises LimitError
-    past the limits, InputError for times that descend or are missing where the query asks for them.
+    Under ANY, RESTRICTED and LIMIT these are all candidates. Absences that are undecided at `until` are left out. Raises LimitError past
+    the limits, InputError for times that descend or are missing where the query asks for them.
     """
     _check(events, max_events)
     stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cepheid.errors import NotSupportedError
 from cepheid.logical import plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from cepheid.logical.plan import Pattern
 
+Occurs = Callable[[object, int, Mapping[str, Any]], bool]
+"""Whether a primitive occurs at an event, by its type, its time and its attributes."""
 
-def event_test(pattern: Pattern) -> Callable[[object, int, Mapping[str, Any]], bool]:
+
+def type_alone(pattern: Pattern) -> str | None:
+    """The type of which all events are matches of a pattern of one event, and no other events; None where conditions are asked, and for ANY."""
+    while isinstance(pattern, plan.Named):
+        pattern = pattern.pattern
+    return pattern.type if isinstance(pattern, plan.Event) else None
+
+
+def event_test(pattern: Pattern) -> Occurs:
     """Whether a pattern of one event has a match at an event of a type, at a time, with attributes. Raises NotSupportedError for lag."""
     from cepheid.testing.evaluate import Event, holds
 
