@@ -253,8 +253,8 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
         _check_link(link, (before, item))
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
         if link.operator == "THEN":
-            following, waits, since = _next(constructor, link, before, item)
-            parts.append(following)
+            part, waits, since = _next(constructor, link, before, item)
+            parts.append(part)
             between.append(waits)
             gaps.append(since)
             continue

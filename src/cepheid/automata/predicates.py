@@ -32,7 +32,9 @@ def predicates_of(pattern: Pattern, schema: EventSchema) -> Iterator[Predicate]:
     for part in pattern.children():
         yield from predicates_of(part, schema)
     if isinstance(pattern, plan.Sequence) and any(link.operator == "THEN" for link in pattern.links):
-        yield from () if (moved := moved_on(schema)) is None else (moved,)
+        moved = moved_on(schema)
+        if moved is not None:
+            yield moved
     if isinstance(pattern, plan.Filter):
         for condition in pattern.conditions:
             if is_own(pattern, condition) and not isinstance(condition, plan.Literal):
