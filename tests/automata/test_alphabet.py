@@ -16,6 +16,7 @@ from cepheid.automata.supports import labelling, shown_variables
 from cepheid.automata.waiting import obstacle
 from cepheid.engine.letters.codes import having
 from cepheid.engine.letters.words import are_letters, joined_words, parts_of, types_in
+from cepheid.errors import LimitError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import Event, Link, Select, Sequence
 
@@ -35,19 +36,26 @@ def check(program: Program) -> None:
 
 def test_every_bit_means_one_thing() -> None:
     rng = random.Random(f"{SEED} alphabet")
-    trackers = flags = 0
+    trackers = flags = refused = 0
     for _ in range(CASES):
         pattern = random_pattern(rng, rng.choice((1, 2)))
         whole = program_of(pattern, SCHEMA, variables=None, strategy=Strategy.ALL)
-        programs = [whole, end_program(whole, variables=None, strategy=rng.choice(CHOOSING)).chosen]
+        try:
+            programs = [whole, end_program(whole, variables=None, strategy=rng.choice(CHOOSING)).chosen]
+        except LimitError as error:
+            if "MAX_RELATIONS" not in error.fact:
+                raise
+            refused += 1
+            continue
         if obstacle(whole.automaton) is None:
             programs.append(labelling(whole, shown_variables(whole.label_sets)))
         for program in programs:
             check(program)
             trackers += bool(program.trackers)
             flags += len(program.automaton.alphabet.flags)
-    assert flags >= CASES
+    assert flags >= CASES - refused
     assert trackers
+    assert refused <= CASES // 50
 
 
 def test_nested_strategies_have_trackers_behind_each_other() -> None:

@@ -187,4 +187,5 @@ def test_many_patterns_in_one_job(interpreted, fragment, cases, seed):
         for (query, table), found in zip(piece, evaluate_many(spark, piece), strict=True):
             assert found == expected(query, table), (query.text, table.to_pylist())
             matched += bool(found)
-    assert matched >= cases // 10  # about a quarter of them, where positions are compared
+    # Where positions are compared, 3 to 15 of 50 (60 draws); elsewhere 14 and more.
+    assert matched >= cases // (25 if FRAGMENTS[fragment].index else 10)

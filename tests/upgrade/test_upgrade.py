@@ -25,7 +25,9 @@ def test_this_version_has_its_snapshots():
     names = {name.split("/")[1] for name in stored() if name.startswith(f"{cepheid.__version__}/")}
     assert names == {*QUERIES, *BUCKETS}, "run tests/upgrade/make.py"
     assert {path.stem for path in HERE.glob("*/*.bin")} == {name.split("/")[1] for name in stored()}
-    assert all(path.stat().st_size <= LARGEST for path in HERE.glob("*/*.*"))
+    sizes = [path.stat().st_size for path in HERE.glob("[0-9]*/*.*")]  # Python's own bytes of the tests may lie beside them
+    assert sizes
+    assert max(sizes) <= LARGEST
 
 
 @pytest.mark.parametrize("engine", [None, "python"])
