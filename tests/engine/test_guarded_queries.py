@@ -28,6 +28,7 @@ from cepheid.testing.generators import (
     CORRELATED,
     ENGINE,
     GUARDED,
+    JUDGING_GUARDED,
     NEGATING,
     NESTED,
     SUCCEEDING,
@@ -51,6 +52,7 @@ COMPARED = {
     "nested strategies": CHOOSING,
     "negation": CONTRADICTING,
     "THEN": SUCCEEDING_GUARDED,
+    "HAVING": JUDGING_GUARDED,
 }
 
 
@@ -78,8 +80,8 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
             matched += bool(found["whole"])
     assert guarded > cases / 5
     assert matched > cases / 25
-    assert (parts > cases / 40) == (name in {"nested strategies", "negation", "THEN"})
-    assert (negated > cases / 20) == (name in {"negation", "THEN"})
+    assert (parts > cases / 40) == (name in {"nested strategies", "negation", "THEN", "HAVING"})
+    assert (negated > cases / 20) == (name in {"negation", "THEN", "HAVING"})
     assert chosen >= {"guarded", "guarded count", "guarded choice"}
 
 

@@ -25,7 +25,7 @@ from cepheid.engine.run import batches
 from cepheid.errors import LimitError
 from cepheid.logical.types import type_of
 from cepheid.testing.differential import WAYS, Case, answers, check, draw, pieces, rows_of
-from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, LAGGED, NEGATING, RESTRICTING, SUCCEEDING, WAITING
+from cepheid.testing.generators import ABSENT, COMPARING, ENGINE, JUDGING, LAGGED, NEGATING, RESTRICTING, SUCCEEDING, WAITING
 
 FRAGMENTS = {
     "engine": ENGINE,
@@ -35,6 +35,7 @@ FRAGMENTS = {
     "negation": NEGATING,
     "RESTRICTED": RESTRICTING,
     "THEN": SUCCEEDING,
+    "HAVING": JUDGING,
 }
 VARIANTS = ("compiled", "python", "checked")
 

@@ -160,6 +160,9 @@ class QueryActions:
         (name,) = (child for child in children if isinstance(child, Piece))
         return name
 
+    def having(self, children: list[Any]) -> Piece:
+        return Piece({"having": children[1]}, whole(children))
+
     def consume(self, children: list[Any]) -> Piece:
         return Piece({"consume": syntax.Consumption[children[2].upper()]}, whole(children))
 

@@ -208,6 +208,7 @@ class PatternBuilder:
         strategy: Strategy | str = Strategy.ALL,
         from_: str | Sequence[str] = (),
         partition_by: str | Sequence[str] = (),
+        having: ConditionLike | None = None,
         consume: Consumption | str = Consumption.NONE,
         model: TimeModel | str | None = None,
         limit: CountLike | None = None,
@@ -220,6 +221,7 @@ class PatternBuilder:
             strategy: the selection strategy, or its name.
             from_: the streams, in the order that decides ties.
             partition_by: the attributes of the key.
+            having: the condition over measures that a match must meet, as text (`"count(f) >= 5"`) or built.
             consume: the consumption policy, or its name.
             model: the time model of THEN, or its name.
             limit: how many matches per trigger at most; a number or a `param`.
@@ -235,6 +237,7 @@ class PatternBuilder:
             targets=tuple(map(_target, targets)) or None,
             streams=_names(from_),
             partition_by=_names(partition_by),
+            having=None if having is None else _condition(having),
             consume=_member(Consumption, consume),
             model=None if model is None else _member(TimeModel, model),
             limit=None if limit is None else _count(limit),

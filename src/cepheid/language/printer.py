@@ -115,6 +115,8 @@ def _query(query: syntax.Query, indent: int | None, depth: int) -> str:
     if query.partition_by:
         window = "" if query.partition_within is None else f" WITHIN {_window(query.partition_within)}"
         lines.append(f"PARTITION BY {_names(query.partition_by)}{window}")
+    if query.having is not None:
+        lines.append(f"HAVING {_Expressions().write(query.having)}")
     if query.consume is not Consumption.NONE:
         lines.append(f"CONSUME BY {query.consume.value}")
     if query.model is not None:

@@ -551,7 +551,7 @@ class Query(Node):
     """A whole query.
 
     targets is None for `*`; streams is empty where FROM is left out; `partition_within` is a WITHIN written behind PARTITION BY (the same
-    meaning as straight after the pattern).
+    meaning as straight after the pattern). having: the condition over measures that a match must meet.
     """
 
     pattern: Pattern
@@ -560,6 +560,7 @@ class Query(Node):
     streams: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     partition_within: Interval | EventCount | None = None
+    having: Expression | None = None
     consume: Consumption = Consumption.NONE
     model: TimeModel | None = None
     limit: int | Parameter | None = None

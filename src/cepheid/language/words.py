@@ -28,7 +28,7 @@ STRATEGIES: dict[str, Strategy] = {**{strategy.value: strategy for strategy in S
 
 KEYWORDS: tuple[str, ...] = (
     *("ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CONSUME", "DATE", "EVENT", "EVENTS", "FALSE", "FILTER", "FOLLOWED"),
-    *("FOR", "FROM", "IN", "IS", "LAST", "LIKE", "LIMIT", "MAX", "MODEL", "NEXT", "NONE", "NOT", "NULL", "NXT", "OR"),
+    *("FOR", "FROM", "HAVING", "IN", "IS", "LAST", "LIKE", "LIMIT", "MAX", "MODEL", "NEXT", "NONE", "NOT", "NULL", "NXT", "OR"),
     *("PARTITION", "PROJECT", "RESTRICTED", "SELECT", "START", "STRICT", "THEN", "TIME", "TIMESTAMP", "TRUE", "UNLESS"),
     *("WHERE", "WITHIN"),
 )

@@ -76,6 +76,7 @@ def bind(
         schema,
         targets.variables,
         targets.measures,
+        measures.bind_having(context, query, pattern, targets),
         targets.count,
         query.strategy,
         query.streams,

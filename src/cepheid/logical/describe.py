@@ -227,6 +227,8 @@ def _prefixed(operator: str, arguments: list[str]) -> str:
         return f"{arguments[0]} LIKE {arguments[1]}"
     if operator == "negate":
         return f"-{arguments[0]}"
+    if operator == "only":
+        return arguments[0]
     return f"{operator}({', '.join(arguments)})"
 
 
@@ -245,6 +247,8 @@ def _leaf(leaf: Field | plan.Time | plan.Index, *, bare: bool) -> str:
     path = ".".join(_name(part) for part in leaf.origin) if isinstance(leaf, Field) else system
     if (bare and isinstance(leaf, Field)) or not leaf.variable:
         text = path
+    elif not path:  # the events themselves
+        text = _name(leaf.variable)
     else:
         text = f"prev({_name(leaf.variable)}).{path}" if leaf.previous else f"{_name(leaf.variable)}.{path}"
     if isinstance(leaf, plan.Lag):

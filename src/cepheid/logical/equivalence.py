@@ -193,7 +193,7 @@ def _intervals(node: Pattern) -> list[logical.Interval]:
 def _leaves(plans: Sequence[QueryPlan]) -> Iterator[Expression]:
     for plan in plans:
         expressions = [condition for _, condition in conditions_of(plan.pattern)]
-        for expression in itertools.chain(expressions, (measure.expression for measure in plan.measures)):
+        for expression in itertools.chain(expressions, (measure.expression for measure in plan.computed)):
             yield from logical.walk(expression)
 
 
@@ -284,7 +284,7 @@ def _compared(plans: Sequence[QueryPlan]) -> set[tuple[str, ...]]:
     found: set[tuple[str, ...]] = set()
     for plan in plans:
         found |= {(name,) for name in plan.keys}
-        found |= _paths(measure.expression for measure in plan.measures)
+        found |= _paths(measure.expression for measure in plan.computed)
         for _, condition in conditions_of(plan.pattern):
             found |= _paths([condition]) if not all(map(_is_timeless, _atoms(condition))) else set()
     return found
@@ -321,7 +321,7 @@ def _witnesses(plans: Sequence[QueryPlan]) -> dict[tuple[str, ...], list[object]
     for plan in plans:
         for name in plan.keys:
             kinds[name,] = canonical(schema.attributes[name])
-        for expression in [*(c for _, c in conditions_of(plan.pattern)), *(m.expression for m in plan.measures)]:
+        for expression in [*(c for _, c in conditions_of(plan.pattern)), *(m.expression for m in plan.computed)]:
             for atom in _atoms(expression):
                 literals = {leaf.value for leaf in logical.walk(atom) if isinstance(leaf, Literal)} - {None}
                 for leaf in logical.walk(atom):

@@ -15,13 +15,27 @@ from cepheid.language.syntax import Strategy
 from cepheid.logical import functions, types, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
-from cepheid.logical.plan import AGGREGATES, Apply, Event, Expression, Field, Index, Measure, Named, Pattern, Project, Time, walk
+from cepheid.logical.plan import (
+    AGGREGATES,
+    Apply,
+    Event,
+    Expression,
+    Field,
+    Index,
+    Measure,
+    Named,
+    Pattern,
+    Project,
+    Time,
+    variables_of,
+    walk,
+)
 from cepheid.logical.scopes import OuterScopes, Scope
 from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, Mismatch, describe, type_of
 from cepheid.logical.variables import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cepheid.errors import Span
     from cepheid.logical.context import Context
@@ -112,6 +126,21 @@ def _listed(context: Context, targets: tuple[syntax.Target, ...], pattern: Patte
         fact = f"the variable `{names[0]}` is beside measures: measures give one row per match, variables give one per projection"
         raise context.error(fact, first.span, f"write measures alone, as in first({names[0]}.a), or variables alone")
     return Targets(tuple(names), tuple(found))
+
+
+def bind_having(context: Context, query: syntax.Query, pattern: Pattern, targets: Targets) -> Measure | None:
+    """The condition of HAVING over measures, and over targets by their names; None without one. Raises BindError."""
+    if query.having is None:
+        return None
+    scope = Scope(context, Summary(pattern), OuterScopes())
+    bound = HavingBinder(context, scope, targets=targets.measures).condition(query.having)
+    if query.strategy is Strategy.RESTRICTED and variables_of(bound):
+        raise context.error(
+            "RESTRICTED gives any of the matches with one interval, and HAVING asks for their events",
+            query.having.span,
+            "conditions on events go in a FILTER; HAVING has start_time(), end_time() and duration() here",
+        )
+    return Measure("HAVING", bound, BOOL)
 
 
 def _measure(context: Context, target: syntax.Target, scope: Scope, position: int) -> Measure:
@@ -297,6 +326,38 @@ class MeasureBinder(ExpressionBinder):
         if name == "sum" and pa.types.is_decimal(kind):
             result = pa.decimal128(types.DECIMAL_DIGITS, kind.scale)
         return Apply(name, (leaf,), kind if result is None else result)
+
+
+class HavingBinder(MeasureBinder):
+    """Binds the condition of HAVING: measures, and names of targets in their place."""
+
+    def __init__(self, context: Context, scope: Scope, *, targets: tuple[Measure, ...]) -> None:
+        super().__init__(context, scope)
+        self._targets = {target.name: target.expression for target in targets}
+
+    def word(self, node: syntax.Word) -> Expression:
+        """The name of a target; a variable is no value."""
+        known = self._targets.get(node.name)
+        if known is not None:
+            return known
+        if node.name in self.scope.filtered.variable_sizes:
+            return super().word(node)
+        help_ = suggestion(node.name, self._targets, what="the measures of SELECT are") or ("write a measure, as in count(x) or max(x.a)",)
+        raise self.error(f"`{node.name}` is no measure of SELECT", node.span, *help_)
+
+    def call(self, node: syntax.Call) -> Expression:
+        """A measure; COUNT(*) is about a trigger, not about a match."""
+        if node.star:
+            fact = "COUNT(*) counts the matches of a trigger, HAVING judges each match"
+            raise self.error(fact, node.span, "count the events of a variable, as in count(x), or filter the rows of SELECT COUNT(*)")
+        return super().call(node)
+
+    def bracketed(self, node: syntax.Local) -> Expression:
+        """`x[..]` is a condition on events."""
+        raise self.error("`x[..]` is a condition on events, HAVING takes measures", node.span, "put it in a FILTER, or write max(x.a) > 0")
+
+    def no_pattern_among(self, operands: Iterable[syntax.Expression], operator: str) -> None:
+        """Words are names of targets here."""
 
 
 def _ordered(kind: pa.DataType) -> bool:

@@ -443,7 +443,8 @@ class QueryPlan:
 
     variables: what each match shows, in output order (the targets of SELECT, or `*`: the variables named by AS and the types that stand
     somewhere without AS). Matches that agree on interval and variables are one. measures: the computed columns instead; then one row per
-    match, no deduplication. count: SELECT COUNT(*). pattern holds every WITHIN. lints: warnings, as printable texts.
+    match, no deduplication. having: the condition that a match must meet (bool). count: SELECT COUNT(*). pattern holds every WITHIN.
+    lints: warnings, as printable texts.
     derived_keys: attributes of which equalities say that all events of a match have one, not NULL: they partition the stream further. Positions in
     the result stay those in the partition of partition_by, and events with a NULL in them match nothing, without being counted.
     """
@@ -452,6 +453,7 @@ class QueryPlan:
     schema: EventSchema
     variables: tuple[str, ...]
     measures: tuple[Measure, ...] = ()
+    having: Measure | None = None
     count: bool = False
     strategy: Strategy = Strategy.ALL
     streams: tuple[str, ...] = ()
@@ -463,6 +465,11 @@ class QueryPlan:
     lints: tuple[str, ...] = ()
     strategy_span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
     derived_keys: tuple[str, ...] = ()
+
+    @property
+    def computed(self) -> tuple[Measure, ...]:
+        """What is computed of each match: the measures that are shown, and HAVING."""
+        return self.measures if self.having is None else (*self.measures, self.having)
 
     @property
     def keys(self) -> tuple[str, ...]:

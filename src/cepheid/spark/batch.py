@@ -219,9 +219,9 @@ class Plan:
         return self.compiled.valued and not self.compiled.lags and not self.compiled.positional
 
     def needed(self) -> tuple[str, ...]:
-        """The attributes that the output needs: those shown or read by measures, the keys and the time."""
+        """The attributes that the output needs: those shown or read by measures and HAVING, the keys and the time."""
         layout = self.compiled.layout
-        measured = sorted(attributes_of(self.compiled.plan.measures, layout.time))
+        measured = sorted(attributes_of(self.compiled.plan.computed, layout.time))
         return tuple(dict.fromkeys([*self.shown, *measured, *layout.keys, layout.time or ""]))
 
     def payload_column(self, name: str) -> str:

@@ -55,7 +55,7 @@ class QueryFragment:
     too, with arithmetic, OR and NOT. previous: prev. lag: attributes of events before. index: conditions on $index.
     spans: whether windows inside are all of events, around sequences.
     from_start: how often an absence counts from the start of a match (not with limits and counts).
-    absence, partition, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
+    absence, partition, having, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s"). models: the time models of queries with THEN ("" is the default).
     """
 
@@ -76,6 +76,7 @@ class QueryFragment:
     absence: float = 0.0
     from_start: float = 0.0
     partition: float = 0.25
+    having: float = 0.0
     consume: float = 0.0
     limit: float = 0.15
     count: float = 0.0
@@ -157,6 +158,9 @@ SUCCEEDING = dataclasses.replace(
     models=("", "CAYUGA", "SNOOPIB", "ODE"),
 )
 """THEN under the time models that are automata, with strategies and every clause of a query around it."""
+
+JUDGING = dataclasses.replace(NEGATING, having=0.8, count=0.2, limit=0.3, consume=0.4)
+"""HAVING, before every clause that comes behind it."""
 
 STARTING = dataclasses.replace(
     ABSENT,
@@ -264,6 +268,9 @@ RESTRICTING = QueryFragment(
 SUCCEEDING_GUARDED = dataclasses.replace(CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=SUCCEEDING.models)
 """THEN of and around patterns that compare events."""
 
+JUDGING_GUARDED = dataclasses.replace(CONTRADICTING, having=0.8, count=0.2, limit=0.3, consume=0.4)
+"""HAVING over patterns that compare events."""
+
 LAGGED = QueryFragment(
     operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),
     strategies=("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
@@ -336,6 +343,8 @@ class QueryGenerator:
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
         if random.random() < fragment.partition:
             clauses.append("PARTITION BY " + random.choice(["k", "k", "k", "k, b"]))
+        if random.random() < fragment.having:
+            clauses.append(f"HAVING {self.having(pattern, restricted=strategy == 'RESTRICTED')}")
         if random.random() < fragment.consume:
             clauses.append("CONSUME BY " + random.choice(["NONE", "PARTITION", "PARTITION", "ANY", "ANY"]))
         if fragment.models and " THEN " in where and (model := random.choice(fragment.models)):
@@ -378,6 +387,26 @@ class QueryGenerator:
             if random.random() < 0.1:
                 text += f" WITHIN {self._duration(12)}"
         return text
+
+    def having(self, pattern: Piece, *, restricted: bool) -> str:
+        """A condition over measures: of what a match has, or of its interval alone; about half of the matches meet it."""
+        choose, names = self.random.choice, sorted(pattern.shows)
+        forms = ["duration() + duration() > duration()", "end_time() > start_time()", "NOT start_time() = end_time()"]
+        if names and not restricted:
+            x, y = choose(names), choose(names)
+            forms = [
+                f"count({x}) {choose(['>=', '<=', '!='])} {choose([1, 2])}",
+                f"sum({x}.v) {choose(['>', '<'])} {choose([1, 2])}",
+                f"sum({x}.v) > count({y})",
+                f"max({x}.w) >= avg({y}.w)",
+                f"first({x}.v) <= last({y}.v)",
+                f"min({x}.s) = 'a'",
+                f"last({x}.b)",
+                f"max({x}.v) IS NULL",
+                "end_time() > start_time()",
+            ]
+        first, second = choose(forms), choose(forms)
+        return choose([first, first, f"{first} AND {second}", f"{first} OR {second}", f"NOT ({first})"])
 
     def _targets(self, pattern: Piece) -> str:
         names = sorted(pattern.shows - {"ANY"})

@@ -4,7 +4,7 @@
 `cepheid.testing.evaluate`; a measure is computed here. The cost is exponential, so there are limits: MAX_EVENTS and MAX_MATCHES.
 
 The order, as defined: PARTITION BY; the pattern; CONSUME (a match competes only if it starts after the last trigger that gave matches); the strategy;
-SELECT's projection, after which equal matches are one; COUNT(*), or LIMIT. A LIMIT leaves open which matches are given, so a `Group` has all
+HAVING; SELECT's projection, after which equal matches are one; COUNT(*), or LIMIT. A LIMIT leaves open which matches are given, so a `Group` has all
 candidates of a trigger, and the number to choose.
 """
 
@@ -27,7 +27,7 @@ from cepheid.testing.denotation import MAX_MATCHES, Denotation, Match, project, 
 from cepheid.testing.evaluate import EXACT, Event, attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["MAX_EVENTS", "MAX_MATCHES", "Event", "Group", "Match", "Partition", "Result", "matches", "run"]
 
@@ -171,9 +171,14 @@ class _Stream:
         competing = [match for match in self.by_end[end] if self.positions[match.start] > after]
         if self.plan.strategy is Strategy.RESTRICTED:
             latest = max((match.start for match in competing), default=0)
-            return sorted(match for match in competing if match.start == latest)
+            return self._having([match for match in competing if match.start == latest])
         strategy = Strategy.ALL if self.plan.strategy is Strategy.ANY else self.plan.strategy
-        return sorted(select(logical.Select(strategy, self.plan.pattern), competing, text=self.plan.text))
+        return self._having(select(logical.Select(strategy, self.plan.pattern), competing, text=self.plan.text))
+
+    def _having(self, found: Iterable[Match]) -> list[Match]:
+        """The matches that meet HAVING."""
+        having = self.plan.having
+        return sorted(match for match in found if having is None or self.measure(having.expression, match) is True)
 
     def partition(self, selected: Mapping[tuple[tuple[object, ...], int], list[Match]], until: Until, latest: int | None) -> Partition:
         groups: dict[State, list[Group]] = {"given": [], "undecided": [], "vetoed": []}

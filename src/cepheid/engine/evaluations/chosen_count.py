@@ -24,7 +24,7 @@ class ChosenCount(Around):
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`; one chunk at most."""
-        found = [_counted(chunk) for chunk in self.evaluation.chunks(events)]
+        found = [counted(chunk) for chunk in self.evaluation.chunks(events)]
         if found:
             # The matches of one trigger may have come in several chunks.
             triggers = collect(found)
@@ -34,7 +34,7 @@ class ChosenCount(Around):
             yield dataclasses.replace(once, counts=np.add.reduceat(counts, first))
 
 
-def _counted(chunk: Chunk) -> Chunk:
+def counted(chunk: Chunk) -> Chunk:
     """One match of one mark for each trigger of a chunk that is not empty: its event, and the number of its matches."""
     first = chunk.triggers
     limbs = np.zeros((len(first), 2), np.uint64)

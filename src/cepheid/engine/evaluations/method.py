@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cepheid.automata import program_of, strategy_program
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical.plan import variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +42,11 @@ class Task:
 
     @property
     def shown(self) -> Sequence[str] | None:
-        """The variables that matches show, None: all. Measures and COUNT(*) are about the whole mapping of a match, not its projection."""
-        return None if self.plan.measures or self.plan.count else self.plan.variables
+        """The variables that matches show and HAVING asks for, None: all. Measures and COUNT(*) are about the whole mapping of a match."""
+        if self.plan.measures or self.plan.count:
+            return None
+        judged = frozenset() if self.plan.having is None else variables_of(self.plan.having.expression)
+        return (*self.plan.variables, *sorted(judged.difference(self.plan.variables)))
 
     @cached_property
     def whole(self) -> Program:

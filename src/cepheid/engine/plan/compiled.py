@@ -28,7 +28,7 @@ from cepheid.engine.output.exact_counts import COUNT_FIELDS
 from cepheid.engine.output.matches import Layout, plain_type
 from cepheid.engine.output.measures import attributes_of
 from cepheid.errors import NotSupportedError
-from cepheid.language.syntax import Consumption
+from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.absence import take_out
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.partition import asks_for
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 GUARDS_FORM = 2
 """How the state of queries that compare events is written; another number refuses what is stored, as that of another query."""
 
+MAX_LISTED = 1 << 24
+"""Most matches of one trigger that HAVING judges: some seconds."""
+
+MAX_COMPARED = 1 << 16
+"""The same where NXT, LAST or MAX choose among them, between CONSUME BY and HAVING."""
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -59,6 +65,7 @@ class Compiled:
     partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not follow a match, each NOT FOLLOWED
     BY of the query. refusals: (name, reason) of each faster method that does not fit. from_gaps: whether the window is what gaps and windows inside
     the pattern come to. from_adjacency: whether count_window is what `:` comes to: no part of the fingerprint, for state without it can be read.
+    chooses: the strategy, where it chooses between CONSUME BY and HAVING (`engine.run.having`), and not the evaluation.
     """
 
     plan: QueryPlan
@@ -73,6 +80,7 @@ class Compiled:
     refusals: tuple[tuple[str, str], ...] = ()
     from_gaps: bool = False
     from_adjacency: bool = False
+    chooses: Strategy | None = None
 
     @property
     def schema(self) -> EventSchema:
@@ -187,6 +195,11 @@ class Compiled:
         return longest(self.absences)
 
     @property
+    def heeds_vetoes(self) -> bool:
+        """Whether the evaluation is told which events complete no match that is given; HAVING under CONSUME BY looks at those matches too."""
+        return self.method.heeds_vetoes and (self.plan.having is None or self.consume is Consumption.NONE)
+
+    @property
     def waits(self) -> bool:
         """Whether matches wait, each for a deadline of its own (`waiting_matches`)."""
         return any(absence.from_start for absence in self.absences)
@@ -221,11 +234,12 @@ class Compiled:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         count_window = None if self.from_adjacency else self.count_window
         bounds = (self.method.name, self.window, count_window, self.consume.value, self.limit)
+        judged = (self.plan.having is not None, str(self.chooses)) if self.plan.having is not None else ()
         # The events that a state keeps have the attributes that the measures read.
-        measures = tuple(measure.expression for measure in self.plan.measures)
+        measures = tuple(measure.expression for measure in self.plan.computed)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
         form = (GUARDS_FORM,) if self.valued else ()
-        text = canonical_text((*bounds, *form, self.keys, self.derived, *schema, *measures, *absences))
+        text = canonical_text((*bounds, *judged, *form, self.keys, self.derived, *schema, *measures, *absences))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None, sample: int | None = None, texts: Texts | None = None) -> AnyEvaluation:
@@ -235,6 +249,11 @@ class Compiled:
         """
         options: dict[str, Any] = {"variant": variant}
         if sample is not None:
+            if self.plan.having is not None:
+                raise NotSupportedError(
+                    f"sample={sample} chooses among all matches of a trigger, and HAVING leaves some out",
+                    help="leave sample= out, or write LIMIT",
+                )
             if not self.method.samples:
                 raise NotSupportedError(
                     f"sample={sample} chooses among all matches of a trigger, which this query's evaluation ({self.method.name}) does not hold",
@@ -246,12 +265,15 @@ class Compiled:
             return self.method.start(dataclasses.replace(self.terms, program=program, texts=texts), **options)
 
         run = started(self.program, start, texts, variant=variant)
-        return ChosenCount(run) if self.plan.count and not self.method.counts else run
+        return ChosenCount(run) if self.plan.count and self.plan.having is None and not self.method.counts else run
 
     @property
     def terms(self) -> Terms:
-        """What the evaluation is started with."""
-        return Terms(self.program, self.window, self.count_window, self.consume, self.limit, partitioned=bool(self.keys))
+        """What the evaluation is started with: with HAVING it lists all matches."""
+        consume, limit = self.consume, self.limit
+        if self.plan.having is not None:
+            consume, limit = Consumption.NONE, 1 if self.plan.strategy is Strategy.RESTRICTED else None
+        return Terms(self.program, self.window, self.count_window, consume, limit, partitioned=bool(self.keys))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -279,7 +301,7 @@ def layout_of(plan: QueryPlan, labels: tuple[frozenset[str], ...], *, keys: tupl
     events = pa.schema([(name, plain_type(kind)) for name, kind in schema.attributes.items() if name != hidden])
     measures = tuple(pa.field(measure.name, measure.type) for measure in plan.measures)
     if measures:
-        read = {*attributes_of(plan.measures, schema.time_column), *keys, *plan.partition_by, schema.time_column}
+        read = {*attributes_of(plan.computed, schema.time_column), *keys, *plan.partition_by, schema.time_column}
         # A table without columns has no rows: at least one stays.
         events = pa.schema([field for field in events if field.name in read] or list(events)[:1])
     if plan.count:

@@ -15,6 +15,7 @@ from cepheid.automata.classes import AT_LEAST, monotonic_in
 from cepheid.automata.clocks import one_clock
 from cepheid.engine.evaluations.absence import longest
 from cepheid.engine.evaluations.restricted import RestrictedProgram
+from cepheid.engine.plan.compiled import MAX_COMPARED, MAX_LISTED
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Written, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
@@ -275,6 +276,7 @@ def evaluation_text(compiled: Compiled) -> str:
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": keys_text(compiled) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
+        "having": _having(compiled),
         "consumes": CONSUMES[compiled.consume],
         "absences": absences_text(compiled),
         "given": _given(compiled, unit),
@@ -283,6 +285,19 @@ def evaluation_text(compiled: Compiled) -> str:
         "delay": guarantee.delay,
     }
     return rows_text(rows)
+
+
+def _having(compiled: Compiled) -> str:
+    """The condition of HAVING, and what it costs; "" without one."""
+    having = compiled.plan.having
+    if having is None:
+        return ""
+    after = ["CONSUME BY"] * (compiled.consume is not Consumption.NONE) + ["COUNT(*)"] * compiled.plan.count
+    after += ["LIMIT"] * (compiled.plan.limit is not None) + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
+    rest = f"; {' and '.join(after)} after that" if after else ""
+    most = MAX_LISTED if compiled.chooses is None else MAX_COMPARED
+    listed = "listed" if compiled.chooses is None else f"listed, compared ({compiled.chooses.value})"
+    return f"{describe_expression(having.expression)}: the matches of a trigger are {listed} and judged, at most {most:,}{rest}"
 
 
 def class_text(compiled: Compiled) -> str:

@@ -40,6 +40,9 @@ class Written(Protocol):
 
 INSTANT = pa.timestamp("us", "UTC")
 
+SAME_TYPE = frozenset({"lag", "first", "last", "min", "max"})
+"""Calls whose value has the type of their argument."""
+
 TEXT_FUNCTIONS = frozenset({"length", "lower", "upper"})
 
 
@@ -50,8 +53,9 @@ def likely_schema(query: Written) -> EventSchema:
     attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string(), DEFAULT_TIME: pa.int64() if bare else INSTANT}
     kinds = attribute_types(query)
     attributes |= {key: kinds.get((key,), pa.string()) for key in tree.partition_by}
-    variables = {leaf for target in tree.targets or () for leaf in walk(target) if isinstance(leaf, syntax.Word)}
-    paths = [path_of(node) for node in walk(tree) if not (isinstance(node, syntax.Word) and node in variables)]
+    # Behind the pattern, words are variables and names of measures.
+    behind = [node for part in (*(tree.targets or ()), *_having(tree)) for node in walk(part) if not isinstance(node, syntax.Word)]
+    paths = [path_of(node) for node in (*walk(tree.pattern), *behind)]
     for path in dict.fromkeys(filter(None, paths)):
         if path[0] in (DEFAULT_TYPE, DEFAULT_TIME) or (len(path) == 1 and path[0] in attributes):
             continue
@@ -59,6 +63,10 @@ def likely_schema(query: Written) -> EventSchema:
         attributes[path[0]] = _with_leaf(known if len(path) > 1 else None, path[1:], kinds.get(path, pa.float64()))
     types = {name: frozenset(attributes) for name in used_types(tree)} or None
     return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
+
+
+def _having(tree: syntax.Query) -> tuple[syntax.Expression, ...]:
+    return () if tree.having is None else (tree.having,)
 
 
 def durations(query: Written) -> Iterator[syntax.Duration]:
@@ -84,8 +92,8 @@ def walk(node: syntax.Node) -> Iterator[syntax.Node]:
 
 
 def path_of(node: object) -> Path:
-    """The path of an attribute, lagged or not; of everything else nothing."""
-    if isinstance(node, syntax.Call) and node.name.lower() == "lag" and node.arguments:
+    """The path of an attribute, lagged or not, or of one of the values that a variable has; of everything else nothing."""
+    if isinstance(node, syntax.Call) and node.name.lower() in SAME_TYPE and node.arguments:
         return path_of(node.arguments[0])
     if isinstance(node, syntax.Attribute):
         return node.path
@@ -96,7 +104,7 @@ def attribute_types(query: Written) -> dict[Path, pa.DataType]:
     """The types that the conditions of the pattern tell."""
     kinds: dict[Path, pa.DataType] = {}
     equal: list[tuple[Path, Path]] = []
-    for node in walk(query.tree.pattern):
+    for node in itertools.chain(walk(query.tree.pattern), *map(walk, _having(query.tree))):
         for operand, kind in told(query, node):
             for path in filter(None, [path_of(operand)]):
                 kinds.setdefault(path, kind)
@@ -150,7 +158,7 @@ def value_type(query: Written, node: Any) -> pa.DataType | None:
             return pa.duration("us")
         case syntax.System(attribute="time"):
             return INSTANT
-        case syntax.Call(name=name) if name.lower() != "lag":
+        case syntax.Call(name=name) if name.lower() not in SAME_TYPE:
             return pa.string() if name in TEXT_FUNCTIONS - {"length"} else pa.float64()
         case syntax.Parameter(name=name) if name in query.args:
             return given_type(query.args[name])

@@ -6,11 +6,12 @@ operator's name and place, and the alternative (the reference). The table of fra
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from cepheid.automata import construct, span_program
 from cepheid.engine.evaluations.absence import Absence
-from cepheid.engine.evaluations.method import Task
+from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
 from cepheid.engine.plan.methods import choose
 from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
@@ -44,20 +45,22 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         absences = tuple(absence_of(absence, plan.schema) for absence in around)
         pattern, bounds = hoist(body)
         consume = plan.consume if plan.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
-        strategy = plan.strategy
-        unbounded = bounds == Windows() and consume is Consumption.NONE
+        # What HAVING leaves out is no match: with it the evaluation lists all, and `run.having` does what comes after it.
+        chooses = plan.strategy if plan.having is not None and consume is not Consumption.NONE and plan.strategy in CHOOSING else None
+        strategy = plan.strategy if chooses is None else Strategy.ALL
+        unbounded = bounds == Windows() and (consume is Consumption.NONE or plan.having is not None)
         if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):
             # `SELECT * WHERE NXT(p)` is `SELECT NXT * WHERE p`, which has windows.
             strategy = pattern.strategy
             pattern, bounds = hoist(pattern.pattern)
             unbounded = bounds == Windows()
-        method, program, refusals = choose(Task(plan, strategy, pattern, unbounded=unbounded))
+        method, program, refusals = choose(Task(_listed(plan, whole=chooses is not None), strategy, pattern, unbounded=unbounded))
         if program.single and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
         inside = longest(pattern) if program.values or strategy is Strategy.RESTRICTED else None
         written, bounds = bounds, bounds & Windows(window=inside)
         # COUNT(*) without a window keeps numbers alone.
-        adjacent = None if program.single or plan.count or bounds != Windows() else widest(pattern)
+        adjacent = None if program.single or (plan.count and plan.having is None) or bounds != Windows() else widest(pattern)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     # All evaluations give the match of the greatest start first: RESTRICTED is the first one.
@@ -75,7 +78,15 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         refusals,
         from_gaps=bounds != written,
         from_adjacency=adjacent is not None,
+        chooses=chooses,
     )
+
+
+def _listed(plan: QueryPlan, *, whole: bool) -> QueryPlan:
+    """What the evaluation of a plan is to do: with HAVING it lists matches also where they are counted. whole: they have all their variables."""
+    if plan.having is None:
+        return plan
+    return dataclasses.replace(plan, count=False, measures=plan.computed if plan.count or whole else plan.measures)
 
 
 def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:

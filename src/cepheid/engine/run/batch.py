@@ -26,6 +26,7 @@ from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
 from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.having import Having
 from cepheid.engine.run.together import SPARSE, EvenChunk, Places, chunk_of, even_in_stream_order, ragged_in_stream_order
 from cepheid.language.syntax import Consumption
 
@@ -115,12 +116,14 @@ def run(
     types = NamedTypes(compiled.plan, compiled.programs)
     types.see(events, [each.letters for each in (read, *negated)])
     followers = _followers(compiled, negated, times, where, variant=variant, texts=texts)
-    vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.method.heeds_vetoes else None
+    vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None
     evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), dataclasses.replace(read, vetoed=vetoed)
     if groups is not None and compiled.consume is Consumption.ANY:
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
         chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress)
+    if compiled.plan.having is not None:
+        chunks = _judged(compiled, events, chunks, where)
     found = Allowance(max_bytes).collect(chunks, evaluation, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
         del read, chunks, evaluation, times  # PERF: the matches get their memory, for new memory costs more than what is done to it
@@ -130,6 +133,23 @@ def run(
     open_matches = _matches(compiled, events, found.take(waiting), where)
     matches = _matches(compiled, events, found.take(given), where)
     return dataclasses.replace(matches, null_keys=null_count, waiting=open_matches, warnings=types.warnings)
+
+
+def _judged(compiled: Compiled, events: pa.Table, chunks: Iterator[Chunk], where: _Rows) -> Iterator[Chunk]:
+    """What HAVING leaves of the matches."""
+    table = events.select(compiled.layout.events.names)
+
+    def shown(chunk: Chunk) -> Matches:
+        rows = where.rows_of(where.grouped(chunk.segments, chunk.positions, np.diff(chunk.offsets)))
+        return Matches(compiled.layout, Ragged(chunk.offsets, chunk.positions, chunk.labels, rows), table)
+
+    def spans(chunk: Chunk) -> tuple[Array, Array, Array]:
+        if compiled.consume is Consumption.PARTITION or where.places is None:
+            return chunk.segments.astype(np.int64), chunk.starts, chunk.ends
+        starts, ends = (where.places[where.grouped(chunk.segments, positions)].astype(np.int64) for positions in (chunk.starts, chunk.ends))
+        return np.zeros_like(starts), starts, ends
+
+    return Having(compiled, compiled.layout.time).judged(chunks, shown, spans)
 
 
 def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, null_keys: str) -> tuple[Groups | None, _Rows, int]:

@@ -26,6 +26,7 @@ from cepheid.engine.output.gather import array_from
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import Computation
+from cepheid.engine.run.having import Having
 from cepheid.language.syntax import Consumption
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class QueryState:
         self.layout = layout or compiled.layout
         self.measures = compiled.plan.measures if measures is None else measures
         self._compute = Computation(self.measures, self.layout.time)
+        self._having = Having(compiled, self.layout.time) if compiled.plan.having is not None else None
         self.interleaved = interleaved or compiled.interleaved
         self.options = options
         self.texts = Texts()
@@ -175,7 +177,9 @@ class QueryState:
         self.waiting = WaitingMatches(compiled.absences) if compiled.waits else None
         # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
         # says it again.
-        self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(compiled.consume, np.zeros(0, np.int64))
+        # With HAVING the evaluation goes on with them, for they may turn out not to be used up.
+        uses_up = compiled.consume if self._having is None else Consumption.NONE
+        self._consumed: Array | int | None = {Consumption.NONE: None, Consumption.ANY: -1}.get(uses_up, np.zeros(0, np.int64))
 
     def feed(
         self,
@@ -236,10 +240,18 @@ class QueryState:
         arrived = batch.arrived
         order = slice(None) if arrived.order is None else arrived.order
         kept = 0
-        heeds = self.absences is not None and self.compiled.method.heeds_vetoes
+        heeds = self.absences is not None and self.compiled.heeds_vetoes
         vetoed = self.absences.vetoes(batch.times, arrived) if self.absences is not None and heeds else None
-        for chunk in self.evaluation.chunks(Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots, vetoed=vetoed)):
-            kept = kept if at_once else self._keep(batch, kept, self.evaluation.reached)
+
+        def made() -> Iterator[Chunk]:
+            nonlocal kept
+            for chunk in self.evaluation.chunks(
+                Events(batch.letters[order], batch.times[order], arrived.cuts, arrived.slots, vetoed=vetoed)
+            ):
+                kept = kept if at_once and self._having is None else self._keep(batch, kept, self.evaluation.reached)
+                yield chunk
+
+        for chunk in made() if self._having is None else self._judged(self._having, made(), arrived.slots):
             given = chunk if self.absences is None else self.absences.given(chunk, batch.times, arrived)
             if len(given):
                 yield given
@@ -247,9 +259,23 @@ class QueryState:
         if self.compiled.valued:
             self.texts.collect(lambda: self._text_numbers(self.evaluation.dump()))
 
+    def _judged(self, having: Having, chunks: Iterator[Chunk], slots: Array) -> Iterator[Chunk]:
+        """What HAVING leaves of some chunks; slots: of their segments."""
+
+        def spans(chunk: Chunk) -> tuple[Array, Array, Array]:
+            owners = slots[chunk.segments].astype(np.int64)
+            if self.compiled.consume is not Consumption.ANY:
+                return owners, chunk.starts, chunk.ends
+            places, one = self.payload.places, np.ones(len(chunk), np.int64)
+            starts, ends = (places[self.payload.find(owners, one, positions)] for positions in (chunk.starts, chunk.ends))
+            return np.zeros_like(owners), starts, ends
+
+        return having.judged(chunks, lambda chunk: self.shown(chunk, slots), spans)
+
     def named(self, batch: Batch, last: Chunk) -> Match:
         """The first match of a chunk of `chunks(.., at_once=True)`, after which nothing more is read."""
-        self._keep(batch, 0, self.evaluation.reached)
+        if self._having is None:  # with it they are kept
+            self._keep(batch, 0, self.evaluation.reached)
         return self.shown(last, batch.arrived.slots)[0]
 
     def _keep(self, batch: Batch, first: int, stop: int) -> int:
@@ -352,6 +378,8 @@ class QueryState:
             self.absences.release_slots(slots)
         if isinstance(self._consumed, np.ndarray):
             self._fitted(self._consumed)[slots] = -1
+        if self._having is not None:
+            self._having.release(slots)
         gone = np.isin(self.payload.slots, slots)
         if gone.any():
             self.payload.keep(~gone)
@@ -382,9 +410,8 @@ class QueryState:
         """Bytes of the kernel's arrays, of the marked events, and of what waits for absences."""
         texts = self.texts.nbytes if self.compiled.valued else 0
         waiting = 0 if self.waiting is None else self.waiting.lines.nbytes
-        return (
-            self.evaluation.memory_usage() + self.payload.nbytes + texts + waiting + (0 if self.absences is None else self.absences.nbytes)
-        )
+        others = sum(part.nbytes for part in (self.absences, self._having) if part is not None)
+        return self.evaluation.memory_usage() + self.payload.nbytes + texts + waiting + others
 
     @property
     def deadline(self) -> int | None:
@@ -404,6 +431,7 @@ class QueryState:
         places = np.stack([payload.slots, payload.positions, payload.places, payload.times])
         absences = {} if self.absences is None else self.absences.dump()
         absences |= {} if self.waiting is None else self.waiting.dump()
+        absences |= {} if self._having is None else self._having.dump()
         sections = self.evaluation.dump()
         texts = self.texts.dump(self._text_numbers(sections)) if self.compiled.valued else {}
         return {**sections, **absences, **texts, "payload_places": places.astype("<i8")}, payload.events
@@ -426,6 +454,8 @@ class QueryState:
             stored = self.absences.load(sections, stored, latest=latest)
         if self.waiting is not None:
             self.waiting.load(sections, stored, labels=self.compiled.program.labels, latest=latest)
+        if self._having is not None:
+            self._having.load(sections, stored)
         self.evaluation.load(sections, stored)
         events = pa.Table.from_arrays(events.columns, schema=schema) if schema.names else events
         self.payload.append(events, stored.those(slots, positions).astype(np.int32), positions, places, times)

@@ -24,6 +24,7 @@ from cepheid.engine.letters.values import no_events, plain, raw
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches, python_value
 from cepheid.engine.output.measures import measured
+from cepheid.engine.run.having import NOTHING, Having
 from cepheid.errors import CepheidError, InputError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.logical.canonical import canonical_text
@@ -259,7 +260,8 @@ class TaskRun:
         self.incoming = Incoming(task, partition or ((SLICE,) if task.sliced else task.keys))
         self.kept = Kept(self.layout.events)
         self.base = 0
-        self.consumes = compiled.consume is not Consumption.NONE
+        self.having = Having(compiled, self.layout.time) if compiled.plan.having is not None else None
+        self.consumes = self.having is None and compiled.consume is not Consumption.NONE
         self.fresh = 0  # least position of the open key that no match has used up
 
     def read(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -283,10 +285,18 @@ class TaskRun:
         events = self._events(batch, positions)
         last: Chunk | None = None
         read = Events(letters, times, cuts, continued=continued)
-        for chunk in self.evaluation.chunks(read):
-            found = chunk if own is None else ending_in(chunk, own, origins)
-            yield from self._output(found, batch, events, origins)
+        chunks = self.evaluation.chunks(read)
+        if own is not None:
+            chunks = (ending_in(chunk, own, origins) for chunk in chunks)
+        if self.having is not None:
+            if not continued:
+                self.having.moved_on(NOTHING)
+            chunks = self.having.judged(chunks, lambda chunk: self._matches(chunk, batch, events, origins), spans)
+        for found in chunks:
+            yield from self._output(self._matches(found, batch, events, origins))
             last = found if len(found) else last
+        if self.having is not None:
+            self.having.moved_on(len(cuts) - 1)
         self._keep(events, times, origins, cuts, last, continued=continued)
         self.base = batch.num_rows - int(origins[-1])
 
@@ -328,7 +338,12 @@ class TaskRun:
 
     # ------------------------------------------------------------------------------------------------------------------ what goes out
 
-    def _output(self, chunk: Chunk, batch: pa.RecordBatch, events: pa.Table, origins: Array) -> Iterator[pa.RecordBatch]:
+    def _output(self, matches: Matches) -> Iterator[pa.RecordBatch]:
+        for rows in self.view.pieces(measured(self.view.measures, matches)):
+            yield from rows.to_batches()
+
+    def _matches(self, chunk: Chunk, batch: pa.RecordBatch, events: pa.Table, origins: Array) -> Matches:
+        """The matches of a chunk, without measures."""
         rows = chunk.positions + np.repeat(origins[chunk.segments], np.diff(chunk.offsets))
         before = rows < 0
         if before.any():
@@ -342,9 +357,12 @@ class TaskRun:
             keys = pa.table([batch.column(named[name]).take(pa.array(first)) for name in self.layout.keys], list(self.layout.keys))
             partitions = chunk.segments.astype(np.int64)
         marks = Ragged(chunk.offsets, chunk.positions, chunk.labels, rows)
-        matches = Matches(self.layout, marks, events, partitions, keys, counts=chunk.counts)
-        for rows in self.view.pieces(measured(self.view.measures, matches)):
-            yield from rows.to_batches()
+        return Matches(self.layout, marks, events, partitions, keys, counts=chunk.counts)
+
+
+def spans(chunk: Chunk) -> tuple[Array, Array, Array]:
+    """What CONSUME BY looks at: the partition of each match and its positions there; each key has a task, or a task has one partition."""
+    return chunk.segments.astype(np.int64), chunk.starts, chunk.ends
 
 
 class Incoming:
