@@ -290,3 +290,11 @@ def test_builders_are_immutable():
     assert str(first) == "A"
     with pytest.raises(AttributeError):
         first.node = None
+
+
+@pytest.mark.parametrize("value", [2, 2.5, object()])
+def test_what_is_no_duration(value):
+    with pytest.raises(BindError, match="is no duration"):
+        event("A").followed_by("B").within(value)
+    with pytest.raises(BindError, match="is no duration"):
+        event("A").followed_by("B", gap=value)

@@ -434,7 +434,9 @@ class ExpressionActions:
     def call(self, children: list[Any]) -> syntax.Call:
         arguments = nodes(children, syntax.Expression)
         star = len(children) == 4 and not arguments
-        return syntax.Call(str(children[0]), arguments, star, span=whole(children), places=(("name", (span_of(children[0]),)),))
+        return syntax.Call(
+            str(children[0]), arguments, star, has(children, "DISTINCT"), span=whole(children), places=(("name", (span_of(children[0]),)),)
+        )
 
     def call_attribute(self, children: list[Any]) -> syntax.Attribute:
         variable, path = previous_variable(children[0]), children[1]

@@ -486,6 +486,9 @@ def _window(value: IntervalLike) -> syntax.Interval | syntax.EventCount:
         return syntax.Interval(None, False, duration_of(value), False)
     if isinstance(value, ExpressionBuilder | syntax.Parameter):
         return syntax.Interval(None, False, _parameter(value, "a duration"), False)
+    if not isinstance(value, syntax.Interval | syntax.EventCount):
+        help_ = f'write it as text: "{value}s", or "{value}" in the unit of a numeric time column; a number of events is events={value}'
+        raise BindError(f"{value!r} is no duration", help=help_ if isinstance(value, int | float) else 'write "10s", or give a timedelta')
     return value
 
 

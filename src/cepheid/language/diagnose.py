@@ -46,7 +46,8 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     ("NONE, PARTITION or ANY", "CONSUME_NONE", "CONSUME_PARTITION CONSUME_ANY"),
     ("a clause (FILTER, WITHIN, UNLESS, ..)", "FILTER UNLESS", "NOT_FOLLOWED_BY WITHIN"),
     ("WITHIN", "WITHIN", ""),
-    ("an option (PARTITION BY, LIMIT, ..)", "PARTITION CONSUME", "TIME LIMIT"),
+    ("an option (PARTITION BY, LIMIT, ..)", "PARTITION HAVING", "CONSUME TIME LIMIT"),
+    ("HAVING, CONSUME BY, TIME MODEL, LIMIT", "HAVING CONSUME", "TIME LIMIT"),
     ("CONSUME BY, TIME MODEL, LIMIT", "CONSUME TIME", "LIMIT"),
     ("TIME MODEL, LIMIT", "TIME LIMIT", ""),
     ("a list in parentheses or as a parameter (`:name`)", "LPAR PARAMETER", ""),
@@ -89,7 +90,7 @@ UNCLOSED: tuple[tuple[str, re.Pattern[str], str, str], ...] = (
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 
-BEHIND_BRACKETS = {"FROM", "WHERE", "PARTITION", "CONSUME", "TIME", "LIMIT"}
+BEHIND_BRACKETS = {"FROM", "WHERE", "PARTITION", "HAVING", "CONSUME", "TIME", "LIMIT"}
 """Words that a query has only outside of brackets: a bracket that is open there was forgotten."""
 
 WITH_BRACKETS = re.compile(r"'(?:[^']|'')*+'|`(?:[^`]|``)++`|--[^\n]*+|/\*.*?\*/|[()\[\]{}]", re.DOTALL)

@@ -101,8 +101,8 @@ HINTS: tuple[Hint, ...] = (
     # the language's own traps
     _hint("a query does not end with `;`, which means `followed by`", at=r";\s*\Z", accepts="$END"),
     _hint(
-        "the order is: pattern and its clauses, PARTITION BY, CONSUME BY, TIME MODEL, LIMIT",
-        at=r"(?:FILTER|WITHIN|UNLESS|NOT|PARTITION|CONSUME|TIME|LIMIT)\b",
+        "the order is: pattern and its clauses, PARTITION BY, HAVING, CONSUME BY, TIME MODEL, LIMIT",
+        at=r"(?:FILTER|WITHIN|UNLESS|NOT|PARTITION|HAVING|CONSUME|TIME|LIMIT)\b",
         accepts="$END",
         refuses="NOT_FOLLOWED_BY",
     ),
@@ -177,7 +177,6 @@ HINTS: tuple[Hint, ...] = (
     _hint("matches come in the order of the event that completes them", at=r"ORDER\b", accepts="LIMIT"),
     _hint("one row per match: PARTITION BY gives matches per key", at=r"GROUP\b", accepts="LIMIT"),
     _hint("conditions come after FILTER, before PARTITION BY", at=r"(?:WHERE|AND)\b", accepts="LIMIT"),
-    _hint("HAVING comes behind the pattern and PARTITION BY, before CONSUME BY, TIME MODEL and LIMIT", at=r"HAVING\b"),
     # units
     _hint("months and years have no fixed length: write days or weeks", at=r"(?:months?|years?)\b", before="[0-9]"),
     _hint("the smallest unit is us, a microsecond", at=r"(?:ns|nanoseconds?)\b", before="[0-9]"),

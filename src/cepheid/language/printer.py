@@ -342,8 +342,8 @@ class _Expressions:
                 return f"{self.variable(expression)}.${attribute}"
             case syntax.Local(variable, condition):
                 return f"{self.name(variable)}[{self.write(condition)}]"
-            case syntax.Call(name, arguments, star):
-                return f"{name}({'*' if star else self.listed(arguments)})"
+            case syntax.Call(name, arguments, star, distinct):
+                return f"{name}({'DISTINCT ' * distinct}{'*' if star else self.listed(arguments)})"
             case _:
                 return self._operator(expression)
 

@@ -437,11 +437,12 @@ class Local(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """`f(a, b)`; `COUNT(*)` has `star`. The name is kept as written."""
+    """`f(a, b)`; `COUNT(*)` has `star`, `count(DISTINCT x.a)` has `distinct`. The name is kept as written."""
 
     name: str
     arguments: tuple[Expression, ...]
     star: bool = False
+    distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)

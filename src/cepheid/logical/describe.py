@@ -227,6 +227,8 @@ def _prefixed(operator: str, arguments: list[str]) -> str:
         return f"{arguments[0]} LIKE {arguments[1]}"
     if operator == "negate":
         return f"-{arguments[0]}"
+    if operator == "count_distinct":
+        return f"count(DISTINCT {arguments[0]})"
     if operator == "only":
         return arguments[0]
     return f"{operator}({', '.join(arguments)})"

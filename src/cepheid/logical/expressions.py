@@ -205,11 +205,19 @@ class ExpressionBinder:
         if name == "lag":
             return self.lagged(node)
         if name in AGGREGATES:
-            raise self.error(f"`{node.name}` is a measure: it can only be in SELECT", node.span, f"write SELECT {node.name}(..) AS name")
+            raise self.error(
+                f"`{node.name}` is a measure: it can only be in SELECT and HAVING", node.span, f"write SELECT {node.name}(..) AS name"
+            )
+        self.refuse_distinct(node)
         if name not in functions.FUNCTIONS:
             help_ = suggestion(name, {*functions.FUNCTIONS, "lag"}, what="functions are")
             raise self.error(f"unknown function `{node.name}`", node.place("name"), *help_)
         return functions.call(name, tuple(map(self.value, node.arguments)))
+
+    def refuse_distinct(self, node: syntax.Call) -> None:
+        """Raise BindError for DISTINCT: it is said of count alone, in `MeasureBinder`."""
+        if node.distinct:
+            raise self.error("DISTINCT has no meaning here", node.span, "it counts different values: count(DISTINCT x.a)")
 
     def lagged(self, node: syntax.Call) -> Expression:
         """`lag(x.a)`, `lag(x.a, n)`, `x[lag(a) > 1]`: an attribute of any event before, whatever the type of that."""

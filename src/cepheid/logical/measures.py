@@ -5,6 +5,7 @@ Comes in: the targets as parsed and the bound pattern. Goes out: what is shown o
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,16 +13,18 @@ import pyarrow as pa
 
 from cepheid.language import syntax
 from cepheid.language.syntax import Strategy
-from cepheid.logical import functions, types, variables
+from cepheid.logical import functions, tree, types, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import (
     AGGREGATES,
+    Absence,
     Apply,
     Event,
     Expression,
     Field,
     Index,
+    Literal,
     Measure,
     Named,
     Pattern,
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 
     from cepheid.errors import Span
     from cepheid.logical.context import Context
+
+UNSPOKEN = frozenset({"only", "count_distinct"})
+"""Aggregates that a query asks for in other words: `x.a`, `count(DISTINCT x.a)`."""
 
 TIME_AGGREGATES = frozenset({"start_time", "end_time", "duration"})
 OUTPUT_COLUMNS = ("start", "end", "start_time", "end_time", "decided_time")
@@ -153,6 +159,8 @@ def _measure(context: Context, target: syntax.Target, scope: Scope, position: in
 def _shown_type(expression: Expression, time: pa.DataType | None) -> pa.DataType:
     """The type of a measure's column: instants in the zone of the columns they are computed from, in UTC where these have several."""
     kind = type_of(expression)
+    if pa.types.is_list(kind) and isinstance(expression, Apply) and expression.operator == "collect":
+        return pa.list_(_shown_type(expression.arguments[0], time))
     if not pa.types.is_timestamp(kind) or kind.tz is None:
         return kind
     zones = {source.tz for source in _sources(expression, time) if pa.types.is_timestamp(source) and source.tz is not None}
@@ -181,7 +189,7 @@ def default_name(expression: syntax.Expression, position: int) -> str:
         case syntax.Call(name=name, arguments=arguments) if len(arguments) <= 1:
             inner = [default_name(argument, -1) for argument in arguments]
             if "" not in inner:
-                return "_".join((name.lower(), *inner))
+                return "_".join((name.lower(), *["distinct"] * expression.distinct, *inner))
     return f"measure_{position + 1}" if position >= 0 else ""
 
 
@@ -256,7 +264,7 @@ class MeasureBinder(ExpressionBinder):
 
     def _not_previous(self, node: syntax.Attribute | syntax.System) -> None:
         if node.previous:
-            raise self.error("prev(..) can only be in conditions", node.span, f"write first({node.variable}.a) or last({node.variable}.a)")
+            raise self.error("prev(..) can only be in a FILTER", node.span, f"write first({node.variable}.a) or last({node.variable}.a)")
 
     def _only(self, variable: str, span: Span, leaf: Expression) -> Expression:
         least, most = self.scope.filtered.variable_sizes[variable]
@@ -279,22 +287,58 @@ class MeasureBinder(ExpressionBinder):
     def call(self, node: syntax.Call) -> Expression:
         """An aggregate, or a function of measures."""
         name = node.name.lower()
+        if name == "count" and node.distinct and len(node.arguments) == 1:
+            return self._aggregate("count_distinct", node.arguments[0], node.span)
+        self.refuse_distinct(node)
         if name in functions.FUNCTIONS:
             return functions.call(name, tuple(map(self.value, node.arguments)))
         if name == "lag":
-            raise self.error("lag(..) can only be in conditions", node.span, "show the events before a match as part of it: (ANY : T) AS t")
-        if name not in AGGREGATES or name == "only":
-            known = [*AGGREGATES, *functions.FUNCTIONS]
-            known.remove("only")
-            help_ = suggestion(name, known, what="measures and functions are")
+            raise self.error("lag(..) can only be in a FILTER", node.span, "show the events before a match as part of it: (ANY : T) AS t")
+        if name == "deadline_time":
+            return self._deadline(node)
+        if name not in AGGREGATES or name in UNSPOKEN:
+            known = {*AGGREGATES, *functions.FUNCTIONS, "deadline_time"} - UNSPOKEN
+            help_ = suggestion(name, sorted(known), what="measures and functions are")
             raise self.error(f"unknown measure `{node.name}`", node.place("name"), *help_)
         if name in TIME_AGGREGATES:
             return self._time_aggregate(name, node)
+        if name in {"first", "last"} and len(node.arguments) == 2:
+            return self._nth(name, *node.arguments, span=node.span)
         if len(node.arguments) != 1:
             raise Mismatch(
                 f"`{name}` takes 1 argument, here are {len(node.arguments)}", f"write {name}({'x' if name == 'count' else 'x.a'})"
             )
         return self._count_events(node) if name == "count" else self._aggregate(name, node.arguments[0], node.span)
+
+    def _nth(self, name: str, node: syntax.Expression, number: syntax.Expression, *, span: Span) -> Expression:
+        """`first(x.a, n)`: of the n-th event, NULL where there are fewer."""
+        found = self._aggregate(name, node, span)
+        assert isinstance(found, Apply)
+        bound = ExpressionBinder(self.context, self.scope).value(number)
+        if isinstance(number, syntax.Parameter) and self.context.is_open(number):
+            return found
+        whole = isinstance(bound, Literal) and isinstance(bound.value, int) and type_of(bound) == INT64
+        if not whole or not isinstance(bound, Literal) or not isinstance(bound.value, int) or bound.value < 1:
+            help_ = f"{name}(x.a, 2) is the value of the {'second' if name == 'first' else 'last but one'} event of x"
+            raise self.error(f"the second argument of `{name}` is a whole number, 1 or more", number.span, help_)
+        return found if bound.value == 1 else dataclasses.replace(found, arguments=(*found.arguments, bound))
+
+    def _deadline(self, node: syntax.Call) -> Expression:
+        """`deadline_time()`: up to when what must not follow was waited for; the latest, where there are several."""
+        if node.arguments:
+            raise Mismatch("`deadline_time` takes no argument", "write deadline_time()")
+        absences = [each for each in tree.walk(self.scope.filtered.pattern) if isinstance(each, Absence)]
+        if not absences:
+            raise self.error(
+                "`deadline_time()` is that of NOT FOLLOWED BY, and the pattern has none",
+                node.span,
+                "end_time() is the time of the last event",
+            )
+        kind = self.context.schema.time_type
+        assert kind is not None, "NOT FOLLOWED BY needs times"
+        value = types.time_value_type(kind)
+        longest = (max((each.duration for each in absences if each.from_start is start), default=-1) for start in (False, True))
+        return Apply("deadline_time", tuple(Literal(steps, INT64) for steps in longest), value)
 
     def _time_aggregate(self, name: str, node: syntax.Call) -> Expression:
         if node.arguments:
@@ -316,7 +360,10 @@ class MeasureBinder(ExpressionBinder):
 
     def _aggregate(self, name: str, node: syntax.Expression, span: Span) -> Expression:
         if not isinstance(node, syntax.Attribute | syntax.System):
-            raise self.error(f"`{name}` takes an attribute of a variable", node.span, f"write {name}(x.a), and compute with its value")
+            spoken = "count(DISTINCT x.a)" if name == "count_distinct" else f"{name}(x.a)"
+            raise self.error(
+                f"`{spoken.partition('(')[0]}` takes an attribute of a variable", node.span, f"write {spoken}, and compute with its value"
+            )
         self._not_previous(node)
         leaf = self._leaf(node)
         kind = type_of(leaf)
@@ -325,6 +372,8 @@ class MeasureBinder(ExpressionBinder):
             raise self.error(f"`{name}` does not take {describe(kind)}", span, f"it takes {_TAKES[name]}")
         if name == "sum" and pa.types.is_decimal(kind):
             result = pa.decimal128(types.DECIMAL_DIGITS, kind.scale)
+        if name == "collect":
+            result = pa.list_(kind)
         return Apply(name, (leaf,), kind if result is None else result)
 
 
@@ -371,7 +420,17 @@ _AGGREGATE_TYPES: Mapping[str, tuple[Callable[[pa.DataType], bool], pa.DataType 
     "max": (_ordered, None),
     "sum": (types.is_number, None),
     "avg": (types.is_number, DOUBLE),
+    "stddev": (types.is_number, DOUBLE),
+    "count_distinct": (lambda kind: types.family(kind) != "nested", INT64),
+    "collect": (lambda _: True, None),
 }
 """Per aggregate: the types it takes, and the type of its value (None: that of its argument)."""
 
-_TAKES: Mapping[str, str] = {"min": "numbers, texts and times", "max": "numbers, texts and times", "sum": "numbers", "avg": "numbers"}
+_TAKES: Mapping[str, str] = {
+    "min": "numbers, texts and times",
+    "max": "numbers, texts and times",
+    "sum": "numbers",
+    "avg": "numbers",
+    "stddev": "numbers",
+    "count_distinct": "values that can be equal, as numbers and texts",
+}

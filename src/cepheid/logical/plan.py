@@ -424,16 +424,20 @@ class Measure:
 
 AGGREGATES: dict[str, str] = {
     "count": "number of events of the variable (-> int64)",
-    "first": "value at the first position (t -> t)",
-    "last": "value at the last position (t -> t)",
+    "count_distinct": "number of different values that are not NULL (t -> int64)",
+    "first": "value at the first position, or at the n-th (t, int64 literal -> t)",
+    "last": "value at the last position, or at the n-th from there (t, int64 literal -> t)",
     "only": "value at the only position (t -> t)",
     "min": "least value that is not NULL (t -> t)",
     "max": "greatest value that is not NULL (t -> t)",
     "sum": "sum of the values that are not NULL (int64 -> int64, double -> double, decimal128 -> decimal128)",
     "avg": "mean of the values that are not NULL (-> double)",
+    "stddev": "standard deviation of a sample: of the values that are not NULL, two at least (-> double)",
+    "collect": "all values in the order of their positions, with NULL (t -> list of t)",
     "start_time": "time of the match's first event",
     "end_time": "time of the match's last event",
     "duration": "end_time - start_time",
+    "deadline_time": "the later of end_time and the first argument, start_time and the second; steps of the time column, below 0 for none",
 }
 
 

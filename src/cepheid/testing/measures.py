@@ -140,6 +140,9 @@ class MeasureGenerator(QueryGenerator):
         clauses = [f"SELECT {random.choice(self.fragment.strategies)} {targets}", f"WHERE {self._postfixes(pattern)}"]
         if random.random() < 0.3:
             clauses.append("PARTITION BY k")
+        if random.random() < self.fragment.having:
+            judged = [f"{self.measure(names)} IS NOT NULL", f"m0 = {self.measure(names)}", self.having(pattern, restricted=False)]
+            clauses.append(f"HAVING {random.choice(judged)}")
         if random.random() < self.fragment.consume:
             # On Spark each key is in a task of its own: no match consumes what others have begun.
             clauses.append("CONSUME BY " + random.choice(["PARTITION"] if self.spark else ["PARTITION", "ANY"]))
@@ -167,6 +170,12 @@ class MeasureGenerator(QueryGenerator):
             f"{choose(['sum', 'avg'])}({number})",
             f"{choose(['sum', 'avg'])}({number})",
             choose(["start_time()", "end_time()", "duration()"]),
+            choose(["deadline_time()", f"count(DISTINCT {x}.{anything})", f"count(DISTINCT {x}.$time)"]),
+            f"count(DISTINCT {x}.{anything})",
+            f"{choose(['first', 'last'])}({x}.{anything}, {choose([1, 2, 3])})",
+            f"stddev({number})",
+            f"stddev({number}) {choose('+-*/')} {choose([f'count({y})', f'avg({other})'])}",
+            f"collect({x}.{choose([anything, '$time'])})",
             f"sum({number}) {choose('+-*/%')} {choose([f'count({y})', f'max({other})', '2', '0.5'])}",
             f"{choose(['abs', 'floor', 'ceil', '-'])}({choose(['first', 'sum', 'avg', 'min'])}({number}))",
             f"last({x}.v) - first({y}.v)",
@@ -180,7 +189,7 @@ class MeasureGenerator(QueryGenerator):
         return self.random.choice([name for name, each in attributes.items() if not self.spark or each.spark is not None])
 
 
-FRAGMENT = replace(ENGINE, strategies=("", "", "", "ANY", "STRICT", "NXT", "LAST", "MAX"), consume=0.2)
+FRAGMENT = replace(ENGINE, strategies=("", "", "", "ANY", "STRICT", "NXT", "LAST", "MAX"), absence=0.15, having=0.2, consume=0.2)
 """Every strategy, over patterns that the automaton engine runs."""
 
 
@@ -210,8 +219,10 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows of a table as the definition has values: times and durations as steps, containers as their text."""
     columns = []
     for column in table.columns:
-        steps = pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)
-        columns.append([_frozen(value) for value in (column.cast(pa.int64()) if steps else column).to_pylist()])
+        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
+        steps = pa.types.is_timestamp(kind) or pa.types.is_duration(kind)
+        numbers = pa.int64() if kind == column.type else pa.list_(pa.int64())
+        columns.append([_frozen(value) for value in (column.cast(numbers) if steps else column).to_pylist()])
     return list(zip(*columns, strict=True))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -235,7 +236,9 @@ class _Stream:
             return time_value(last, node.type)
         if node.operator == "duration":
             return None if first is None or last is None else fit((last - first) * self._step(node.type), node.type)
-        (argument,) = node.arguments
+        if node.operator == "deadline_time":
+            return _latest_deadline(node, first, last)
+        argument = node.arguments[0]
         assert isinstance(argument, logical.Field | logical.Time)
         positions = dict(match.mapping).get(argument.variable, ())
         if node.operator == "count":
@@ -251,6 +254,36 @@ class _Stream:
     def _value(self, argument: logical.Field | logical.Time, position: int) -> Any:
         event = self.events[position]
         return attribute_value(event.attributes, argument) if isinstance(argument, logical.Field) else time_value(event.time, argument.type)
+
+
+def _latest_deadline(node: logical.Apply, first: int | None, last: int | None) -> Any:
+    """The later of the ends of the longest absences, those from the end of the match and those from its start."""
+    ends = []
+    for steps, time in zip(node.arguments, (last, first), strict=True):
+        assert isinstance(steps, logical.Literal)
+        assert isinstance(steps.value, int)
+        if steps.value >= 0 and time is not None:
+            ends.append(time + steps.value)
+    return time_value(fit(max(ends), pa.int64()), node.type)
+
+
+def _nth(node: logical.Apply, values: list[Any]) -> Any:
+    number = node.arguments[1].value if len(node.arguments) > 1 and isinstance(node.arguments[1], logical.Literal) else 1
+    assert isinstance(number, int)
+    if len(values) < number:
+        return None
+    return values[number - 1] if node.operator == "first" else values[-number]
+
+
+def _stddev(_: logical.Apply, values: list[Any]) -> Any:
+    """Of a sample, by two passes over doubles; NULL where it is not finite."""
+    present = [float(value) for value in _present(values)]
+    if len(present) < 2:
+        return None
+    mean = _total(present) / len(present)
+    squares = [(value - mean) * (value - mean) for value in present]
+    found = math.sqrt(_total(squares) / (len(present) - 1))
+    return found if math.isfinite(found) else None
 
 
 def _only(_: logical.Apply, values: list[Any]) -> Any:
@@ -282,13 +315,16 @@ def _avg(node: logical.Apply, values: list[Any]) -> Any:
 
 
 AGGREGATIONS: dict[str, Callable[[logical.Apply, list[Any]], Any]] = {
-    "first": lambda _, values: values[0] if values else None,
-    "last": lambda _, values: values[-1] if values else None,
+    "count_distinct": lambda _, values: len(set(_present(values))),
+    "first": _nth,
+    "last": _nth,
     "only": _only,
     "min": lambda _, values: min(_present(values), default=None),
     "max": lambda _, values: max(_present(values), default=None),
     "sum": _sum,
     "avg": _avg,
+    "stddev": _stddev,
+    "collect": lambda _, values: values,
 }
 """The aggregates over the values of a variable's events, in the order of their positions; NULL where there is no value."""
 

@@ -25,7 +25,7 @@ from cepheid.engine.output import sums
 from cepheid.engine.output.gather import Picked, gather, numbers_of
 from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.sums import VariableEvents
-from cepheid.logical.plan import AGGREGATES, Apply, Field, Measure, Time, walk
+from cepheid.logical.plan import AGGREGATES, Apply, Field, Literal, Measure, Time, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -145,7 +145,8 @@ def _gathered(measure: Measure, leaf: Field | Time, source: _Source, marks: Mark
 def _value_of_one(measure: Measure) -> Field | Time | None:
     """The leaf of a measure that is the value of one event, of which nothing is made."""
     node = measure.expression
-    return _argument(node) if isinstance(node, Apply) and node.operator in ("only", "first", "last") else None
+    of_one = isinstance(node, Apply) and node.operator in ("only", "first", "last") and len(node.arguments) == 1
+    return _argument(node) if of_one and isinstance(node, Apply) else None
 
 
 def _blocks(source: _Source, marks: Marks, visible: Callable[[str], Array]) -> Iterator[_Block]:
@@ -393,7 +394,7 @@ def array_of(value: Value, kind: pa.DataType, length: int) -> pa.Array:
 
 
 def _argument(node: Apply) -> Field | Time:
-    (argument,) = node.arguments
+    argument = node.arguments[0]
     assert isinstance(argument, Field | Time)
     return argument
 
@@ -402,21 +403,28 @@ def _count(block: _Block, node: Apply) -> Value:
     return Column(block.marks(_argument(node).variable).counts)
 
 
-def _at(place: Callable[[Array], Array], *, only: bool = False) -> Callable[[_Block, Apply], Value]:
-    """The value at one event of the variable: the place of it from the offsets; NULL where there is no event (only: or several)."""
+def _at(place: Callable[[Array, int], Array], *, only: bool = False) -> Callable[[_Block, Apply], Value]:
+    """The value at the n-th event of the variable: its place from offsets and n; NULL where there are fewer (only: or several)."""
 
     def aggregate(block: _Block, node: Apply) -> Value:
-        leaf = _argument(node)
+        leaf, number = _argument(node), _number(node)
         marks, array = block.marks(leaf.variable), block.source.array(leaf)
-        if marks.single:
+        if marks.single and number == 1:
             return canonical_values(array.take(pa.array(marks.rows)), leaf)
-        missing = marks.counts != 1 if only else marks.counts == 0
+        missing = marks.counts != 1 if only else marks.counts < number
         if not len(marks.rows):
             return canonical_values(pa.nulls(len(missing), plain_type(array.type)), leaf)
-        rows = marks.rows[np.where(missing, 0, place(marks.offsets))]
+        rows = marks.rows[np.where(missing, 0, place(marks.offsets, number))]
         return canonical_values(array.take(pa.array(rows, mask=missing if missing.any() else None)), leaf)
 
     return aggregate
+
+
+def _number(node: Apply) -> int:
+    """The n of `first(x.a, n)` and `last(x.a, n)`; 1 without it."""
+    number = node.arguments[1].value if len(node.arguments) > 1 and isinstance(node.arguments[1], Literal) else 1
+    assert isinstance(number, int)
+    return number
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -488,6 +496,61 @@ def _avg(block: _Block, node: Apply) -> Value:
     return sums.integer_mean(marks, value)
 
 
+def _stddev(block: _Block, node: Apply) -> Value:
+    """The root of the mean square distance from the mean, over n - 1; doubles, added from the first value to the last. NULL if not finite."""
+    leaf = _argument(node)
+    marks = block.marks(leaf.variable)
+    doubles = evaluate(Apply("cast", (leaf,), node.type), _Gathered(block)) if leaf.type != node.type else block.gathered(leaf)
+    assert isinstance(doubles, Column)
+    totals, present = sums.sum_of_doubles(marks, doubles.values)
+    distances = doubles.values - np.repeat(totals / present, marks.counts)
+    squares, _ = sums.sum_of_doubles(marks, distances * distances)
+    found = np.sqrt(squares / (present - 1))
+    return Column(np.where((present > 1) & np.isfinite(found), found, np.nan))
+
+
+def _count_distinct(block: _Block, node: Apply) -> Value:
+    leaf = _argument(node)
+    marks, value = block.marks(leaf.variable), block.gathered(leaf)
+    if isinstance(value, Column):
+        null, (_, codes) = value.null(), np.unique(value.values, return_inverse=True)
+    else:
+        indices = value.dictionary_encode().indices
+        valid = validity(indices)
+        null = np.zeros(len(indices), np.bool_) if valid is None else ~valid
+        codes = np.where(null, 0, raw(indices))
+    owners = np.repeat(np.arange(len(marks.counts)), marks.counts)[~null]
+    codes = codes.reshape(-1)[~null].astype(np.int64)
+    pairs = np.unique(owners * (int(codes.max(initial=0)) + 1) + codes)
+    return Column(np.bincount(pairs // (int(codes.max(initial=0)) + 1), minlength=len(marks.counts)))
+
+
+def _collect(block: _Block, node: Apply) -> Value:
+    leaf = _argument(node)
+    marks = block.marks(leaf.variable)
+    values = array_of(block.gathered(leaf), leaf.type, len(marks.rows))
+    return pa.ListArray.from_arrays(pa.array(marks.offsets.astype(np.int32)), values.cast(node.type.value_type))
+
+
+class _Gathered:
+    """The values of a block's events as a source of columns: where a function is asked of each of them, before they are put together."""
+
+    def __init__(self, block: _Block) -> None:
+        self._block = block
+
+    def known(self, _: Expression) -> Value | None:
+        """Nothing."""
+        return None
+
+    def field(self, field: Field) -> Value:
+        """The attribute of each event."""
+        return self._block.gathered(field)
+
+    def time(self, time: Time) -> Value:
+        """The time of each event."""
+        return self._block.gathered(time)
+
+
 # -------------------------------------------------------------------------------------------------------------------------- times
 
 
@@ -509,24 +572,44 @@ def _duration(block: _Block, node: Apply) -> Value:
     return Column(steps, None if fits.all() else fits)
 
 
+def _deadline_time(block: _Block, node: Apply) -> Value:
+    """In steps of the time column, which a sum may leave: NULL then."""
+    found, fits = np.full(block.count, np.iinfo(np.int64).min), np.ones(block.count, np.bool_)
+    for steps, rows in zip(node.arguments, (block.end_rows, block.start_rows), strict=True):
+        assert isinstance(steps, Literal)
+        assert isinstance(steps.value, int)
+        if steps.value >= 0:
+            times = block.source.times(rows)
+            later = times + steps.value
+            fits &= later >= times
+            found = np.maximum(found, later)
+    if pa.types.is_date32(node.type):
+        fits &= found <= np.iinfo(np.int32).max
+    return Column(found, None if fits.all() else fits)
+
+
 DAY = 86_400
 """Seconds in a step of a date column, whose durations are in seconds."""
 
-TIMES: frozenset[str] = frozenset({"start_time", "end_time", "duration"})
+TIMES: frozenset[str] = frozenset({"start_time", "end_time", "duration", "deadline_time"})
 
 AGGREGATIONS: Mapping[str, Callable[[_Block, Apply], Value]] = MappingProxyType(
     {
         "count": _count,
-        "first": _at(lambda offsets: offsets[:-1]),
-        "last": _at(lambda offsets: offsets[1:] - 1),
-        "only": _at(lambda offsets: offsets[:-1], only=True),
+        "count_distinct": _count_distinct,
+        "first": _at(lambda offsets, number: offsets[:-1] + (number - 1)),
+        "last": _at(lambda offsets, number: offsets[1:] - number),
+        "only": _at(lambda offsets, _: offsets[:-1], only=True),
         "min": _extreme(np.minimum, np.fmin, lambda dtype: np.iinfo(dtype).max),
         "max": _extreme(np.maximum, np.fmax, lambda dtype: np.iinfo(dtype).min),
         "sum": _sum,
         "avg": _avg,
+        "stddev": _stddev,
+        "collect": _collect,
         "start_time": _start_time,
         "end_time": _end_time,
         "duration": _duration,
+        "deadline_time": _deadline_time,
     }
 )
 """One function per key of `plan.AGGREGATES`: from a block of matches and the node to a value per match."""

@@ -1,0 +1,164 @@
+"""HAVING: what it means for the clauses behind it, its limits, its errors and what is said of it. Random queries with it are beside all others."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.engine.run import having
+from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError
+from cepheid.language import to_text
+from cepheid.testing import events
+from cepheid.testing.differential import MAX_MATCHES
+from cepheid.testing.generators import JUDGING, random_query, random_stream, table
+from cepheid.testing.harness import events_of
+from cepheid.testing.reference import run as by_definition
+
+PAIRS = events("A1(v=1,k=1) A2(v=2,k=1) B3(v=3,k=1) A4(v=1,k=1) B5(v=9,k=1)")
+
+
+def found(text, rows=PAIRS, **options):
+    return [(match.start, match.end) for match in cepheid.query(text).run(rows, **options)]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_what_is_left_out_is_no_match(engine):
+    """For LIMIT, for COUNT(*), and for CONSUME BY."""
+    pairs = "WHERE A AS a ; B AS b HAVING a.v = 1"
+    assert set(found(f"SELECT * {pairs}", engine=engine)) == {(0, 2), (0, 4), (3, 4)}
+    assert set(found(f"SELECT * {pairs} AND b.v = 9 LIMIT 1", engine=engine)) <= {(0, 4), (3, 4)}
+    assert [m.measures["count"] for m in cepheid.query(f"SELECT COUNT(*) {pairs}").run(PAIRS, engine=engine)] == [1, 2]
+    # The trigger at 2 gives no match with b.v = 9, so it consumes nothing.
+    assert set(found(f"SELECT * {pairs} AND b.v = 9 CONSUME BY ANY", engine=engine)) == {(0, 4), (3, 4)}
+    assert set(found(f"SELECT * {pairs} CONSUME BY ANY", engine=engine)) == {(0, 2), (3, 4)}
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_strategy_chooses_before(engine):
+    """Also among those that CONSUME BY leaves: the whole run of the first trigger is used up by it, or by nothing."""
+    longest = "SELECT MAX count(a) AS n WHERE A+ AS a ; B HAVING"
+    assert found(f"{longest} n <= 2", engine=engine) == [(0, 2)]
+    assert found(f"{longest} n = 1", engine=engine) == []
+    assert found(f"{longest} n <= 2 CONSUME BY PARTITION", engine=engine) == [(0, 2), (3, 4)]
+    assert found(f"{longest} n = 3 CONSUME BY PARTITION", engine=engine) == [(0, 4)]
+
+
+def test_it_asks_for_what_is_not_shown():
+    """Rows that SELECT shows once are given once, for whatever reason a match with them is kept."""
+    query = cepheid.query("SELECT b WHERE A+ AS a ; B AS b HAVING sum(a.v) >= 2")
+    matches = query.run(PAIRS)
+    assert sorted((match.start, match.variables["b"]) for match in matches) == [(0, (2,)), (0, (4,)), (1, (2,)), (1, (4,))]
+    assert matches.to_arrow().column_names == ["start", "end", "start_time", "end_time", "b"]
+
+
+def test_null_is_not_enough():
+    rows = events("A1(v=null,b=null) A2(v=1,b=true)")
+    assert found("SELECT * WHERE A AS a HAVING a.v > 0", rows) == [(1, 1)]
+    assert found("SELECT * WHERE A AS a HAVING first(a.b)", rows) == [(1, 1)]
+    assert found("SELECT * WHERE A AS a HAVING NOT first(a.b)", rows) == [(0, 0)]
+
+
+def test_it_is_written_built_and_given_values():
+    text = "SELECT count(a) AS n WHERE A+ AS a ; B HAVING n >= :least AND max(a.v) < 5 CONSUME BY PARTITION LIMIT 2"
+    query = cepheid.query(text, args={"least": 2})
+    assert to_text(query.tree) == text
+    built = cepheid.event("A").repeat().as_("a").followed_by("B").select(
+        "count(a) AS n", having="n >= :least AND max(a.v) < 5", consume="PARTITION", limit=2
+    )  # fmt: skip
+    assert built == query.tree
+    assert len(query.run(PAIRS)) == 1
+    assert len(query.with_args(least=9).run(PAIRS)) == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "fact", "help_"),
+    [
+        ("m > 1", "`m` is no measure of SELECT", "the measures of SELECT are: `n`"),
+        ("a > 1", "`a` is where a value is needed", "count(a)"),
+        ("a.v > 1", "`a` can hold several events", "first(a.v) or last(a.v)"),
+        ("a[v > 1]", "`x[..]` is a condition on events, HAVING takes measures", "FILTER"),
+        ("COUNT(*) > 1", "COUNT(*) counts the matches of a trigger, HAVING judges each match", "count(x)"),
+        ("n", "a condition is TRUE or FALSE, this is int64", "compare"),
+        ("prev(a).v > 1", "prev(..) can only be in a FILTER", "first(a.a)"),
+        ("lag(a.v) > 1", "lag(..) can only be in a FILTER", "(ANY : T) AS t"),
+        ("median(a.v) > 1", "unknown measure `median`", "measures and functions are"),
+    ],
+)
+def test_bad_conditions(condition, fact, help_):
+    with pytest.raises(BindError) as error:
+        cepheid.query(f"SELECT count(a) AS n WHERE A+ AS a ; B HAVING {condition}").run(PAIRS)
+    assert fact in error.value.fact
+    assert any(help_ in line for line in error.value.help), error.value.help
+
+
+def test_bad_options():
+    with pytest.raises(BindError, match="RESTRICTED gives any of the matches with one interval"):
+        found("SELECT RESTRICTED * WHERE A+ AS a ; B HAVING count(a) > 1")
+    assert found("SELECT RESTRICTED * WHERE A+ AS a ; B HAVING duration() >= 1") == [(1, 2), (3, 4)]
+    with pytest.raises(NotSupportedError, match="HAVING leaves some out"):
+        found("SELECT * WHERE A+ AS a ; B HAVING count(a) > 1", sample=2)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "name"), [("LIMIT 1", "MAX_LISTED"), ("", "MAX_LISTED"), ("CONSUME BY PARTITION", "MAX_LISTED"), ("MAX", "MAX_COMPARED")]
+)
+def test_listing_has_a_limit(clauses, name, monkeypatch):
+    monkeypatch.setattr(having, "MAX_LISTED", 50)
+    monkeypatch.setattr(having, "MAX_COMPARED", 50)
+    strategy, clauses = ("MAX ", "CONSUME BY PARTITION") if clauses == "MAX" else ("", clauses)
+    query = cepheid.query(f"SELECT {strategy}* WHERE A+ AS a ; B HAVING count(a) > 50 {clauses}")
+    assert found(query.text, events("A1 A2 A3 A4 A5 B6")) == []
+    with pytest.raises(LimitError) as error:
+        found(query.text, events("A1 A2 A3 A4 A5 A6 B7"))
+    assert "the event at position 6 completes more than 50 matches" in error.value.fact
+    assert name == "MAX_COMPARED" or name in error.value.fact
+
+
+def test_what_is_explained():
+    text = "SELECT LAST count(a) AS n WHERE A+ AS a ; B AS b PARTITION BY k HAVING n >= 2 AND b.v > 1 CONSUME BY PARTITION"
+    shown = cepheid.query(text).explain("evaluation")["evaluation"]
+    assert (
+        "count(a) >= 2 AND b.v > 1.0: the matches of a trigger are listed, compared (LAST) and judged, at most 65,536; CONSUME BY after"
+        in shown
+    )
+    assert "grows with the marked events of each partition: there is no window" in shown
+    assert "having" not in cepheid.query("SELECT * WHERE A ; B").explain("evaluation")["evaluation"]
+
+
+def test_the_last_trigger_is_in_a_snapshot():
+    query = cepheid.query("SELECT * WHERE A AS a ; B AS b PARTITION BY k HAVING a.v >= 1 CONSUME BY PARTITION")
+    rows = pa.Table.from_pylist(PAIRS)
+    before = query.recognizer(rows.schema)
+    assert len(before.push(rows.slice(0, 3))) == 2
+    after = query.recognizer(rows.schema, snapshot=before.snapshot())
+    assert [(match.start, match.end) for match in after.push(rows.slice(3))] == [(3, 4)]
+    other = cepheid.query(query.text.replace(">= 1", ">= 2"))
+    with pytest.raises(SnapshotError):
+        other.recognizer(rows.schema, snapshot=before.snapshot())
+
+
+def test_random_rows_shown_once(seed, cases):
+    """What SELECT shows of matches that differ in hidden variables alone, with chunks of few matches."""
+    matched = 0
+    for number in range(cases // 4):
+        rng = random.Random(f"{seed}/{number}")
+        text = random_query(rng, fragment=JUDGING)
+        rows = table(random_stream(rng, most=10))
+        query = cepheid.query(text)
+        plan = query.bound(query.schema(rows))
+        if plan.having is None or plan.count or plan.limit or plan.strategy.value in {"ANY", "RESTRICTED"}:
+            continue
+        try:
+            expected = by_definition(plan, events_of(rows, plan.schema), max_matches=MAX_MATCHES)
+            matches = query.run(rows)
+        except LimitError:
+            continue
+        wanted = sorted(
+            (each.key, m.start, m.end, m.mapping) for each in expected.partitions for group in each.groups for m in group.candidates
+        )
+        assert len(matches) == len(wanted), f"CEPHEID_SEED={seed} {number} {text}"
+        matched += bool(wanted)
+    assert matched > 0
