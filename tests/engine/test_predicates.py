@@ -18,6 +18,7 @@ from cepheid.automata.predicates import of_type
 from cepheid.engine.letters import predicates as module
 from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.letters.values import OPERATIONS, like_expression
+from cepheid.logical import calendar
 from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, localize
 from cepheid.schema import schema_of
 from cepheid.testing import evaluate as plain
@@ -87,6 +88,9 @@ def value(rng, kind, depth):
     if kind == BOOL:
         return condition(rng, depth)
     choices = [lambda: Apply("coalesce", (sub(), sub()), kind)]
+    choices += [
+        lambda: Apply("case", (*(part for _ in range(rng.randint(1, 2)) for part in (condition(rng, depth - 1), sub())), sub()), kind)
+    ]
     if kind in (INT, DOUBLE, DECIMAL):
         names = ["+", "-", "*", "%"] + ["/"] * (kind != INT)
         choices += [lambda: Apply(rng.choice(names), (sub(), sub()), kind)] * 3
@@ -97,8 +101,11 @@ def value(rng, kind, depth):
         choices += [lambda: Apply("cast", (sub(DECIMAL),), kind)]
     if kind == INT:
         choices += [lambda: Apply("length", (sub(TEXT),), INT)]
+        choices += [lambda: Apply(rng.choice(calendar.PARTS), (sub(rng.choice([STAMP, ZONED])),), INT)]
+        choices += [lambda: Apply(rng.choice(calendar.DATES), (sub(DATE),), INT)]
     if kind == TEXT:
         choices += [lambda: Apply(rng.choice(["lower", "upper"]), (sub(),), TEXT)]
+        choices += [lambda: Apply("concat", tuple(sub() for _ in range(rng.randint(1, 3))), TEXT)]
     if kind == STAMP:
         choices += [lambda: Apply(rng.choice("+-"), (sub(), sub(SPAN)), STAMP), lambda: Apply("cast", (sub(DATE),), STAMP)]
     if kind == SPAN:

@@ -15,7 +15,7 @@ import pytest
 import cepheid
 from cepheid.errors import BindError
 from cepheid.language import parse
-from cepheid.logical import folding, functions, types
+from cepheid.logical import calendar, folding, functions, types
 from cepheid.logical.bind import bind
 from cepheid.logical.plan import OPERATORS, Apply, Field, Interval, Literal, Time, is_local
 from cepheid.logical.plan import transform as transform_expression
@@ -312,12 +312,16 @@ def signatures(name, kind):
         return kind != BOOL or name in {"=", "!="}, samples, BOOL
     if name in {"+", "-", "*", "/", "%"}:
         return number and not (name == "/" and kind == INT64), samples, kind
+    if name in calendar.PARTS:
+        return pa.types.is_timestamp(kind) or (kind == DATE and name in calendar.DATES), None, INT64
     if name in {"length", "lower", "upper"}:
         return text, None, INT64 if name == "length" else kind
     table = {
         "in": (True, samples, BOOL),
         "like": (text, ["%", "a_%", "_ß", "", "a.*"], BOOL),
         "coalesce": (True, samples, kind),
+        "concat": (text, samples, kind),
+        "case": (False, None, kind),
         "is_null": (True, None, BOOL),
         "not": (kind == BOOL, None, BOOL),
         "negate": (number or pa.types.is_duration(kind), None, kind),
@@ -334,6 +338,10 @@ def applications():
         yield from (Apply(name, tuple(Literal(value, kind) for value in pair), result) for pair in pairs)
     casts = [(INT64, DOUBLE), (INT64, pa.decimal128(38, 2)), (pa.decimal128(6, 2), pa.decimal128(8, 3)), (pa.decimal128(6, 2), DOUBLE)]
     casts += [(DATE, MS), (SECOND, US), (pa.duration("s"), pa.duration("us"))]
+    for kind, samples in SAMPLES.items():
+        for value, holds in itertools.product(samples, [True, False, None]):
+            pairs = (Literal(holds, BOOL), Literal(value, kind)), (Literal(not holds, BOOL), Literal(samples[0], kind))
+            yield Apply("case", (*pairs[0], *pairs[1], Literal(None, kind)), kind)
     for source, target in casts:
         yield from (Apply("cast", (Literal(value, source),), target) for value in SAMPLES[source])
 

@@ -21,6 +21,7 @@ from cepheid.engine.letters.predicates import Predicates
 from cepheid.engine.run.intake import _cast
 from cepheid.engine.run.query_state import OneRow
 from cepheid.errors import CepheidError
+from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
 from cepheid.logical.types import canonical, time_value_type
 from cepheid.schema import EventSchema
@@ -271,6 +272,7 @@ class Conditions:
         rng = self.rng
         sub = lambda of=kind: self.value(of, depth)  # noqa: E731 - the same as in the other generators
         ways: list[Callable[[], Expression]] = [lambda: Apply("coalesce", tuple(sub() for _ in range(rng.randint(1, 3))), kind)]
+        ways += [lambda: Apply("case", (self.condition(depth), sub(), self.condition(depth), sub(), sub()), kind)]
         if kind == BOOL:
             ways += [lambda: self.condition(depth)] * 3
         if kind in (INT, DOUBLE) or pa.types.is_decimal(kind):
@@ -281,9 +283,11 @@ class Conditions:
             others = [INT] + [other for other in self.kinds if pa.types.is_decimal(other)]
             ways += [lambda: Apply("cast", (sub(rng.choice(others)),), kind)]
         if kind == INT:
-            ways += [lambda: Apply("length", (sub(TEXT),), INT)]
+            ways += [lambda: Apply("length", (sub(TEXT),), INT), lambda: Apply(rng.choice(calendar.DATES), (sub(DATE),), INT)]
+            stamps = [other for other in self.kinds if pa.types.is_timestamp(other)]
+            ways += [lambda: Apply(rng.choice(calendar.PARTS), (sub(rng.choice(stamps)),), INT)] if stamps else []
         if kind == TEXT:
-            ways += [lambda: Apply(rng.choice(["lower", "upper"]), (sub(),), TEXT)]
+            ways += [lambda: Apply(rng.choice(["lower", "upper"]), (sub(),), TEXT), lambda: Apply("concat", (sub(), sub()), TEXT)]
         if pa.types.is_timestamp(kind):
             span = pa.duration(kind.unit)
             ways += [lambda: Apply(rng.choice("+-"), (sub(), sub(span)), kind)]

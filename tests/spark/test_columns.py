@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from cepheid.automata.alphabet import Alphabet, Predicate
 from cepheid.engine.letters.predicates import Predicates
+from cepheid.logical import calendar
 from cepheid.logical.plan import OPERATORS, Apply, Field, Literal, walk
 from cepheid.schema import EventSchema
 from cepheid.spark.columns import CONDITIONS, VALUES, ColumnPrinter, arrow_type
@@ -126,14 +127,17 @@ class Maker:
         return self.operation(self.random.choice(self.choices(kind)), kind, depth - 1)
 
     def choices(self, kind: pa.DataType) -> list[str]:
+        return ["case", *self.own_choices(kind)]
+
+    def own_choices(self, kind: pa.DataType) -> list[str]:
         if kind == BOOL:
             return ["coalesce", *CONDITIONS]
         if kind == TEXT:
-            return ["coalesce", "lower", "upper"]
+            return ["coalesce", "concat", "lower", "upper"]
         if kind == DOUBLE:
             return ["+", "-", "*", "/", "%", "negate", "abs", "floor", "ceil", "coalesce", "cast", "cast"]
         if kind == INT:
-            return ["+", "-", "*", "%", "negate", "abs", "floor", "coalesce", "length"]
+            return ["+", "-", "*", "%", "negate", "abs", "floor", "coalesce", "length", *calendar.PARTS]
         if kind in DECIMALS:
             return ["negate", "abs", "floor", "coalesce", "ceil", "+", "-", "*", "/", "%", "cast"]
         if kind in (ZONED, LOCAL):
@@ -170,6 +174,12 @@ class Maker:
         if name == "cast":
             source = {DOUBLE: [INT, *DECIMALS], SMALL: [INT], WIDE: [SMALL, INT], WIDEST: [INT, SMALL, WIDE], LOCAL: [DATE]}[kind]
             return of(self.random.choice(source))
+        if name == "case":
+            return of(*[BOOL, kind] * self.random.randint(1, 2), kind)
+        if name == "concat":
+            return of(*[TEXT] * self.random.randint(1, 3))
+        if name in calendar.PARTS:
+            return of(self.random.choice([ZONED, LOCAL, *[DATE] * (name in calendar.DATES)]))
         if name == "coalesce":
             return of(*[kind] * self.random.randint(1, 3))
         if name in ("negate", "abs", "floor", "ceil"):

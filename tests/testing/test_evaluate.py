@@ -27,7 +27,7 @@ def apply(operator, kind, *arguments):
 
 
 def test_every_operator_is_defined_once():
-    assert sorted([*CONDITIONS, *COMPARISONS, *VALUES, "coalesce"]) == sorted(OPERATORS)
+    assert sorted([*CONDITIONS, *COMPARISONS, *VALUES, "case", "coalesce"]) == sorted(OPERATORS)
 
 
 @pytest.mark.parametrize(

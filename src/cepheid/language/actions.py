@@ -431,6 +431,12 @@ class ExpressionActions:
     def local(self, children: list[Any]) -> syntax.Local:
         return syntax.Local(children[0].value, children[2], span=whole(children), places=(("variable", children[0].places),))
 
+    def when(self, children: list[Any]) -> syntax.When:
+        return syntax.When(*nodes(children, syntax.Expression), span=whole(children))
+
+    def case(self, children: list[Any]) -> syntax.Case:
+        return syntax.Case(nodes(children, syntax.When), *nodes(children, syntax.Expression), span=whole(children))
+
     def call(self, children: list[Any]) -> syntax.Call:
         arguments = nodes(children, syntax.Expression)
         star = len(children) == 4 and not arguments

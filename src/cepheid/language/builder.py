@@ -325,13 +325,24 @@ def literal(value: ValueLike) -> ExpressionBuilder:
     return ExpressionBuilder(expression_of(value))
 
 
-def call(function: str, *arguments: ValueLike) -> ExpressionBuilder:
-    """`function(arguments)`: a function or a measure; `call("count", "*")` is `count(*)`."""
-    if not is_plain(function) or function.lower() == "not":
+def case(*branches: tuple[ConditionLike, ValueLike], otherwise: ValueLike = None) -> ExpressionBuilder:
+    """`CASE WHEN condition THEN value .. ELSE otherwise END`.
+
+    branches: (condition, value) of each WHEN. otherwise: the value where no condition holds, None for NULL. Raises BindError without a branch.
+    """
+    if not branches:
+        raise BindError("a CASE has no WHEN", help="give case((condition, value), ..), and otherwise= for ELSE")
+    written = tuple(syntax.When(_condition(condition), _value(value)) for condition, value in branches)
+    return ExpressionBuilder(syntax.Case(written, None if otherwise is None else _value(otherwise)))
+
+
+def call(function: str, *arguments: ValueLike, distinct: bool = False) -> ExpressionBuilder:
+    """`function(arguments)`: a function or a measure; `call("count", "*")` is `count(*)`. distinct: `count(DISTINCT x.a)`."""
+    if not is_plain(function) or function.lower() in {"not", "distinct"}:
         raise BindError(f"`{function}` cannot be the name of a function", help="the name of a function is a plain word")
     if len(arguments) == 1 and isinstance(arguments[0], str) and arguments[0] == "*":
         return ExpressionBuilder(syntax.Call(function, (), star=True))
-    return ExpressionBuilder(syntax.Call(function, tuple(map(_value, arguments))))
+    return ExpressionBuilder(syntax.Call(function, tuple(map(_value, arguments)), distinct=distinct))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

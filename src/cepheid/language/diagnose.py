@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 END = "$END"
 
-VALUE = "NAME QUOTED NUMBER STRING DURATION TRUE FALSE NULL DATED PARAMETER MINUS LPAR NOT CALL"
+VALUE = "NAME QUOTED NUMBER STRING DURATION TRUE FALSE NULL DATED PARAMETER MINUS LPAR NOT CALL CASE DISTINCT"
 REPETITION = "PLUS QMARK ADJACENT_BRACE ADJACENT_PLUS BRACE"
 
 PHRASES: tuple[tuple[str, str, str], ...] = (
@@ -41,6 +41,10 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     ("a name", "NAME", "QUOTED"),
     ("a whole number", "NUMBER", "PARAMETER"),
     ("a text in single quotes", "STRING", ""),
+    ("WHEN, ELSE or END", "WHEN ELSE", "END"),
+    ("WHEN", "WHEN", ""),
+    ("THEN", "THEN", ""),
+    ("END", "END", ""),
     ("AND", "AND", ""),
     ("OR", "OR", ""),
     ("NONE, PARTITION or ANY", "CONSUME_NONE", "CONSUME_PARTITION CONSUME_ANY"),

@@ -119,6 +119,7 @@ HINTS: tuple[Hint, ...] = (
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="PROJECT"),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
     _hint(f"NOT goes between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
+    _hint("a CASE asks conditions: CASE WHEN x.a = 1 THEN .. ELSE .. END", before=r"\bCASE", accepts="WHEN"),
     _hint("comparisons do not chain: write a < b AND b < c", at=r"[<>=!]", accepts="AND", refuses="COMPARE SEMICOLON"),
     _hint(
         "a gap or window with one bound needs a comparison: [<= 5s], [>= 5s] or [= 5s]",

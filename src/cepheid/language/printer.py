@@ -284,6 +284,7 @@ PATTERNS: dict[type[syntax.Node], Writer] = {
 }
 
 PARTS: dict[type[syntax.Node], Writer] = {
+    syntax.When: lambda node: _Expressions().when(node),
     syntax.Duration: _duration,
     syntax.Interval: _interval,
     syntax.EventCount: _window,
@@ -320,6 +321,9 @@ class _Expressions:
     def listed(self, expressions: Iterable[syntax.Expression]) -> str:
         return ", ".join(self.write(expression) for expression in expressions)
 
+    def when(self, branch: syntax.When) -> str:
+        return f"WHEN {self.write(branch.condition)} THEN {self.write(branch.value)}"
+
     def _plainly(self, expression: syntax.Expression) -> str:
         match expression:
             case syntax.Number(text):
@@ -342,6 +346,9 @@ class _Expressions:
                 return f"{self.variable(expression)}.${attribute}"
             case syntax.Local(variable, condition):
                 return f"{self.name(variable)}[{self.write(condition)}]"
+            case syntax.Case(branches, otherwise):
+                rest = [] if otherwise is None else [f"ELSE {self.write(otherwise)}"]
+                return " ".join(["CASE", *map(self.when, branches), *rest, "END"])
             case syntax.Call(name, arguments, star, distinct):
                 return f"{name}({'DISTINCT ' * distinct}{'*' if star else self.listed(arguments)})"
             case _:

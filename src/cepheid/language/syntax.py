@@ -446,6 +446,22 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class When(Node):
+    """`WHEN condition THEN value`."""
+
+    condition: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """`CASE WHEN c THEN a [WHEN ..] [ELSE b] END`; without ELSE it is NULL where no condition holds."""
+
+    branches: tuple[When, ...]
+    otherwise: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Negative(Expression):
     """`-e`."""
 

@@ -27,10 +27,10 @@ STRATEGIES: dict[str, Strategy] = {**{strategy.value: strategy for strategy in S
 """Every spelling of a selection strategy, in upper case."""
 
 KEYWORDS: tuple[str, ...] = (
-    *("ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CONSUME", "DATE", "DISTINCT", "EVENT", "EVENTS", "FALSE", "FILTER", "FOLLOWED"),
-    *("FOR", "FROM", "HAVING", "IN", "IS", "LAST", "LIKE", "LIMIT", "MAX", "MODEL", "NEXT", "NONE", "NOT", "NULL", "NXT", "OR"),
-    *("PARTITION", "PROJECT", "RESTRICTED", "SELECT", "START", "STRICT", "THEN", "TIME", "TIMESTAMP", "TRUE", "UNLESS"),
-    *("WHERE", "WITHIN"),
+    *("ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CONSUME", "DATE", "DISTINCT", "ELSE", "END", "EVENT", "EVENTS"),
+    *("FALSE", "FILTER", "FOLLOWED", "FOR", "FROM", "HAVING", "IN", "IS", "LAST", "LIKE", "LIMIT", "MAX", "MODEL", "NEXT"),
+    *("NONE", "NOT", "NULL", "NXT", "OR", "PARTITION", "PROJECT", "RESTRICTED", "SELECT", "START", "STRICT", "THEN", "TIME"),
+    *("TIMESTAMP", "TRUE", "UNLESS", "WHEN", "WHERE", "WITHIN"),
 )
 """Every keyword. They are keywords only where the grammar can use them, and names elsewhere."""
 
@@ -60,10 +60,10 @@ def _reserved(*words: str) -> re.Pattern[str]:
 RESERVED_AS_TYPE = _reserved("ANY", "NOT", "PROJECT")
 """Names that need backticks as an event type."""
 
-RESERVED_IN_EXPRESSIONS = _reserved("NOT", "TRUE", "FALSE", "NULL", "DISTINCT")
+RESERVED_IN_EXPRESSIONS = _reserved("NOT", "TRUE", "FALSE", "NULL", "CASE", "DISTINCT")
 """Names that need backticks as the first word of an expression."""
 
-RESERVED_AS_TARGET = _reserved("NOT", "TRUE", "FALSE", "NULL", "DISTINCT", *STRATEGIES)
+RESERVED_AS_TARGET = _reserved("NOT", "TRUE", "FALSE", "NULL", "CASE", "DISTINCT", *STRATEGIES)
 """Names that need backticks in the targets of SELECT."""
 
 RESERVED_IN_PROJECT = _reserved("NONE")

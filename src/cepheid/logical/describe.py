@@ -225,6 +225,10 @@ def _prefixed(operator: str, arguments: list[str]) -> str:
         return f"{arguments[0]} IN ({', '.join(arguments[1:])})"
     if operator == "like":
         return f"{arguments[0]} LIKE {arguments[1]}"
+    if operator == "case":
+        *pairs, last = arguments
+        written = " ".join(f"WHEN {holds} THEN {value}" for holds, value in zip(pairs[::2], pairs[1::2], strict=True))
+        return f"CASE {written} ELSE {last} END"
     if operator == "negate":
         return f"-{arguments[0]}"
     if operator == "count_distinct":

@@ -197,6 +197,18 @@ class ExpressionBinder:
 
     # ------------------------------------------------------------------------------------------------------------------- operators
 
+    def case(self, node: syntax.Case) -> Expression:
+        """`CASE WHEN c THEN a .. END`."""
+        conditions = [self.condition(each.condition) for each in node.branches]
+        otherwise = Literal(None, NULL) if node.otherwise is None else self.value(node.otherwise)
+        values = [*(self.value(each.value) for each in node.branches), otherwise]
+        kind = types.common_type(values)
+        if kind is None:
+            raise Mismatch(f"the values of a CASE have one type, these are {', '.join(describe(type_of(value)) for value in values)}")
+        kind = INT64 if kind == NULL else kind
+        *chosen, last = types.unify(values, kind)
+        return Apply("case", (*(part for pair in zip(conditions, chosen, strict=True) for part in pair), last), kind)
+
     def call(self, node: syntax.Call) -> Expression:
         """A function of the closed table."""
         name = node.name.lower()
@@ -401,6 +413,7 @@ HANDLERS: Mapping[type[syntax.Expression], Callable[[ExpressionBinder, Any], Exp
         syntax.Attribute: lambda binder, node: binder.attribute(node),
         syntax.System: lambda binder, node: binder.system(node),
         syntax.Local: lambda binder, node: binder.bracketed(node),
+        syntax.Case: lambda binder, node: binder.case(node),
         syntax.Call: lambda binder, node: binder.call(node),
         syntax.Negative: lambda binder, node: binder.negative(node),
         syntax.Arithmetic: lambda binder, node: binder.arithmetic(node),

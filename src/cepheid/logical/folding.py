@@ -13,10 +13,11 @@ import operator
 import re
 from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Expression, Literal
 from cepheid.schema import NANOSECONDS
 
@@ -144,6 +145,18 @@ def _cast(expression: Apply, value: Any) -> Any:
     return fit(value * NANOSECONDS[source.type.unit] // nanoseconds, target)
 
 
+def _part(name: str) -> Callable[[Apply, Any], int | None]:
+    def of(node: Apply, value: Any) -> int | None:
+        if value is None:
+            return None
+        kind = cast("Apply", node.arguments[0]).type
+        steps = value.toordinal() - dt.date(1970, 1, 1).toordinal() if isinstance(value, dt.date) else value
+        found: int = calendar.part(name, steps, calendar.steps_per_day(kind))
+        return found
+
+    return of
+
+
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
     {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 )
@@ -168,10 +181,13 @@ FOLDED: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "abs": _strict(_magnitude),
         "floor": _rounded(math.floor),
         "ceil": _rounded(math.ceil),
+        "case": lambda _, *values: next((value for holds, value in zip(values[:-1:2], values[1::2], strict=True) if holds), values[-1]),
         "coalesce": lambda _, *values: next((value for value in values if value is not None), None),
         "length": _strict(len),
         "lower": lambda _, value: None if value is None else value.translate(ASCII_LOWER),
         "upper": lambda _, value: None if value is None else value.translate(ASCII_UPPER),
+        "concat": lambda _, *values: None if None in values else "".join(values),
+        **{name: _part(name) for name in calendar.PARTS},
     }
 )
 """Name in `plan.OPERATORS` -> function of the Apply and the values."""

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Expression
 from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,26 @@ def _coalesce(name: str, arguments: tuple[Expression, ...]) -> Expression:
     return Apply(name, unify(arguments, kind), kind)
 
 
+def _concat(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    texts = tuple(convert(argument, TEXT) if type_of(argument) == NULL else argument for argument in arguments)
+    for text in texts:
+        if type_of(text) != TEXT:
+            raise Mismatch(f"`{name}` takes texts, this is {describe(type_of(text))}")
+    return Apply(name, texts, TEXT)
+
+
+def _part(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    (argument,) = arguments
+    kind = type_of(argument)
+    if kind == NULL:
+        return convert(argument, INT64)
+    if not (pa.types.is_timestamp(kind) or (pa.types.is_date32(kind) and name in calendar.DATES)):
+        takes = "a timestamp or a date" if name in calendar.DATES else "a timestamp"
+        help_ = ("a number has no calendar: use a time column of timestamps",) if is_number(kind) else ()
+        raise Mismatch(f"`{name}` takes {takes}, this is {describe(kind)}", *help_)
+    return Apply(name, (argument,), INT64)
+
+
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
         "abs": Function(1, 1, _of_number),
@@ -76,6 +97,8 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "length": Function(1, 1, _of_text(INT64)),
         "lower": Function(1, 1, _of_text(TEXT)),
         "upper": Function(1, 1, _of_text(TEXT)),
+        "concat": Function(1, None, _concat),
+        **dict.fromkeys(calendar.PARTS, Function(1, 1, _part)),
     }
 )
 """Name (in lower case; a query may write it in any) -> function."""

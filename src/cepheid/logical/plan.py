@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cepheid.language.syntax import NO_SPAN, Consumption, Strategy, TimeModel
+from cepheid.logical import calendar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -170,10 +171,13 @@ OPERATORS: dict[str, str] = {
     "abs": "absolute value, NULL on overflow (t -> t)",
     "floor": "greatest integer not above (double -> double, decimal128 -> decimal128, int64 -> int64)",
     "ceil": "least integer not below (double -> double, decimal128 -> decimal128, int64 -> int64)",
+    "case": "the value behind the first condition that is true, else the last argument (bool, t, bool, t.., t -> t)",
     "coalesce": "the first argument that is not NULL (t.. -> t)",
     "length": "number of code points (utf8 -> int64)",
     "lower": "ASCII letters in lower case (utf8 -> utf8)",
     "upper": "ASCII letters in upper case (utf8 -> utf8)",
+    "concat": "the texts one behind the other, NULL if one is (utf8.. -> utf8)",
+    **{name: f"{name} in UTC (timestamp{' | date32' * (name in calendar.DATES)} -> int64)" for name in calendar.PARTS},
 }
 """Every operator and function: the meaning and the types. A bool that is NULL counts as false wherever a condition is asked for."""
 

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody g
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 
+from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time
 from cepheid.schema import NANOSECONDS
 from cepheid.spark.tasks.bounds import MICROSECONDS_PER_DAY
@@ -435,6 +436,50 @@ def _cast(printer: ColumnPrinter, node: Apply) -> Column:
     return _scaled(column, source.unit, target.unit) if is_steps(target) else column
 
 
+def _case(printer: ColumnPrinter, node: Apply) -> Column:
+    *pairs, last = node.arguments
+    result = printer.value(last)
+    for holds, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+        result = F.when(printer.condition(holds), printer.value(value)).otherwise(result)
+    return result
+
+
+def _part(name: str) -> Callable[[ColumnPrinter, Apply], Column]:
+    """Parts of dates by whole numbers, as `calendar.part` has them: Spark's own look at the session's time zone."""
+
+    def value(printer: ColumnPrinter, node: Apply) -> Column:
+        kind = cast("Apply", node.arguments[0]).type
+        column, per_day = printer.value(node.arguments[0]), calendar.steps_per_day(kind)
+        steps = F.unix_date(column).cast("long") if pa.types.is_date32(kind) else column
+        if name in calendar.TIMES_OF_DAY:
+            seconds, most = calendar.TIMES_OF_DAY[name]
+            return _modulo(_divided(_modulo(steps, per_day), per_day // calendar.DAY * seconds), most)
+        days = _divided(steps, per_day)
+        if name == "day_of_week":
+            return _modulo(days + 3, 7) + 1
+        cycle, day = _divided(days + calendar.DAYS_BEFORE, calendar.CYCLE), _modulo(days + calendar.DAYS_BEFORE, calendar.CYCLE)
+        leaps = _divided(day, calendar.LEAP_CYCLE) - _divided(day, calendar.CENTURY) + _divided(day, calendar.CYCLE - 1)
+        year = _divided(day - leaps, calendar.YEAR)
+        day = day - (year * calendar.YEAR + _divided(year, 4) - _divided(year, 100))
+        month = _divided(day * 5 + 2, 153)
+        if name == "day":
+            return day - _divided(month * 153 + 2, 5) + 1
+        return _modulo(month + 2, 12) + 1 if name == "month" else year + cycle * 400 + (month >= 10).cast("long")
+
+    return value
+
+
+def _modulo(column: Column, number: int) -> Column:
+    """The remainder of a long that is 0 or more."""
+    return F.pmod(column, F.lit(number).cast("long"))
+
+
+def _divided(column: Column, number: int) -> Column:
+    """The quotient of a long, rounded down; `div` rounds towards 0."""
+    whole = F.lit(number).cast("long")
+    return F.call_function("div", column, whole) - (F.try_mod(column, whole) < 0).cast("long")
+
+
 VALUES: Mapping[str, Callable[[ColumnPrinter, Apply], Column]] = MappingProxyType(
     {
         "+": _arithmetic(operator.add, F.try_add),
@@ -446,10 +491,13 @@ VALUES: Mapping[str, Callable[[ColumnPrinter, Apply], Column]] = MappingProxyTyp
         "abs": _abs,
         "floor": _rounding(F.floor),
         "ceil": _rounding(F.ceil),
+        "case": _case,
         "coalesce": lambda printer, node: F.coalesce(*printer.values(node)),
         "length": lambda printer, node: F.char_length(printer.value(node.arguments[0])).cast("long"),
         "lower": lambda printer, node: F.translate(printer.value(node.arguments[0]), UPPER, LOWER),
         "upper": lambda printer, node: F.translate(printer.value(node.arguments[0]), LOWER, UPPER),
+        "concat": lambda printer, node: F.concat(*printer.values(node)),
+        **{name: _part(name) for name in calendar.PARTS},
         "cast": _cast,
     }
 )

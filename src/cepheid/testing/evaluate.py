@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -73,6 +73,11 @@ def evaluate(expression: Expression, events: Sequence[Event], choice: Choice) ->
         case Apply(operator="coalesce"):
             values = (evaluate(argument, events, choice) for argument in expression.arguments)
             return next((value for value in values if value is not None), None)
+        case Apply(operator="case", arguments=(*pairs, last)):
+            for holds, value in zip(pairs[::2], pairs[1::2], strict=True):
+                if evaluate(holds, events, choice) is True:
+                    return evaluate(value, events, choice)
+            return evaluate(last, events, choice)
         case Apply():
             arguments = [evaluate(argument, events, choice) for argument in expression.arguments]
             return apply(expression, arguments)
@@ -253,6 +258,26 @@ def _ascii(first: str, last: str, shift: int) -> dict[int, int]:
 TO_LOWER = _ascii("A", "Z", 32)
 TO_UPPER = _ascii("a", "z", -32)
 
+
+def _date(value: Any, kind: pa.DataType) -> tuple[dt.date, int]:
+    """A day, and how many years later it is: Python's years end with 9999, and every 400 the calendar is the same."""
+    days = (value - EPOCH_DAY).days if isinstance(value, dt.date) else value // (86_400 * (NANOSECONDS["s"] // NANOSECONDS[kind.unit]))
+    cycles = days // 146_097
+    return EPOCH_DAY + dt.timedelta(days=days - 146_097 * cycles), 400 * cycles
+
+
+def _date_part(of: Callable[[dt.date, int], int]) -> Callable[[Apply, Any], int]:
+    return lambda expression, value: of(*_date(value, cast("Apply", expression.arguments[0]).type))
+
+
+def _time_part(unit: int, most: int) -> Callable[[Apply, Any], int]:
+    def of(expression: Apply, value: int) -> int:
+        kind = cast("Apply", expression.arguments[0]).type
+        return value * NANOSECONDS[kind.unit] // (unit * NANOSECONDS["s"]) % most
+
+    return of
+
+
 VALUES: dict[str, Callable[..., Any]] = {
     "+": _arithmetic(operator.add, EXACT.add),
     "-": _arithmetic(operator.sub, EXACT.subtract),
@@ -266,6 +291,14 @@ VALUES: dict[str, Callable[..., Any]] = {
     "length": lambda _, text: len(text),
     "lower": lambda _, text: text.translate(TO_LOWER),
     "upper": lambda _, text: text.translate(TO_UPPER),
+    "concat": lambda _, *texts: "".join(texts),
+    "year": _date_part(lambda date, years: date.year + years),
+    "month": _date_part(lambda date, _: date.month),
+    "day": _date_part(lambda date, _: date.day),
+    "day_of_week": _date_part(lambda date, _: date.isoweekday()),
+    "hour": _time_part(3_600, 24),
+    "minute": _time_part(60, 60),
+    "second": _time_part(1, 60),
     "cast": _cast,
 }
 """Operators that give NULL for a NULL argument: (the Apply node, values) -> value."""

@@ -182,6 +182,11 @@ class MeasureGenerator(QueryGenerator):
             f"max({x}.{instant}) - min({x}.{earlier})",
             f"coalesce(max({x}.s), first({y}.cat), 'none')",
             f"length(upper(max({x}.s)))",
+            f"concat(max({x}.s), '-', last({y}.place.name), first({y}.cat))",
+            f"{choose(['year', 'month', 'day', 'day_of_week'])}(max({x}.{choose(['berlin', 'local', 'day', 'noon'])}))",
+            f"{choose(['hour', 'minute', 'second'])}(first({x}.{choose(['berlin', 'local'])}))",
+            f"CASE WHEN count({x}) > 1 THEN sum({number}) WHEN {y}.b THEN 7 ELSE max({other}) END",
+            f"CASE WHEN max({number}) > 1 THEN 'high' WHEN max({x}.s) >= min({y}.s) THEN max({x}.s) END",
         ]
         return choose(forms)
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from cepheid.engine.letters.row_values import Attributes, Names, ThroughArrow, indented, is_unicode
 from cepheid.engine.letters.values import DECIMALS, EPOCH_DAY, INT64_MAX, INT64_MIN, to_scale
+from cepheid.logical import calendar
 from cepheid.logical.folding import ASCII_LOWER, ASCII_UPPER
 from cepheid.logical.plan import Apply, Field, Literal, Time
 from cepheid.logical.types import time_value_type
@@ -444,6 +445,29 @@ def _coalesce(of: _Letter, node: Apply) -> Value:
     return of.kept(found, (), depth + len(values))
 
 
+def _case(of: _Letter, node: Apply) -> Value:
+    *pairs, last = (of.value(argument) for argument in node.arguments)
+    found = nullable(last)
+    for holds, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+        found = f"({nullable(value)} if {_all(holds)} else {found})"
+    return of.kept(found, (), sum(value.depth for value in (*pairs, last)) + len(node.arguments))
+
+
+def _concat(of: _Letter, node: Apply) -> Value:
+    values, guards, depth = _arguments(of, node)
+    return Value(f"({' + '.join(value.code for value in values)})", guards, depth)
+
+
+def _part(name: str) -> Callable[[_Letter, Apply], Value]:
+    def of_steps(of: _Letter, node: Apply) -> Value:
+        (value,), guards, depth = _arguments(of, node)
+        per_day = calendar.steps_per_day(node.arguments[0].type)  # type: ignore[attr-defined]  # every expression class has a type
+        part = of.names.constant(lambda steps: calendar.part(name, steps, per_day))
+        return Value(f"{part}({value.code})", guards, depth)
+
+    return of_steps
+
+
 def _text(name: str, function: Callable[[str], object]) -> Callable[[_Letter, Apply], Value]:
     def apply(of: _Letter, node: Apply) -> Value:
         (value,), guards, depth = _arguments(of, node)
@@ -468,10 +492,13 @@ OPERATORS: Mapping[str, Callable[[_Letter, Apply], Value]] = MappingProxyType(
         "abs": _sign_changed("abs", "copy_abs"),
         "floor": _rounding(math.floor, "ROUND_FLOOR"),
         "ceil": _rounding(math.ceil, "ROUND_CEILING"),
+        "case": _case,
         "coalesce": _coalesce,
         "length": _text("length", len),
         "lower": _text("lower", lambda text: text.translate(ASCII_LOWER)),
         "upper": _text("upper", lambda text: text.translate(ASCII_UPPER)),
+        "concat": _concat,
+        **{name: _part(name) for name in calendar.PARTS},
     }
 )
 """One function per key of `plan.OPERATORS`: from the node to its Python source."""

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Field, Index, Literal, Time
 from cepheid.schema import NANOSECONDS, is_text
 
@@ -569,6 +570,33 @@ def _decimal_of_integer(value: Column, target: pa.DataType) -> Value:
     return array if value.values.ndim else array[0]
 
 
+def _case(arguments: list[Value], node: Apply) -> Value:
+    *pairs, result = arguments
+    for holds, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+        true = holds.truth()
+        if in_arrow(node.type):
+            condition = pa.scalar(bool(true)) if true.ndim == 0 else pa.array(true)
+            result = pc.if_else(condition, *_same_text(value, result))
+            continue
+        valid = None if pa.types.is_floating(node.type) else np.where(true, ~value.null(), ~result.null())
+        result = Column(np.where(true, value.values, result.values), valid)
+    return result
+
+
+def _concat(arguments: list[Value], _: Apply) -> Value:
+    texts = _same_text(*arguments)
+    return pc.binary_join_element_wise(*texts, pa.scalar("", texts[0].type))
+
+
+def _part(name: str) -> Callable[[list[Value], Apply], Column]:
+    def of(arguments: list[Value], node: Apply) -> Column:
+        kind = cast("Apply", node.arguments[0]).type
+        value = arguments[0]
+        return Column(calendar.part(name, value.values.astype(np.int64), calendar.steps_per_day(kind)), value.valid)
+
+    return of
+
+
 OPERATIONS: Mapping[str, Callable[[list[Value], Apply], Value]] = MappingProxyType(
     {
         "and": _and,
@@ -584,10 +612,13 @@ OPERATIONS: Mapping[str, Callable[[list[Value], Apply], Value]] = MappingProxyTy
         "abs": _abs,
         "floor": _rounding("floor", np.floor),
         "ceil": _rounding("ceil", np.ceil),
+        "case": _case,
         "coalesce": _coalesce,
         "length": _length,
         "lower": _text_function("ascii_lower"),
         "upper": _text_function("ascii_upper"),
+        "concat": _concat,
+        **{name: _part(name) for name in calendar.PARTS},
     }
 )
 """One function per key of `plan.OPERATORS`: from the values of the arguments, and the node for its type."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from cepheid.engine.input.read import used_types
 from cepheid.errors import LimitError
 from cepheid.language import syntax
+from cepheid.logical.calendar import PARTS
 from cepheid.logical.parameters import duration_from
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
 
@@ -43,7 +44,7 @@ INSTANT = pa.timestamp("us", "UTC")
 SAME_TYPE = frozenset({"lag", "first", "last", "min", "max"})
 """Calls whose value has the type of their argument."""
 
-TEXT_FUNCTIONS = frozenset({"length", "lower", "upper"})
+TEXT_FUNCTIONS = frozenset({"length", "lower", "upper", "concat"})
 
 
 def likely_schema(query: Written) -> EventSchema:
@@ -135,6 +136,8 @@ def told(query: Written, node: syntax.Node) -> Iterator[tuple[object, pa.DataTyp
             yield operand, pa.string()
         case syntax.Call(name=name, arguments=arguments) if name in TEXT_FUNCTIONS:
             yield from ((argument, pa.string()) for argument in arguments)
+        case syntax.Call(name=name, arguments=arguments) if name.lower() in PARTS:
+            yield from ((argument, INSTANT) for argument in arguments)
         case syntax.BooleanAnd(operands=operands) | syntax.BooleanOr(operands=operands):
             yield from ((operand, pa.bool_()) for operand in operands)
         case syntax.Not(operand=operand) | syntax.Local(condition=operand) | syntax.Filter(condition=operand):
