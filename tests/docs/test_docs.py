@@ -124,6 +124,25 @@ def test_prose_wraps(path: Path) -> None:
     assert [f"{path.name}:{number}" for number, line in lines if len(line) > WIDTH and " " in line.strip(" ->")] == []
 
 
+SYSTEMS = [
+    *(DOCS / "theory" / name for name in ("complex-events.md", "timed.md", "registers.md")),
+    *(DOCS / name for name in ("algebra.md", "succession.md")),
+]
+"""A page for each paper."""
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.name)
+def test_what_is_where(path: Path) -> None:
+    """A page says of each piece of its paper in which file it is, and under which name."""
+    named = re.findall(r"\| `((?:\w+/)+\w+\.\w+):(\w+)` \|", path.read_text(encoding="utf-8"))
+    assert len(named) >= 7
+    for file, name in named:
+        tree = ast.parse((ROOT / "src/cepheid" / file).read_text(encoding="utf-8"))
+        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+        assigned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        assert name in defined | assigned, f"{file} has no {name}"
+
+
 def test_the_map_names_files_that_are_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     the_map = text[text.index("## The map") : text.index("## The shape of the code")]
