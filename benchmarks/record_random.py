@@ -40,9 +40,11 @@ CASES = {
     "RESTRICTING": 5_000,
     "SUCCEEDING": 5_000,
     "SUCCEEDING_GUARDED": 3_000,
+    "JUDGING": 3_000,
+    "JUDGING_GUARDED": 2_000,
 }
 """Of each fragment of `cepheid.testing.generators`: time, correlation, both; negation, also of and around these; these in whole queries, strategies
-around them, positions; what the event algebra's detector runs; THEN, of and around local patterns, and of and around those that compare."""
+around them, positions; what the event algebra's detector runs; THEN, of and around local patterns, and of and around those that compare; HAVING, over both."""
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250
@@ -72,6 +74,8 @@ def is_asked(case: Case, fragment: str) -> bool:
         return any(isinstance(node, plan.All) or negated(node) for node in nodes)
     if fragment in {"SUCCEEDING", "SUCCEEDING_GUARDED"}:
         return any(isinstance(node, plan.Sequence) and any(link.operator == "THEN" for link in node.links) for node in nodes)
+    if fragment in {"JUDGING", "JUDGING_GUARDED"}:
+        return case.query.tree.having is not None
     compiled = case.query.compiled(case.query.schema(case.events.schema))
     return compiled.method.name == "restricted" if fragment == "RESTRICTING" else compiled.valued
 

@@ -41,6 +41,7 @@ QUERIES = {
     "compared": "SELECT LAST * WHERE A AS x ; B AS y FILTER y.v % 7 < x.v % 7 PARTITION BY k WITHIN 15 seconds",
     "refused": "SELECT * WHERE A AS x ; NOT (B ;[<= 2 seconds] B) ; C AS y PARTITION BY k WITHIN 12 seconds",
     "detected": "SELECT RESTRICTED * WHERE A AS x ; ((B AS y ALL C AS z) WITHIN 9 seconds) PARTITION BY k WITHIN 15 seconds",
+    "judged": "SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 12 seconds HAVING (x.v + y.v) % 3 = 0 CONSUME BY PARTITION",
     "lagged": "SELECT * WHERE A AS x ; B AS y FILTER x[v - lag(v, 1) <= 6] PARTITION BY k WITHIN 10 seconds",
 }
 """One of each method of evaluation, with an absence, with measures, and five that compare events."""

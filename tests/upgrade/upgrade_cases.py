@@ -46,6 +46,7 @@ QUERIES = {
     "negated": f"SELECT * WHERE A AS x ; NOT (B ;[<= 3 seconds] B) ; C AS y FILTER y.v > x.v {KEYED}",
     "unless": f"SELECT * WHERE (A AS x ALL B AS y) UNLESS (C ; D) {KEYED}",
     "restricted": f"SELECT RESTRICTED * WHERE A AS x ; ((B AS y ALL C AS z) WITHIN 5 seconds) UNLESS (D AS w FILTER w.v > 40) {KEYED}",
+    "having": "SELECT LAST x, y WHERE (A OR B)+ AS x ; C AS y PARTITION BY k WITHIN 9 seconds HAVING count(x) > 1 CONSUME BY PARTITION",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
@@ -59,6 +60,7 @@ BUCKETS = {
     "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],
     "bucket_negated": ["negated", "unless"],
     "bucket_restricted": ["restricted"],
+    "bucket_having": ["having"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""
