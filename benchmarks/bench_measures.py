@@ -3,7 +3,8 @@
     python benchmarks/bench_measures.py [--matches N] [--repeat R]
 
 Every event starts a match of three, so that there are as many matches as events, with an int64, a double, a decimal, a text of a thousand
-different ones, and a numeric time. Every figure is the median of R runs; `run` is `Query.run` all in, measures included. Seconds are of the
+different ones, and a numeric time. `judged` is HAVING beside the same condition as a FILTER, and beside none: `Query.run` over pairs of neighbours,
+of which about half meet it. Every figure is the median of R runs; `run` is `Query.run` all in, measures included. Seconds are of the
 clock and, after it, of the processor, which other work on the machine changes less.
 """
 
@@ -32,7 +33,20 @@ MEASURES = {
     "numbers": "first(x.v) AS a, count(x) AS b, sum(x.v) / count(x) AS c, max(x.w) AS d, duration() AS e",
     "more numbers": "last(x.w) - first(x.w) AS a, avg(x.v) AS b, min(x.v) AS c, sum(x.w) AS d, start_time() AS e",
     "text and decimals": "first(x.s) AS a, min(x.s) AS b, sum(x.price) AS c, max(x.price) AS d, end_time() AS e",
+    "statistics": "stddev(x.v) AS a, count(DISTINCT x.v) AS b, collect(x.v) AS c, first(x.v, 2) AS d, CASE WHEN sum(x.v) > 0 THEN 1 ELSE 2 END AS e",
 }
+
+PAIRS = "WHERE A AS x : A AS y"
+JUDGED = {
+    "no condition": f"SELECT * {PAIRS}",
+    "FILTER": f"SELECT * {PAIRS} FILTER x.v < y.v",
+    "HAVING": f"SELECT * {PAIRS} HAVING x.v < y.v",
+    "HAVING and LIMIT": f"SELECT * {PAIRS} HAVING x.v < y.v LIMIT 1",
+    "HAVING and COUNT(*)": f"SELECT COUNT(*) {PAIRS} HAVING x.v < y.v",
+    "HAVING and CONSUME BY": f"SELECT * {PAIRS} HAVING x.v < y.v CONSUME BY ANY",
+    "HAVING of what is not shown": f"SELECT y {PAIRS} HAVING x.v < y.v",
+}
+"""One match per event at most: every trigger has to be looked at."""
 
 
 def table(count: int) -> pa.Table:
@@ -79,7 +93,13 @@ def main() -> None:
         seconds = medians(functools.partial(compute, plan.measures, matches), options.repeat)
         whole = medians(functools.partial(query.run, events), options.repeat)
         runs.append({"name": name, "measures": measures, "seconds": seconds, "run": whole})
-    circumstances.write("measures", {"matches": options.matches, "repeat": options.repeat, "bar_seconds": BAR, "measures": runs})
+    judged = []
+    for name, text in JUDGED.items():
+        query = cepheid.query(text)
+        found = len(query.run(events))
+        judged.append({"name": name, "query": text, "matches": found, "run": medians(functools.partial(query.run, events), options.repeat)})
+    figures = {"matches": options.matches, "repeat": options.repeat, "bar_seconds": BAR, "measures": runs, "judged": judged}
+    circumstances.write("measures", figures)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,8 @@ CASES = {
     "JUDGING_GUARDED": 2_000,
 }
 """Of each fragment of `cepheid.testing.generators`: time, correlation, both; negation, also of and around these; these in whole queries, strategies
-around them, positions; what the event algebra's detector runs; THEN, of and around local patterns, and of and around those that compare; HAVING, over both."""
+around them, positions; what the event algebra's detector runs; THEN, of and around local patterns, and of and around those that compare; HAVING,
+over both."""
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250

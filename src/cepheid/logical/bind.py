@@ -15,7 +15,7 @@ from cepheid.language.limits import check_size
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
 from cepheid.logical.context import Context, suggestion
-from cepheid.logical.lints import lint
+from cepheid.logical.lints import decided_earlier, lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
 from cepheid.logical.plan import QueryPlan
 from cepheid.logical.scopes import OuterScopes
@@ -61,6 +61,7 @@ def bind(
         pattern = structure.window(pattern, query.partition_within, query.partition_within)
     pattern = bind_conditions(context, pattern, OuterScopes())
     targets = measures.bind_targets(context, query, pattern)
+    having = measures.bind_having(context, query, pattern, targets)
     _check_partition(context, query, pattern)
     _check_options(context, query)
     limit = _limit(context, query)
@@ -68,15 +69,17 @@ def bind(
     lint(
         context,
         pattern,
-        lists=query.strategy is Strategy.ALL and query.limit is None and not targets.count,
+        lists=query.strategy is Strategy.ALL and (having is not None or (query.limit is None and not targets.count)),
         keeps=query.strategy is not Strategy.RESTRICTED,
     )
+    if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
+        decided_earlier(context, pattern, having.expression)
     return QueryPlan(
         pattern,
         schema,
         targets.variables,
         targets.measures,
-        measures.bind_having(context, query, pattern, targets),
+        having,
         targets.count,
         query.strategy,
         query.streams,

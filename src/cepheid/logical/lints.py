@@ -14,6 +14,7 @@ from cepheid.errors import quoted
 from cepheid.logical import growth, variables
 from cepheid.logical.describe import describe_expression
 from cepheid.logical.plan import (
+    AGGREGATES,
     All,
     And,
     Apply,
@@ -33,6 +34,7 @@ from cepheid.logical.plan import (
     leaves,
     variables_of,
 )
+from cepheid.logical.plan import walk as subexpressions
 from cepheid.logical.types import FLIPPED
 
 if TYPE_CHECKING:
@@ -58,6 +60,32 @@ def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool) -> Non
         no_window(context, pattern)
     if lists:
         many_matches(context, pattern)
+
+
+def decided_earlier(context: Context, pattern: Pattern, having: Expression) -> None:
+    """A conjunct of HAVING that is about one event, or bounds the duration: the pattern can ask it, before there is a match."""
+    if any(isinstance(node, Select) for node in walk(pattern)):
+        return  # which chooses among what the condition leaves out
+    conjuncts = having.arguments if isinstance(having, Apply) and having.operator == "and" else (having,)
+    for part in conjuncts:
+        aggregates = [node for node in subexpressions(part) if isinstance(node, Apply) and node.operator in AGGREGATES]
+        if aggregates and len(variables_of(part)) == 1 and all(node.operator == "only" for node in aggregates):
+            context.warn(
+                f"HAVING asks each match what is about one event, that of `{min(variables_of(part))}`",
+                part.span,
+                f"write FILTER {describe_expression(part)}: then other events begin no match",
+            )
+        elif isinstance(part, Apply) and part.operator in {"<", "<="} and aggregates == [part.arguments[0]] and _is_duration(aggregates[0]):
+            bound = describe_expression(part.arguments[1])
+            context.warn(
+                "HAVING asks each match how long it is",
+                part.span,
+                f"write WITHIN {bound if part.operator == '<=' else f'[< {bound}]'}: then nothing longer is made, and the state is bounded",
+            )
+
+
+def _is_duration(aggregate: Apply) -> bool:
+    return aggregate.operator == "duration"
 
 
 def walk(pattern: Pattern) -> Iterator[Pattern]:
