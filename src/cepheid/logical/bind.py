@@ -6,15 +6,17 @@ The input is a `syntax.Query` and an `EventSchema`, the output a `QueryPlan` or 
 
 from __future__ import annotations
 
+import dataclasses
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from cepheid.errors import BindError, NotSupportedError, quoted
+from cepheid.errors import BindError, quoted
 from cepheid.language import syntax
 from cepheid.language.limits import check_size
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
 from cepheid.logical.context import Context, suggestion
+from cepheid.logical.definitions import bind_definitions, check_keys
 from cepheid.logical.lints import decided_earlier, lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
 from cepheid.logical.plan import QueryPlan
@@ -35,7 +37,7 @@ def bind(
 
     args: a value for each `:name` of the query (bool, int, float, Decimal, str, datetime, date, timedelta, None; a list of these behind IN). text:
     the query's text, for the excerpts in errors and lints; without it messages have no excerpt. partial: let parameters have no value, to check
-    what does not depend on it; the plan is not the query's then.
+    what does not depend on it; the plan is not the query's then. The plan's schema has the events that EVENT definitions add.
 
     Raises BindError for names, types, units, scopes and options that do not fit, LimitError for durations and sizes beyond their limits, and
     NotSupportedError for EVENT definitions. Time is linear in the nodes of the tree times its depth (sequences: times their length).
@@ -52,9 +54,20 @@ def bind(
         model=query.model or TimeModel.CAYUGA,
     )
     context.unknown = tuple(node.span for node in parameters.parameters(query) if context.is_open(node))
+    definitions: tuple[plan.EventDefinition, ...] = ()
     if query.definitions:
-        fact, help_ = "EVENT definitions are not supported yet", "run the inner query first, and give its matches as a stream"
-        raise NotSupportedError(fact, help=help_, text=text or None, span=query.definitions[0].span)
+        # Of the values for parameters each part uses some: they are checked for the whole.
+        own = {node.name for node in parameters.parameters(query)}
+        check_parameters(query, context.args)
+        given = {name: value for name, value in context.args.items() if name in own}
+
+        def bind_inner(inner: syntax.Query, layer: EventSchema) -> QueryPlan:
+            names = {node.name for node in parameters.parameters(inner)}
+            return bind(inner, layer, args={name: value for name, value in given.items() if name in names}, text=text, partial=partial)
+
+        definitions, schema = bind_definitions(context, query, bind_inner)
+        context = dataclasses.replace(context, schema=schema)
+        check_keys(context, query, definitions)
     structure = StructureBinder(context)
     pattern = structure.outermost(query.pattern)
     if query.partition_within is not None:
@@ -88,8 +101,12 @@ def bind(
         context.model if _has_then(query) else None,
         limit,
         text,
-        tuple(found for _, found in sorted(context.lints, key=lambda found: (found[0].start, found[0].end))),
+        (
+            *(found for definition in definitions for found in definition.plan.lints),
+            *(found for _, found in sorted(context.lints, key=lambda found: (found[0].start, found[0].end))),
+        ),
         strategy_span=query.place("strategy"),
+        definitions=definitions,
     )
 
 

@@ -446,6 +446,20 @@ AGGREGATES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
+class EventDefinition:
+    """`EVENT name(attributes) AS (query)`: each match of `plan` is an event. attributes: the names of its measures, in their order."""
+
+    name: str
+    attributes: tuple[str, ...]
+    plan: QueryPlan
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of its partitions that its events have as attributes: of the same value, for no measure has such a name."""
+        return tuple(name for name in self.plan.partition_by if name not in self.attributes)
+
+
+@dataclass(frozen=True)
 class QueryPlan:
     """A bound query.
 
@@ -455,6 +469,7 @@ class QueryPlan:
     lints: warnings, as printable texts.
     derived_keys: attributes of which equalities say that all events of a match have one, not NULL: they partition the stream further. Positions in
     the result stay those in the partition of partition_by, and events with a NULL in them match nothing, without being counted.
+    definitions: of the events that it reads beside those of the schema's stream, in the order in which they are made.
     """
 
     pattern: Pattern
@@ -473,6 +488,7 @@ class QueryPlan:
     lints: tuple[str, ...] = ()
     strategy_span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
     derived_keys: tuple[str, ...] = ()
+    definitions: tuple[EventDefinition, ...] = ()
 
     @property
     def computed(self) -> tuple[Measure, ...]:

@@ -33,6 +33,7 @@ from cepheid.language.syntax import Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.variables import bound, defined
 from cepheid.succession import CAYUGA, MODELS
+from cepheid.testing.derived import begins
 from cepheid.testing.evaluate import Event, holds
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Denotation:
 
     def __init__(self, events: Sequence[Event], *, max_matches: int = MAX_MATCHES, text: str = "") -> None:
         self.events = events
+        self._begins = begins(events)
         self.max_matches = max_matches
         self.text = text
         self.absences: list[logical.Absence] = []
@@ -154,7 +156,7 @@ class Denotation:
 
     def _event(self, pattern: logical.Event) -> set[Partial]:
         return {
-            Partial(position, position, ((pattern.variable, (position,)),))
+            Partial(self._begins[position], position, ((pattern.variable, (position,)),))
             for position, event in enumerate(self.events)
             if pattern.type is None or event.type == pattern.type
         }

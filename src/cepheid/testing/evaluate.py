@@ -40,11 +40,15 @@ EXACT = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP, Emax=decimal.M
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: its type, its time in steps of the time column (None without one), and its attributes."""
+    """One event: its type, its time in steps of the time column (None without one), and its attributes.
+
+    begins: of an event that a match makes, the event where the match begins; None for any other.
+    """
 
     type: str
     time: int | None = None
     attributes: Mapping[str, object] = field(default_factory=dict)
+    begins: Event | None = field(default=None, compare=False, repr=False)
 
 
 Choice = Mapping[tuple[str, bool], int]

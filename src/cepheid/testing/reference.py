@@ -25,6 +25,7 @@ from cepheid.errors import InputError, LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.testing.denotation import MAX_MATCHES, Denotation, Match, project, select
+from cepheid.testing.derived import merged
 from cepheid.testing.evaluate import EXACT, Event, attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
@@ -77,10 +78,14 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a query: its partitions in the order of their first events, and the number of events left out for a NULL in their key."""
+    """The result of a query: its partitions in the order of their first events, and the number of events left out for a NULL in their key.
+
+    events: the stream, with the events that EVENT definitions add.
+    """
 
     partitions: tuple[Partition, ...]
     null_keys: int = 0
+    events: tuple[Event, ...] = ()
 
 
 def matches(
@@ -111,6 +116,10 @@ def run(
     as `matches` does.
     """
     _check(events, max_events)
+    if until is None:
+        until = _latest(events)  # of what comes in: what is made of it is not later
+    limits: Any = {"until": until, "null_keys": null_keys, "max_events": max_events, "max_matches": max_matches}
+    events = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
     places: dict[tuple[object, ...], list[int]] = defaultdict(list)
     dropped = 0
     for place, event in enumerate(events):
@@ -123,7 +132,7 @@ def run(
             places[written + derived].append(place)
     streams = [_Stream(plan, events, key, tuple(mine), max_matches) for key, mine in places.items()]
     consumed = _consume(plan, streams)
-    return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped)
+    return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped, tuple(events))
 
 
 def _check(events: Sequence[Event], max_events: int) -> None:

@@ -49,21 +49,33 @@ TEXT_FUNCTIONS = frozenset({"length", "lower", "upper", "concat"})
 
 def likely_schema(query: Written) -> EventSchema:
     """The schema of events that the query could be about: a type column, a time column, and the attributes with the types that it tells."""
-    tree = query.tree
+    parts, made = _parts(query.tree), {name for definition in query.tree.definitions for name in definition.attributes}
     bare = any(duration.unit is None for duration in durations(query))
     attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string(), DEFAULT_TIME: pa.int64() if bare else INSTANT}
     kinds = attribute_types(query)
-    attributes |= {key: kinds.get((key,), pa.string()) for key in tree.partition_by}
+    attributes |= {key: kinds.get((key,), pa.string()) for part in parts for key in part.partition_by if key not in made}
     # Behind the pattern, words are variables and names of measures.
-    behind = [node for part in (*(tree.targets or ()), *_having(tree)) for node in walk(part) if not isinstance(node, syntax.Word)]
-    paths = [path_of(node) for node in (*walk(tree.pattern), *behind)]
+    behind = [node for part in parts for each in _behind(part) for node in walk(each) if not isinstance(node, syntax.Word)]
+    paths = [path_of(node) for node in (*(node for part in parts for node in walk(part.pattern)), *behind)]
     for path in dict.fromkeys(filter(None, paths)):
-        if path[0] in (DEFAULT_TYPE, DEFAULT_TIME) or (len(path) == 1 and path[0] in attributes):
+        if path[0] in (DEFAULT_TYPE, DEFAULT_TIME, *made) or (len(path) == 1 and path[0] in attributes):
             continue
         known = attributes.get(path[0])
         attributes[path[0]] = _with_leaf(known if len(path) > 1 else None, path[1:], kinds.get(path, pa.float64()))
-    types = {name: frozenset(attributes) for name in used_types(tree)} or None
-    return EventSchema(attributes, type_column=DEFAULT_TYPE, types=types, time_column=DEFAULT_TIME)
+    types = used_types(query.tree).difference(definition.name for definition in query.tree.definitions)
+    return EventSchema(
+        attributes, type_column=DEFAULT_TYPE, types={name: frozenset(attributes) for name in types} or None, time_column=DEFAULT_TIME
+    )
+
+
+def _parts(tree: syntax.Query) -> list[syntax.Query]:
+    """The queries of EVENT definitions, and the query itself."""
+    return [*(definition.query for definition in tree.definitions), tree]
+
+
+def _behind(tree: syntax.Query) -> tuple[syntax.Node, ...]:
+    """What stands outside of the pattern."""
+    return (*(tree.targets or ()), *_having(tree))
 
 
 def _having(tree: syntax.Query) -> tuple[syntax.Expression, ...]:
@@ -105,7 +117,8 @@ def attribute_types(query: Written) -> dict[Path, pa.DataType]:
     """The types that the conditions of the pattern tell."""
     kinds: dict[Path, pa.DataType] = {}
     equal: list[tuple[Path, Path]] = []
-    for node in itertools.chain(walk(query.tree.pattern), *map(walk, _having(query.tree))):
+    conditions = [node for part in _parts(query.tree) for node in (part.pattern, *_having(part))]
+    for node in itertools.chain.from_iterable(map(walk, conditions)):
         for operand, kind in told(query, node):
             for path in filter(None, [path_of(operand)]):
                 kinds.setdefault(path, kind)

@@ -102,6 +102,8 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
 
 def check_supported(plan: QueryPlan) -> None:
     """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
+    if plan.definitions:
+        raise _unsupported(plan, f"EVENT {plan.definitions[0].name} AS ..", plan.definitions[0].plan.pattern.span)
     counted = (
         next((node for node in walk(plan.pattern) if isinstance(node, logical.Absence) and node.from_start), None) if plan.count else None
     )

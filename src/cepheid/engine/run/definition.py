@@ -17,11 +17,11 @@ from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import check_order, times_of
 from cepheid.engine.output.exact_counts import from_integers
 from cepheid.engine.output.marks import Ragged
-from cepheid.engine.output.matches import Matches
+from cepheid.engine.output.matches import Matches, plain_type
 from cepheid.engine.plan.compiled import layout_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cepheid.logical.plan import QueryPlan
     from cepheid.testing.reference import Event, Group, Match, Result
@@ -39,6 +39,9 @@ def run(plan: QueryPlan, events: pa.Table, *, until: int | str | None = None, nu
     types.see(events)
     stream = rows_of(plan, events)
     result = reference.run(plan, stream, until=until, null_keys=null_keys)  # type: ignore[arg-type]  # checked by the caller
+    if plan.definitions:
+        types.met({definition.name for definition in plan.definitions})
+        events = _table_of(plan, result.events)
     return dataclasses.replace(_matches(plan, events, result), warnings=types.warnings)
 
 
@@ -59,6 +62,19 @@ def rows_of(plan: QueryPlan, events: pa.Table) -> list[Event]:
     else:
         types = events[schema.type_column].to_pylist()
     return [Event(kind, time, row) for kind, time, row in zip(types, times, rows, strict=True)]
+
+
+def _table_of(plan: QueryPlan, events: Sequence[Event]) -> pa.Table:
+    """Events as a table of the plan's schema: what events are made of, and what is made of them."""
+    own: dict[str | None, Callable[[Event], object]] = {
+        plan.schema.time_column: lambda event: event.time,
+        plan.schema.type_column: lambda event: event.type,
+    }
+
+    def values(name: str) -> list[object]:
+        return [own[name](event) if name in own else event.attributes.get(name) for event in events]
+
+    return pa.table({name: pa.array(values(name), plain_type(kind)) for name, kind in plan.schema.attributes.items()})
 
 
 def _steps(column: pa.ChunkedArray) -> pa.ChunkedArray:

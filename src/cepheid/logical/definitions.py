@@ -1,0 +1,155 @@
+"""`EVENT name(attributes) AS (query)`: matches as events, and in which order definitions are read.
+
+Comes in: the definitions of a query, and the schema of the events. Goes out: each definition with its plan, in an order in which each comes after
+those that it uses; and the schema with what they add. A derived event has the type `name`, the time of the match's last event, its measures as
+attributes under the names that the definition lists, and the keys of its PARTITION BY under their own (docs/decisions/0011-events.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from cepheid.errors import quoted
+from cepheid.language import syntax
+from cepheid.logical.plan import EventDefinition
+from cepheid.logical.types import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cepheid.logical.context import Context
+    from cepheid.logical.plan import QueryPlan
+    from cepheid.schema import EventSchema
+
+    Bind = Callable[[syntax.Query, EventSchema], QueryPlan]
+
+
+def bind_definitions(context: Context, query: syntax.Query, bind: Bind) -> tuple[tuple[EventDefinition, ...], EventSchema]:
+    """The definitions of a query in the order in which they are evaluated, and the schema of all its events; raises BindError.
+
+    bind: gives the plan of a definition's query.
+    """
+    schema, found = context.schema, []
+    _check_names(context, query)
+    for definition in _ordered(context, query.definitions):
+        if definition.query.definitions:
+            inner = definition.query.definitions[0]
+            raise context.error(
+                "an EVENT is defined inside another definition", inner.span, "write all definitions at the beginning of the text"
+            )
+        plan = bind(definition.query, schema)
+        derived = _derived(context, definition, plan)
+        schema = _with_events(context, schema, definition, derived)
+        found.append(derived)
+    return tuple(found), schema
+
+
+def check_keys(context: Context, query: syntax.Query, definitions: Iterable[EventDefinition]) -> None:
+    """The keys of a query are keys of each definition that it uses: where an event begins is a place in its own partition. Raises BindError."""
+    used = set(types_in(query.pattern))
+    for definition in definitions:
+        missing = [name for name in query.partition_by if name not in definition.keys]
+        if definition.name in used and missing:
+            raise context.error(
+                f"the events of `{definition.name}` may span several partitions: {quoted(missing)} is no key of its definition",
+                query.place("partition_by", query.partition_by.index(missing[0])),
+                f"write PARTITION BY {', '.join(query.partition_by)} in the definition too, or compare here: x.{missing[0]} = y.{missing[0]}",
+            )
+
+
+def types_in(node: syntax.Node) -> Iterator[str]:
+    """The event types that a pattern names, negated ones too."""
+    if isinstance(node, syntax.Type) and node.name is not None:
+        yield node.name
+    for child in node.children():
+        yield from types_in(child)
+
+
+def _check_names(context: Context, query: syntax.Query) -> None:
+    for number, definition in enumerate(query.definitions):
+        known = context.schema.types or {}
+        if definition.name in {other.name for other in query.definitions[:number]}:
+            raise context.error(f"the event `{definition.name}` is defined twice", definition.span, "give one of them another name")
+        for part in (query, *(each.query for each in query.definitions)):
+            if definition.name in part.streams:
+                place = part.place("streams", part.streams.index(definition.name))
+                fact = f"FROM names streams that come in, and the events of `{definition.name}` are made here"
+                raise context.error(fact, place, "leave it out: every pattern sees the events of all definitions")
+        if definition.name in known or (context.schema.type_column is None and definition.name == context.schema.stream):
+            raise context.error(
+                f"there are events of type `{definition.name}` already", definition.span, "give the events of this definition another name"
+            )
+
+
+def _ordered(context: Context, definitions: tuple[syntax.Definition, ...]) -> list[syntax.Definition]:
+    """Each after those that it uses, else as written; raises BindError for definitions that use each other."""
+    by_name = {definition.name: definition for definition in definitions}
+    done: dict[str, syntax.Definition] = {}
+
+    def visit(definition: syntax.Definition, path: tuple[str, ...]) -> None:
+        if definition.name in path:
+            circle = (*path[path.index(definition.name) :], definition.name)
+            raise context.error(
+                f"EVENT definitions go in a circle: {' -> '.join(f'`{name}`' for name in circle)}",
+                definition.span,
+                "an event can only be made of others that are there without it",
+            )
+        if definition.name not in done:
+            for name in dict.fromkeys(types_in(definition.query.pattern)):
+                if name in by_name:
+                    visit(by_name[name], (*path, definition.name))
+            done[definition.name] = definition
+
+    for definition in definitions:
+        visit(definition, ())
+    return list(done.values())
+
+
+def _derived(context: Context, definition: syntax.Definition, plan: QueryPlan) -> EventDefinition:
+    name = definition.name
+    if context.schema.time_column is None:
+        raise context.error(
+            f"the event `{name}` needs a time, and the events have none", definition.span, "name the time column with time="
+        )
+    if plan.count or not plan.measures:
+        raise context.error(
+            f"the attributes of `{name}` are measures, and its SELECT names none",
+            definition.query.place("targets"),
+            "write a measure for each attribute, as in SELECT max(x.a) AS peak, count(x) AS n",
+        )
+    if len(definition.attributes) != len(plan.measures):
+        raise context.error(
+            f"`{name}` lists {_number(definition.attributes, 'attribute')}, and its SELECT has {_number(plan.measures, 'measure')}",
+            definition.span,
+            f"they go together in their order: EVENT {name}({', '.join(measure.name for measure in plan.measures)}) AS (..)",
+        )
+    return EventDefinition(name, definition.attributes, plan)
+
+
+def _number(items: tuple[object, ...], what: str) -> str:
+    return f"{len(items)} {what}{'s' * (len(items) != 1)}"
+
+
+def _with_events(context: Context, schema: EventSchema, definition: syntax.Definition, derived: EventDefinition) -> EventSchema:
+    attributes = dict(schema.attributes)
+    for number, (name, measure) in enumerate(zip(derived.attributes, derived.plan.measures, strict=True)):
+        place = definition.place("attributes", number)
+        if name in derived.attributes[:number]:
+            raise context.error(f"`{definition.name}` has two attributes named `{name}`", place, "give one of them another name")
+        if name in (schema.type_column, schema.time_column):
+            what = "type" if name == schema.type_column else "time, which is that of its last event"
+            raise context.error(f"`{name}` is the column of the {what}", place, "give the attribute another name")
+        known = attributes.get(name)
+        if known is not None and canonical(known) != canonical(measure.type):
+            raise context.error(
+                f"the attribute `{name}` of `{definition.name}` is {measure.type}, and other events have one of that name that is {known}",
+                place,
+                "give it another name",
+            )
+        attributes.setdefault(name, measure.type)
+    types = schema.types
+    if types is not None:
+        own = frozenset({*derived.attributes, *derived.keys, *filter(None, (schema.type_column, schema.time_column))})
+        types = {**types, definition.name: own}
+    return dataclasses.replace(schema, attributes=attributes, types=types)

@@ -1,0 +1,59 @@
+"""Matches as events, by definition: the stream with the events that EVENT definitions add.
+
+An event that a match makes stands behind the event that completes the match, and behind what that one completed before. It begins where the match
+does. `merged` adds the events of one definition after the other; each sees those of the definitions before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.errors import NotSupportedError
+from cepheid.language.syntax import Strategy
+from cepheid.testing.evaluate import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cepheid.logical.plan import EventDefinition, QueryPlan
+    from cepheid.testing.reference import Result
+
+
+def merged(
+    definitions: Sequence[EventDefinition], events: Sequence[Event], run: Callable[[QueryPlan, Sequence[Event]], Result]
+) -> list[Event]:
+    """The stream with the events of all definitions; run: gives the result of a plan over a stream.
+
+    Raises NotSupportedError where a definition leaves open which matches are given: LIMIT, ANY, RESTRICTED.
+    """
+    completed: dict[int, list[Event]] = {}
+    stream = list(events)
+    for definition in definitions:
+        plan = definition.plan
+        if plan.limit is not None or plan.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
+            raise NotSupportedError(
+                f"the definition does not say which matches are events of `{definition.name}`: LIMIT, ANY and RESTRICTED take some",
+                help="leave them out of EVENT definitions; SELECT NXT, LAST and MAX choose",
+                text=plan.text or None,
+            )
+        for partition in run(plan, stream).partitions:
+            keys = dict(zip(plan.keys, partition.key, strict=True))
+            for group in partition.groups:
+                end = stream[partition.positions[group.end]]
+                for match, values in zip(group.candidates, group.measures, strict=True):
+                    start = stream[partition.positions[match.start]]
+                    attributes = {**keys, **dict(zip(definition.attributes, values, strict=True))}
+                    completed.setdefault(id(end), []).append(Event(definition.name, end.time, attributes, begins=start))
+        stream = [each for event in events for each in _with_completed(event, completed)]
+    return stream
+
+
+def _with_completed(event: Event, completed: dict[int, list[Event]]) -> list[Event]:
+    """An event, and behind it what it completes, each with what that completes."""
+    return [event, *(each for other in completed.get(id(event), ()) for each in _with_completed(other, completed))]
+
+
+def begins(events: Sequence[Event]) -> list[int]:
+    """For each event of a partition the position where it begins: its own, or that of the event where its match begins."""
+    places = {id(event): place for place, event in enumerate(events)}
+    return [place if event.begins is None else places[id(event.begins)] for place, event in enumerate(events)]

@@ -1,0 +1,136 @@
+"""Matches as events, by definition: where they stand, where they begin, what they have; and that a definition of one event is that event."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+import cepheid
+from cepheid.errors import LimitError, NotSupportedError
+from cepheid.testing import events, generators
+from cepheid.testing.generators import TYPES
+
+FAILURES = events("Fail1(user='a') Fail2(user='a') Fail3(user='a') Ok4(user='a') Fail5(user='b') Ok9(user='b') Fail10(user='a')")
+BURST = "EVENT Burst(n) AS (SELECT MAX count(f) AS n WHERE Fail+ AS f PARTITION BY user WITHIN 5 HAVING n >= 2)"
+
+
+def run(text, rows=FAILURES, **options):
+    return cepheid.query(text).run(rows, engine="reference", **options)
+
+
+def test_a_burst_then_a_success():
+    matches = run(f"{BURST} SELECT b.n AS n, s.ts AS at WHERE Burst AS b ; Ok AS s PARTITION BY user WITHIN 10")
+    assert [match.measures for match in matches] == [{"n": 2, "at": 4}, {"n": 3, "at": 4}]
+    # They begin where their first failure is, and end with the success.
+    assert [(match.start_time, match.end_time, match.keys) for match in matches] == [(1, 4, {"user": "a"})] * 2
+
+
+def test_where_derived_events_stand():
+    """Behind the event that completes them; the time is that of this event, the keys are attributes."""
+    (match, *_) = run(f"{BURST} SELECT * WHERE Burst AS b ; Ok AS s PARTITION BY user")
+    assert match["b"] == [{"type": "Burst", "ts": 2, "user": "a", "n": 2}]
+    assert (match.start, match.end, match.variables) == (0, 5, {"b": (2,), "s": (5,)})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("A AS a ; P AS p", [0]),  # not the A in which the P of (A2, B3) begins
+        ("P AS p ; D", [0, 1]),
+        ("A AS a ;[<= 1] P AS p", [0]),
+        ("A AS a ;[< 1] P AS p", []),
+        ("P AS p ;[= 2] D AS d", [0, 1]),
+        ("P AS p WITHIN 1", [1]),  # from A2 to B3; the other one takes two
+        ("(P AS p ; D) WITHIN 3", [1]),
+        ("P AS p : D", []),
+        ("P AS p : P AS q", []),  # the second one begins before
+        ("P AS p ALL A AS a", [0, 0, 1, 1]),
+        ("(P AS p) UNLESS (A : A)", [1]),
+    ],
+)
+def test_sequences_gaps_and_windows_use_where_they_begin(pattern, found):
+    """P: A, then B. The stream has P at (1, 3) and at (2, 3)."""
+    text = f"EVENT P(first) AS (SELECT a.ts AS first WHERE A AS a ; B) SELECT * WHERE {pattern}"
+    matches = run(text, events("A1 A2 B3 C4 D5"))
+    begun = [match["p"][0]["first"] - 1 for match in matches]
+    assert sorted(begun) == found if "A AS a" not in pattern or "ALL" in pattern else len(begun) == len(found)
+
+
+def test_layers():
+    """A definition sees the events of those before it, in whatever order they are written."""
+    double = "EVENT Two(v) AS (SELECT p.v + q.v AS v WHERE One AS p ; One AS q)"
+    one = "EVENT One(v) AS (SELECT a.v AS v WHERE A AS a)"
+    for text in (f"{one} {double}", f"{double} {one}"):
+        matches = run(f"{text} SELECT t.v AS v, start_time(), duration() WHERE Two AS t", events("A1(v=1) A2(v=2) A4(v=4)"))
+        assert sorted((match.start_time, *match.measures.values()) for match in matches) == [(1, 3, 1, 1), (1, 5, 1, 3), (2, 6, 2, 2)]
+
+
+def test_absences_in_a_definition():
+    """Decided by the events that come in."""
+    text = (
+        "EVENT Silent(since) AS (SELECT a.ts AS since WHERE A AS a NOT FOLLOWED BY B FOR 2) SELECT s.since AS since WHERE Silent AS s ; C"
+    )
+    assert [match.measures["since"] for match in run(text, events("A1 C2 A3 B4 C9 A10 C11"))] == [1, 1, 1]
+    assert [match.measures["since"] for match in run(text, events("A1 C2 A3 B4 C9 A10 C11"), until="end")] == [1, 1, 1, 10]
+
+
+def test_parameters_are_those_of_the_whole_text():
+    text = "EVENT Big(v) AS (SELECT a.v AS v WHERE A AS a FILTER a.v > :least) SELECT * WHERE Big AS b FILTER b.v < :most"
+    query = cepheid.query(text, args={"least": 1, "most": 4})
+    assert [match["b"][0]["v"] for match in query.run(events("A1(v=1) A2(v=2) A3(v=5)"), engine="reference")] == [2]
+    with pytest.raises(cepheid.BindError, match="no parameter `:other`"):
+        query.with_args(other=3).run(events("A1(v=1)"), engine="reference")
+
+
+def test_what_the_engines_do_not_have_says_so():
+    with pytest.raises(NotSupportedError, match=r"EVENT Burst AS \.\. is not supported by the automaton engine") as error:
+        cepheid.query(f"{BURST} SELECT * WHERE Burst").run(FAILURES)
+    assert any('engine="reference"' in line for line in error.value.help)
+    with pytest.raises(NotSupportedError, match="does not say which matches are events of `One`"):
+        run("EVENT One(v) AS (SELECT ANY count(a) AS v WHERE A+ AS a) SELECT * WHERE One", events("A1"))
+
+
+def test_a_definition_of_one_event_is_that_event(seed, cases):
+    """A query about events of type A finds the same with `EVENT Z .. WHERE A` in the place of A, where positions do not count."""
+    fragment = generators.QueryFragment(
+        operators=(
+            *((name, weight) for name, weight in generators.GUARDED.operators if name not in {"adjacent", "iterate_adjacent", "strict"}),
+        ),
+        strategies=("", "NXT", "LAST", "MAX"),
+        windows=("", "time", "interval"),
+        adjacent=False,
+        correlated=True,
+    )
+    matched = 0
+    for number in range(cases // 4):
+        rng = random.Random(f"{seed}/{number}")
+        text = generators.random_query(rng, fragment=fragment)
+        if "ANY" in text or "EVENTS" in text or "LIMIT" in text or "PARTITION" in text:
+            continue
+        rows = generators.table(generators.random_stream(rng, most=8))
+        made = ", ".join(f"a.{name} AS {name}" for name in ("v", "w", "s", "b", "k"))
+        renamed = re.sub(rf"\b{TYPES[0]}\b", "Z", text)
+        try:
+            plain = run(text, rows)
+            derived = run(f"EVENT Z(v, w, s, b, k) AS (SELECT {made} WHERE {TYPES[0]} AS a) {renamed}", rows)
+        except LimitError:
+            continue
+        count = [0]
+        for kind in rows["type"].to_pylist():
+            count.append(count[-1] + 1 + (kind == TYPES[0]))
+        kinds = rows["type"].to_pylist()
+
+        def moved(place, starts, *, kinds=kinds):
+            return starts[place] + (kinds[place] == TYPES[0])
+
+        expected = sorted(
+            tuple(
+                sorted(("Z" if name == TYPES[0] else name, tuple(moved(p, count) for p in places)) for name, places in m.variables.items())
+            )
+            for m in plain
+        )
+        assert sorted(tuple(sorted(m.variables.items())) for m in derived) == expected, f"CEPHEID_SEED={seed} {number} {text}"
+        matched += bool(expected)
+    assert matched > cases / 40
