@@ -53,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
 ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")
 """The packages of the engine: each may import those before it."""
 
-PARTS = {"testing.evaluate": "testing.reference", "testing.denotation": "testing.reference"}
+PARTS = dict.fromkeys(("testing.evaluate", "testing.denotation", "testing.derived"), "testing.reference")
 """Modules that belong to a unit without lying in it: the reference is three modules."""
 
 LATE: dict[tuple[str, str], str] = {

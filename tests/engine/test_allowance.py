@@ -29,7 +29,7 @@ EVENT = "the last of them for the event at position 40 (40)"
 
 HELP = [
     "help: choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list",
-    "help: q.run(.., sample=n) gives n matches of each event that completes some; q.batches(..) gives all matches, in bounded memory",
+    "help: q.run(.., sample=n) gives n matches of each event that completes some (not with HAVING); q.batches(..) gives all matches, in bounded memory",
     "help: allow more with max_bytes=..",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,7 +13,7 @@ from cepheid.engine.run import having
 from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError
 from cepheid.language import to_text
 from cepheid.testing import events
-from cepheid.testing.differential import MAX_MATCHES
+from cepheid.testing.differential import MAX_MATCHES, WAYS, check, draw
 from cepheid.testing.generators import JUDGING, random_query, random_stream, table
 from cepheid.testing.harness import events_of
 from cepheid.testing.reference import run as by_definition
@@ -81,6 +82,7 @@ def test_it_is_written_built_and_given_values():
         ("a.v > 1", "`a` can hold several events", "first(a.v) or last(a.v)"),
         ("a[v > 1]", "`x[..]` is a condition on events, HAVING takes measures", "FILTER"),
         ("COUNT(*) > 1", "COUNT(*) counts the matches of a trigger, HAVING judges each match", "count(x)"),
+        ("first(a.v) > k", "`k` is no measure of SELECT", "`n`"),
         ("n", "a condition is TRUE or FALSE, this is int64", "compare"),
         ("prev(a).v > 1", "prev(..) can only be in a FILTER", "first(a.a)"),
         ("lag(a.v) > 1", "lag(..) can only be in a FILTER", "(ANY : T) AS t"),
@@ -138,6 +140,20 @@ def test_the_last_trigger_is_in_a_snapshot():
     other = cepheid.query(query.text.replace(">= 1", ">= 2"))
     with pytest.raises(SnapshotError):
         other.recognizer(rows.schema, snapshot=before.snapshot())
+
+
+def test_the_matches_of_a_trigger_may_come_in_any_pieces(seed, cases, monkeypatch):
+    """What CONSUME BY, LIMIT, COUNT(*) and equal rows remember of a trigger from piece to piece."""
+    monkeypatch.setattr(having.Having, "_bounded", lambda _, chunks, __: (c.take(np.array([n])) for c in chunks for n in range(len(c))))
+    matched = 0
+    for case in draw(JUDGING, count=cases // 2, seed=seed):
+        if case.query.tree.having is None:
+            continue
+        found = WAYS["whole"](case, None)
+        check(case, found)
+        assert WAYS["pushed"](case, None) == found if "pushed" in WAYS else True
+        matched += bool(found)
+    assert matched > cases / 50
 
 
 def test_random_rows_shown_once(seed, cases):

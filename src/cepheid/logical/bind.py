@@ -84,6 +84,7 @@ def bind(
         pattern,
         lists=query.strategy is Strategy.ALL and (having is not None or (query.limit is None and not targets.count)),
         keeps=query.strategy is not Strategy.RESTRICTED,
+        judges=having is not None,
     )
     if having is not None and query.strategy in {Strategy.ALL, Strategy.ANY, Strategy.STRICT}:
         decided_earlier(context, pattern, having.expression)

@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from cepheid.logical.variables import Scoped
 
 
-def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool) -> None:
+def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool, judges: bool = False) -> None:
     """Add every warning about a bound pattern to the context.
 
     lists: whether every match of it is listed. keeps: whether partial matches are kept where no window bounds them: RESTRICTED needs one of each.
+    judges: whether HAVING looks at each.
     """
     for node in walk(pattern):
         for check in LINTS:
@@ -59,7 +60,7 @@ def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool) -> Non
     if keeps:
         no_window(context, pattern)
     if lists:
-        many_matches(context, pattern)
+        many_matches(context, pattern, judged=judges)
 
 
 def decided_earlier(context: Context, pattern: Pattern, having: Expression) -> None:
@@ -292,7 +293,7 @@ FEW = 1_000
 """Matches of one event that surprise nobody."""
 
 
-def many_matches(context: Context, pattern: Pattern) -> None:
+def many_matches(context: Context, pattern: Pattern, *, judged: bool) -> None:
     """An iteration or a long sequence of which every match is listed: there are as many as there are subsets of the events that fit."""
     ten, twenty = growth.completed(pattern, 10), growth.completed(pattern, 20)
     if twenty <= FEW:
@@ -303,7 +304,9 @@ def many_matches(context: Context, pattern: Pattern) -> None:
         "every choice of events that fit is a match: one event can complete"
         f" {_number(ten)} matches where 10 events fit each part, and {_number(twenty)} where 20 do",
         place.span,
-        "SELECT NXT, LAST, MAX or STRICT choose among them, LIMIT n gives at most n of each such event, and COUNT(*) counts without a list",
+        "SELECT NXT, LAST, MAX or STRICT choose among them; HAVING judges all others one by one, also for LIMIT and COUNT(*)"
+        if judged
+        else "SELECT NXT, LAST, MAX or STRICT choose among them, LIMIT n gives at most n of each such event, and COUNT(*) counts without a list",
     )
 
 

@@ -139,7 +139,7 @@ def bind_having(context: Context, query: syntax.Query, pattern: Pattern, targets
     if query.having is None:
         return None
     scope = Scope(context, Summary(pattern), OuterScopes())
-    bound = HavingBinder(context, scope, targets=targets.measures).condition(query.having)
+    bound = HavingBinder(context, scope, targets=targets, keys=query.partition_by).condition(query.having)
     if query.strategy is Strategy.RESTRICTED and variables_of(bound):
         raise context.error(
             "RESTRICTED gives any of the matches with one interval, and HAVING asks for their events",
@@ -377,12 +377,17 @@ class MeasureBinder(ExpressionBinder):
         return Apply(name, (leaf,), kind if result is None else result)
 
 
+ABOUT_TRIGGERS = "COUNT(*) counts the matches of a trigger, HAVING judges each match"
+COUNT_HELP = "count the events of a variable, as in count(x), or filter the rows of SELECT COUNT(*)"
+
+
 class HavingBinder(MeasureBinder):
     """Binds the condition of HAVING: measures, and names of targets in their place."""
 
-    def __init__(self, context: Context, scope: Scope, *, targets: tuple[Measure, ...]) -> None:
+    def __init__(self, context: Context, scope: Scope, *, targets: Targets, keys: tuple[str, ...]) -> None:
         super().__init__(context, scope)
-        self._targets = {target.name: target.expression for target in targets}
+        self._targets = {target.name: target.expression for target in targets.measures}
+        self._count, self._keys = targets.count, keys
 
     def word(self, node: syntax.Word) -> Expression:
         """The name of a target; a variable is no value."""
@@ -391,14 +396,17 @@ class HavingBinder(MeasureBinder):
             return known
         if node.name in self.scope.filtered.variable_sizes:
             return super().word(node)
+        if self._count and node.name == "count":
+            raise self.error(ABOUT_TRIGGERS, node.span, COUNT_HELP)
+        if node.name in self._keys:
+            raise self.error(f"`{node.name}` is a key, and no measure", node.span, f"write that of an event, as in first(x.{node.name})")
         help_ = suggestion(node.name, self._targets, what="the measures of SELECT are") or ("write a measure, as in count(x) or max(x.a)",)
         raise self.error(f"`{node.name}` is no measure of SELECT", node.span, *help_)
 
     def call(self, node: syntax.Call) -> Expression:
         """A measure; COUNT(*) is about a trigger, not about a match."""
         if node.star:
-            fact = "COUNT(*) counts the matches of a trigger, HAVING judges each match"
-            raise self.error(fact, node.span, "count the events of a variable, as in count(x), or filter the rows of SELECT COUNT(*)")
+            raise self.error(ABOUT_TRIGGERS, node.span, COUNT_HELP)
         return super().call(node)
 
     def bracketed(self, node: syntax.Local) -> Expression:

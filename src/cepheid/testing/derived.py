@@ -6,7 +6,7 @@ does. `merged` adds the events of one definition after the other; each sees thos
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cepheid.logical.plan import EventDefinition, QueryPlan
-    from cepheid.testing.reference import Result
 
 
 def merged(
-    definitions: Sequence[EventDefinition], events: Sequence[Event], run: Callable[[QueryPlan, Sequence[Event]], Result]
+    definitions: Sequence[EventDefinition], events: Sequence[Event], run: Callable[[QueryPlan, Sequence[Event]], Any]
 ) -> list[Event]:
-    """The stream with the events of all definitions; run: gives the result of a plan over a stream.
+    """The stream with the events of all definitions; run: gives the `reference.Result` of a plan over a stream.
 
     Raises NotSupportedError where a definition leaves open which matches are given: LIMIT, ANY, RESTRICTED.
     """

@@ -26,7 +26,7 @@ CHOOSE = "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT,
 
 HELP = (
     CHOOSE,
-    "q.run(.., sample=n) gives n matches of each event that completes some; q.batches(..) gives all matches, in bounded memory",
+    "q.run(.., sample=n) gives n matches of each event that completes some (not with HAVING); q.batches(..) gives all matches, in bounded memory",
     "allow more with max_bytes=..",
 )
 """What helps where one answer has too many matches."""

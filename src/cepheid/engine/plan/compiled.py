@@ -279,6 +279,10 @@ class Compiled:
     def guarantee(self) -> Guarantee:
         """What the evaluation promises, with lagged events. Where matches wait for absences, each of these runs an automaton beside it."""
         guarantee = self.method.guarantee(self.terms)
+        if self.plan.having is not None:
+            guarantee = dataclasses.replace(
+                guarantee, delay=f"{guarantee.delay}; that is per match that HAVING judges, and it may leave out many"
+            )
         if self.lags:
             events = "event" if depth_of(self.lags) == 1 else f"{depth_of(self.lags)} events"
             kept = f"{guarantee.state}; and of each partition the last {events}, for ever ({self.looks_back})"

@@ -63,12 +63,12 @@ class Allowance:
         """Look up the default once."""
         self.most = default_max_bytes() if self.most is None else self.most
 
-    def collect(self, chunks: Iterator[Chunk], evaluation: AnyEvaluation, *, named: Callable[[Chunk], Match]) -> Chunk | EvenChunk:
+    def collect(self, chunks: Iterator[Chunk], evaluation: AnyEvaluation | None, *, named: Callable[[Chunk], Match]) -> Chunk | EvenChunk:
         """All chunks as one; as `watch`."""
         return together(self.watch(chunks, evaluation, named=named))
 
-    def watch(self, chunks: Iterator[Chunk], evaluation: AnyEvaluation, *, named: Callable[[Chunk], Match]) -> Iterator[Chunk]:
-        """The chunks; evaluation: what makes them; named: gives the first match of a chunk, for the message.
+    def watch(self, chunks: Iterator[Chunk], evaluation: AnyEvaluation | None, *, named: Callable[[Chunk], Match]) -> Iterator[Chunk]:
+        """The chunks; evaluation: what makes them, None where HAVING leaves some out; named: gives the first match of a chunk, for the message.
 
         Raises LimitError past the allowance; the evaluation is then of no use any more.
         """
@@ -133,8 +133,8 @@ def _alike(chunk: Chunk, match: Chunk, step: int) -> int:
             return looked
 
 
-def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: AnyEvaluation) -> str:
-    """How many matches the trigger of `last` has, of which `own` have come: counted, not kept."""
+def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: AnyEvaluation | None) -> str:
+    """How many matches the trigger of `last` has, of which `own` have come: counted, not kept. evaluation: None where it makes others too."""
     marks = 0
     for chunk in chunks:
         more = _of_trigger(chunk, last)
@@ -143,7 +143,7 @@ def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: AnyEval
             break
         marks += len(chunk.positions)
         if marks >= COUNTED_MARKS:
-            counted = evaluation.trigger_matches()
+            counted = None if evaluation is None else evaluation.trigger_matches()
             if counted is None:
                 return f"at least {own:,} matches"
             return f"{int(counted):,} matches" if counted < EXACT else f"about {counted:.3g} matches"

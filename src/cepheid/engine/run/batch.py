@@ -122,11 +122,12 @@ def run(
         chunks = interleaved_chunks(evaluation, read, stream, groups, progress=progress)
     else:
         chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress)
+    maker: AnyEvaluation | None = evaluation
     if compiled.plan.having is not None:
-        chunks = _judged(compiled, events, chunks, where)
-    found = Allowance(max_bytes).collect(chunks, evaluation, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
+        chunks, maker = _judged(compiled, events, chunks, where), None
+    found = Allowance(max_bytes).collect(chunks, maker, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
-        del read, chunks, evaluation, times  # PERF: the matches get their memory, for new memory costs more than what is done to it
+        del read, chunks, evaluation, maker, times  # PERF: the matches get their memory, for new memory costs more than what is done to it
         return dataclasses.replace(_matches(compiled, events, found, where), null_keys=null_count, warnings=types.warnings)
     found = chunk_of(found)
     given, waiting = _decided(compiled, followers, times, found, where, until=until)

@@ -4,12 +4,14 @@ Comes in: chunks of all matches, as an evaluation makes them. Goes out: chunks o
 match, so what an evaluation otherwise does by itself comes after it: CONSUME BY, LIMIT and ANY, COUNT(*), equal rows of SELECT. NXT, LAST and MAX
 choose before HAVING, but among those that CONSUME BY leaves: with it they choose here too.
 
-The cost is that of listing all matches, whatever LIMIT says; a trigger with more than `MAX_LISTED` is a LimitError. All is done in columns, but for a
-step of Python per trigger under CONSUME BY, and per match where a strategy chooses here.
+The cost is that of listing all matches, whatever LIMIT says; a trigger with more than `MAX_LISTED` is a LimitError. They are judged as they come, and
+none is kept that is not given, but where a strategy chooses here, and what SELECT has shown of a trigger. All is done in columns, but for a step of
+Python per trigger under CONSUME BY, and per match where a strategy chooses here.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +50,6 @@ class Having:
         self._compute = Computation([compiled.plan.having], time)
         self._projection = None if compiled.plan.count or compiled.plan.measures else _projection(compiled)
         self._consumes = compiled.consume is not Consumption.NONE
-        self._whole = self._consumes or compiled.limit is not None or compiled.plan.count or self._projection is not None
         self._last: Array = np.zeros(0, np.int64)
 
     def judged(self, chunks: Iterator[Chunk], shown: Callable[[Chunk], Matches], spans: Spans) -> Iterator[Chunk]:
@@ -59,16 +60,15 @@ class Having:
         """
         choose = self.compiled.chooses
         listed = self._bounded(chunks, MAX_LISTED if choose is None else MAX_COMPARED)
-        if choose is not None:
-            for found in _whole_triggers(listed):
-                yield from self._after(found.take(self._chosen(found, self._holds(shown(found)), choose, spans)))
-            return
-        held = (chunk.take(np.flatnonzero(self._holds(shown(chunk)))) for chunk in listed)
-        for found in _whole_triggers(held) if self._whole else held:
-            yield from self._after(found.take(self._competing(found, spans)) if self._consumes else found)
+        if choose is None:
+            competing = self._competing(listed, shown, spans)
+        else:
+            competing = (found.take(self._chosen(found, self._holds(shown(found)), choose, spans)) for found in _whole_triggers(listed))
+        return _filled(self._after(_filled(competing)))
 
     def _bounded(self, chunks: Iterator[Chunk], most: int) -> Iterator[Chunk]:
         """The chunks that are not empty; raises LimitError for a trigger with more matches than `most`."""
+        assert self.compiled.plan.having is not None
         last, own = None, 0
         for chunk in chunks:
             if not len(chunk):
@@ -85,6 +85,8 @@ class Having:
                         "make them fewer: a shorter WITHIN, conditions on events in FILTER, SELECT MAX, NXT or LAST",
                         f"cepheid.engine.plan.compiled.{name} is the limit",
                     ),
+                    text=self.compiled.plan.text or None,
+                    span=self.compiled.plan.having.expression.span,
                 )
             yield chunk
 
@@ -94,39 +96,38 @@ class Having:
         holds: Array = column.combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
         return holds
 
-    def _after(self, found: Chunk) -> Iterator[Chunk]:
-        """What is given of whole triggers' matches that are left."""
-        if not len(found):
-            return
+    def _after(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """What is given of the matches that are left. Of a trigger that goes on in the next chunk a number is kept, or the rows that were shown."""
         if self.compiled.plan.count:
-            yield counted(found)
-            return
+            return _counts(chunks)
         if self._projection is not None:
-            found = found.take(_distinct(found, self._projection))
-        if self.compiled.limit is not None:
-            first = found.triggers
-            ranks = np.arange(len(found)) - np.repeat(first, np.diff(first, append=len(found)))
-            found = found.take(np.flatnonzero(ranks < self.compiled.limit))
-        yield found
+            chunks = _filled(_distinct(chunks, self._projection))
+        return chunks if self.compiled.limit is None else _limited(chunks, self.compiled.limit)
 
     # ---------------------------------------------------------------------------------------------------------------- CONSUME BY
 
-    def _competing(self, found: Chunk, spans: Spans) -> Array:
-        """Numbers of the matches that start after the last trigger; their triggers are the last ones now."""
-        owners, starts, ends = spans(found)
-        first = found.triggers
-        bounds = []
-        last = self._fitted(owners)
-        rows = (
-            zip(owners[first].tolist(), np.maximum.reduceat(starts, first).tolist(), ends[first].tolist(), strict=True)
-            if len(first)
-            else ()
-        )
-        for owner, greatest, end in rows:
-            bounds.append(int(last[owner]))
-            if greatest > last[owner]:
-                last[owner] = end
-        return np.flatnonzero(starts > np.repeat(np.array(bounds, np.int64), np.diff(first, append=len(found))))
+    def _competing(self, chunks: Iterator[Chunk], shown: Callable[[Chunk], Matches], spans: Spans) -> Iterator[Chunk]:
+        """The matches that meet the condition and start after the last trigger that had such."""
+        open_trigger, bound = None, NOTHING  # the last trigger, and what it started with
+        for chunk in chunks:
+            found = chunk.take(np.flatnonzero(self._holds(shown(chunk))))
+            if not self._consumes or not len(found):
+                yield found
+                continue
+            owners, starts, ends = spans(found)
+            first = found.triggers
+            last = self._fitted(owners)
+            bounds = []
+            for number, (owner, greatest, end) in enumerate(
+                zip(owners[first].tolist(), np.maximum.reduceat(starts, first).tolist(), ends[first].tolist(), strict=True)
+            ):
+                if number or open_trigger != _trigger(found, 0):
+                    bound = int(last[owner])
+                bounds.append(bound)
+                if greatest > bound:
+                    last[owner] = end
+            open_trigger = _trigger(found, -1)
+            yield found.take(np.flatnonzero(starts > np.repeat(np.array(bounds, np.int64), np.diff(first, append=len(found)))))
 
     def _chosen(self, found: Chunk, holds: Array, strategy: Strategy, spans: Spans) -> Array:
         """The same of those that a strategy chooses among the ones that compete."""
@@ -201,6 +202,11 @@ class Having:
         self._fitted(owners)[owners] = places
 
 
+def _filled(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The chunks that are not empty."""
+    return (chunk for chunk in chunks if len(chunk))
+
+
 def _trigger(chunk: Chunk, number: int) -> tuple[int, int]:
     """(segment, position) of the event that ends a match."""
     return int(chunk.segments[number]), int(chunk.ends[number])
@@ -241,23 +247,69 @@ def _projection(compiled: Compiled) -> Array | None:
     return np.array([numbers.get(part, -1) for part in parts], np.int64)
 
 
-def _distinct(found: Chunk, projection: Array) -> Array:
-    """Numbers of the matches, the first of those that show the same row of a trigger; O(marks log marks)."""
+def _distinct(chunks: Iterator[Chunk], projection: Array) -> Iterator[Chunk]:
+    """The matches, of those that show the same row of a trigger the first; what the last trigger of a chunk has shown is kept."""
+    shown: Chunk | None = None
+    for chunk in chunks:
+        before = 0 if shown is None or _trigger(shown, 0) != _trigger(chunk, 0) else len(shown)
+        found = collect([shown, chunk]) if shown is not None and before else chunk
+        found = found.take(_first_of_each_row(found, projection))  # those that were shown stay in front
+        yield found.take(np.arange(before, len(found)))
+        shown = found.take(np.arange(int(found.triggers[-1]), len(found)))
+
+
+def _first_of_each_row(found: Chunk, projection: Array) -> Array:
+    """Numbers of the matches that no earlier one of the trigger looks like; O(marks log marks)."""
     labels = projection[found.labels]
     kept = np.flatnonzero(labels >= 0)
     owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))[kept]
     lengths = np.bincount(owners, minlength=len(found))
     offsets = np.cumsum(lengths) - lengths
     positions, labels = found.positions[kept], labels[kept]
-    first = found.triggers
-    triggers = np.repeat(np.arange(len(first)), np.diff(first, append=len(found)))
+    triggers, starts = _numbers(found), found.starts
     chosen = []
     for length in np.unique(lengths).tolist():
         mine = np.flatnonzero(lengths == length)
         marks = offsets[mine][:, None] + np.arange(length)
-        rows = np.hstack([triggers[mine][:, None], found.starts[mine][:, None], positions[marks], labels[marks]])
+        rows = np.hstack([triggers[mine][:, None], starts[mine][:, None], positions[marks], labels[marks]])
         chosen.append(mine[np.unique(rows, axis=0, return_index=True)[1]])
-    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+    return np.sort(np.concatenate(chosen))
+
+
+def _numbers(found: Chunk) -> Array:
+    """For each match the number of its trigger."""
+    first = found.triggers
+    return np.repeat(np.arange(len(first)), np.diff(first, append=len(found)))
+
+
+def _limited(chunks: Iterator[Chunk], limit: int) -> Iterator[Chunk]:
+    """The first matches of each trigger."""
+    last, given = None, 0
+    for chunk in chunks:
+        first = chunk.triggers
+        before = given if last == _trigger(chunk, 0) else 0
+        ranks = np.arange(len(chunk)) - first[_numbers(chunk)]
+        ranks[: int(first[1]) if len(first) > 1 else len(chunk)] += before
+        last, given = _trigger(chunk, -1), int(ranks[-1]) + 1
+        yield chunk.take(np.flatnonzero(ranks < limit))
+
+
+def _counts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The number of matches of each trigger."""
+    held: Chunk | None = None
+    for chunk in chunks:
+        found = counted(chunk)
+        if held is not None and _trigger(held, 0) == _trigger(found, 0):
+            found = dataclasses.replace(found, counts=found.counts.copy() if found.counts is not None else None)
+            assert found.counts is not None
+            assert held.counts is not None
+            found.counts[0] += held.counts[0]
+        elif held is not None:
+            yield held
+        yield found.take(np.arange(len(found) - 1))
+        held = found.take(np.array([len(found) - 1]))
+    if held is not None:
+        yield held
 
 
 # --------------------------------------------------------------------------------------------------------------------- strategies

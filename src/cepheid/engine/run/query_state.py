@@ -32,7 +32,7 @@ from cepheid.language.syntax import Consumption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cepheid.engine.evaluations.base import Chunk
+    from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
     from cepheid.engine.input.partitions import Arrived, Partitions
     from cepheid.engine.memory.stored import Stored
     from cepheid.engine.output.matches import Layout, Match
@@ -93,7 +93,7 @@ class Found:
         found = state.layout.nothing
         if batch is not None:
             chunks = state.chunks(batch, at_once=True)
-            made = list(allowance.watch(chunks, state.evaluation, named=lambda last: state.named(batch, last)))
+            made = list(allowance.watch(chunks, state.maker, named=lambda last: state.named(batch, last)))
             if made and state.waiting is not None:
                 state.waiting.add([state.lines(chunk, batch.arrived.slots) for chunk in made])
             elif made:
@@ -113,7 +113,7 @@ class Found:
         if batch is not None:
             chunks = state.chunks(batch)
             if allowance is not None:
-                chunks = allowance.watch(chunks, state.evaluation, named=lambda last: state.shown(last, batch.arrived.slots)[0])
+                chunks = allowance.watch(chunks, state.maker, named=lambda last: state.shown(last, batch.arrived.slots)[0])
             for chunk in chunks:
                 if state.waiting is None:
                     yield state.measured(state.shown(chunk, batch.arrived.slots))
@@ -258,6 +258,11 @@ class QueryState:
         self._keep(batch, kept, len(self.evaluation.marked))
         if self.compiled.valued:
             self.texts.collect(lambda: self._text_numbers(self.evaluation.dump()))
+
+    @property
+    def maker(self) -> AnyEvaluation | None:
+        """What makes the matches, and no others; None: HAVING leaves some out."""
+        return self.evaluation if self._having is None else None
 
     def _judged(self, having: Having, chunks: Iterator[Chunk], slots: Array) -> Iterator[Chunk]:
         """What HAVING leaves of some chunks; slots: of their segments."""
