@@ -23,7 +23,8 @@ def findings(query: cepheid.Query, schema: EventSchema | None) -> tuple[list[str
     decide is not checked. Raises BindError.
     """
     unknown = dict.fromkeys(node.name for node in parameters(query.tree) if node.name not in query.args)
-    plan = query.bound(likely_schema(query) if schema is None else schema, partial=True)
+    schema = likely_schema(query) if schema is None else schema
+    plan = query.bound(schema, partial=True)
     notes = []
     if unknown:
         names = quoted(":" + name for name in unknown)
@@ -34,7 +35,7 @@ def findings(query: cepheid.Query, schema: EventSchema | None) -> tuple[list[str
         if unknown:
             compile_plan(plan)
         else:
-            query.compiled(plan.schema)
+            query.compiled(schema)
     except (NotSupportedError, LimitError) as error:
         notes.append(message(error).replace("error:", "note:", 1))
     return list(plan.lints), notes

@@ -117,8 +117,8 @@ def attribute_types(query: Written) -> dict[Path, pa.DataType]:
     """The types that the conditions of the pattern tell."""
     kinds: dict[Path, pa.DataType] = {}
     equal: list[tuple[Path, Path]] = []
-    conditions = [node for part in _parts(query.tree) for node in (part.pattern, *_having(part))]
-    for node in itertools.chain.from_iterable(map(walk, conditions)):
+    written = [node for part in _parts(query.tree) for node in (part.pattern, *_behind(part))]
+    for node in itertools.chain.from_iterable(map(walk, written)):
         for operand, kind in told(query, node):
             for path in filter(None, [path_of(operand)]):
                 kinds.setdefault(path, kind)

@@ -213,17 +213,13 @@ def _trigger(chunk: Chunk, number: int) -> tuple[int, int]:
 
 
 def _whole_triggers(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The same matches in chunks that have all those of each of their triggers."""
+    """The same matches in chunks that have all those of each of their triggers; chunks: none is empty."""
     held: list[Chunk] = []
     for chunk in chunks:
-        if not len(chunk):
-            continue
+        if held and _trigger(held[-1], 0) != _trigger(chunk, 0):
+            yield collect(held)
+            held = []
         last = int(chunk.triggers[-1])
-        if held and (last or _trigger(held[-1], 0) != _trigger(chunk, 0)):
-            goes_on = _trigger(held[-1], 0) == _trigger(chunk, 0)
-            if not goes_on:
-                yield collect(held)
-                held = []
         if last:
             yield collect([*held, chunk.take(np.arange(last))])
             held = [chunk.take(np.arange(last, len(chunk)))]
