@@ -16,7 +16,7 @@ from cepheid.language.limits import check_size
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import measures, parameters, plan
 from cepheid.logical.context import Context, suggestion
-from cepheid.logical.definitions import bind_definitions, check_keys
+from cepheid.logical.definitions import bind_definitions, check_keys, types_in
 from cepheid.logical.lints import decided_earlier, lint
 from cepheid.logical.patterns import StructureBinder, bind_conditions
 from cepheid.logical.plan import QueryPlan
@@ -39,11 +39,11 @@ def bind(
     the query's text, for the excerpts in errors and lints; without it messages have no excerpt. partial: let parameters have no value, to check
     what does not depend on it; the plan is not the query's then. The plan's schema has the events that EVENT definitions add.
 
-    Raises BindError for names, types, units, scopes and options that do not fit, LimitError for durations and sizes beyond their limits, and
-    NotSupportedError for EVENT definitions. Time is linear in the nodes of the tree times its depth (sequences: times their length).
+    Raises BindError for names, types, units, scopes and options that do not fit, and LimitError for durations and sizes beyond their limits. Time is
+    linear in the nodes of the tree times its depth (sequences: times their length).
     """
     check_size(query)
-    types = frozenset(_types(query.pattern))
+    types = frozenset(types_in(query.pattern))
     context = Context(
         schema,
         MappingProxyType(dict(args or {})),
@@ -57,13 +57,13 @@ def bind(
     definitions: tuple[plan.EventDefinition, ...] = ()
     if query.definitions:
         # Of the values for parameters each part uses some: they are checked for the whole.
-        own = {node.name for node in parameters.parameters(query)}
         check_parameters(query, context.args)
-        given = {name: value for name, value in context.args.items() if name in own}
 
         def bind_inner(inner: syntax.Query, layer: EventSchema) -> QueryPlan:
             names = {node.name for node in parameters.parameters(inner)}
-            return bind(inner, layer, args={name: value for name, value in given.items() if name in names}, text=text, partial=partial)
+            return bind(
+                inner, layer, args={name: value for name, value in context.args.items() if name in names}, text=text, partial=partial
+            )
 
         definitions, schema = bind_definitions(context, query, bind_inner)
         context = dataclasses.replace(context, schema=schema)
@@ -109,14 +109,6 @@ def bind(
         strategy_span=query.place("strategy"),
         definitions=definitions,
     )
-
-
-def _types(node: syntax.Node) -> Iterator[str]:
-    """The names that a pattern uses as types, in negated parts too."""
-    if isinstance(node, syntax.Type) and node.name is not None:
-        yield node.name
-    for child in node.children():
-        yield from _types(child)
 
 
 def _named(node: syntax.Node, operator: str = "") -> Iterator[tuple[str, str]]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from cepheid.schema import NANOSECONDS
+
 DAYS_BEFORE = 719_468
 """Days from 0000-03-01, where a cycle of 400 years begins, to 1970-01-01: years begin in March here, so that a leap day is the last one."""
 
@@ -18,8 +20,6 @@ CYCLE, CENTURY, LEAP_CYCLE, YEAR = 146_097, 36_524, 1_460, 365
 
 DAY = 86_400
 """Seconds."""
-
-STEPS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 TIMES_OF_DAY: dict[str, tuple[int, int]] = {"hour": (3_600, 24), "minute": (60, 60), "second": (1, 60)}
 """Seconds of each, and how many there are before it begins again."""
@@ -31,7 +31,7 @@ PARTS = (*DATES, *TIMES_OF_DAY)
 
 def steps_per_day(kind: pa.DataType) -> int:
     """Steps of a date or timestamp type in one day."""
-    return 1 if pa.types.is_date(kind) else DAY * STEPS_PER_SECOND[kind.unit]
+    return 1 if pa.types.is_date(kind) else DAY * (NANOSECONDS["s"] // NANOSECONDS[kind.unit])
 
 
 def part(name: str, steps: Any, per_day: int) -> Any:

@@ -76,17 +76,18 @@ def decided_earlier(context: Context, pattern: Pattern, having: Expression) -> N
                 part.span,
                 f"write FILTER {describe_expression(part)}: then other events begin no match",
             )
-        elif isinstance(part, Apply) and part.operator in {"<", "<="} and aggregates == [part.arguments[0]] and _is_duration(aggregates[0]):
+        elif (
+            isinstance(part, Apply)
+            and part.operator in {"<", "<="}
+            and aggregates == [part.arguments[0]]
+            and aggregates[0].operator == "duration"
+        ):
             bound = describe_expression(part.arguments[1])
             context.warn(
                 "HAVING asks each match how long it is",
                 part.span,
                 f"write WITHIN {bound if part.operator == '<=' else f'[< {bound}]'}: then nothing longer is made, and the state is bounded",
             )
-
-
-def _is_duration(aggregate: Apply) -> bool:
-    return aggregate.operator == "duration"
 
 
 def walk(pattern: Pattern) -> Iterator[Pattern]:

@@ -297,7 +297,7 @@ class MeasureBinder(ExpressionBinder):
         if name == "deadline_time":
             return self._deadline(node)
         if name not in AGGREGATES or name in UNSPOKEN:
-            known = {*AGGREGATES, *functions.FUNCTIONS, "deadline_time"} - UNSPOKEN
+            known = {*AGGREGATES, *functions.FUNCTIONS} - UNSPOKEN
             help_ = suggestion(name, sorted(known), what="measures and functions are")
             raise self.error(f"unknown measure `{node.name}`", node.place("name"), *help_)
         if name in TIME_AGGREGATES:

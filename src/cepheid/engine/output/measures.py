@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.letters.values import Column, evaluate, in_arrow, plain, raw, read, validity
+from cepheid.engine.letters.values import OPERATIONS, Column, evaluate, in_arrow, plain, raw, read, validity
 from cepheid.engine.output import sums
 from cepheid.engine.output.gather import Picked, gather, numbers_of
 from cepheid.engine.output.marks import Even, Ragged
@@ -145,8 +145,9 @@ def _gathered(measure: Measure, leaf: Field | Time, source: _Source, marks: Mark
 def _value_of_one(measure: Measure) -> Field | Time | None:
     """The leaf of a measure that is the value of one event, of which nothing is made."""
     node = measure.expression
-    of_one = isinstance(node, Apply) and node.operator in ("only", "first", "last") and len(node.arguments) == 1
-    return _argument(node) if of_one and isinstance(node, Apply) else None
+    if isinstance(node, Apply) and node.operator in ("only", "first", "last") and len(node.arguments) == 1:
+        return _argument(node)
+    return None
 
 
 def _blocks(source: _Source, marks: Marks, visible: Callable[[str], Array]) -> Iterator[_Block]:
@@ -500,8 +501,7 @@ def _stddev(block: _Block, node: Apply) -> Value:
     """The root of the mean square distance from the mean, over n - 1; doubles, added from the first value to the last. NULL if not finite."""
     leaf = _argument(node)
     marks = block.marks(leaf.variable)
-    doubles = evaluate(Apply("cast", (leaf,), node.type), _Gathered(block)) if leaf.type != node.type else block.gathered(leaf)
-    assert isinstance(doubles, Column)
+    doubles = OPERATIONS["cast"]([block.gathered(leaf)], Apply("cast", (leaf,), node.type))
     totals, present = sums.sum_of_doubles(marks, doubles.values)
     distances = doubles.values - np.repeat(totals / present, marks.counts)
     squares, _ = sums.sum_of_doubles(marks, distances * distances)
@@ -521,8 +521,9 @@ def _count_distinct(block: _Block, node: Apply) -> Value:
         codes = np.where(null, 0, raw(indices))
     owners = np.repeat(np.arange(len(marks.counts)), marks.counts)[~null]
     codes = codes.reshape(-1)[~null].astype(np.int64)
-    pairs = np.unique(owners * (int(codes.max(initial=0)) + 1) + codes)
-    return Column(np.bincount(pairs // (int(codes.max(initial=0)) + 1), minlength=len(marks.counts)))
+    size = int(codes.max(initial=0)) + 1
+    pairs = np.unique(owners * size + codes)
+    return Column(np.bincount(pairs // size, minlength=len(marks.counts)))
 
 
 def _collect(block: _Block, node: Apply) -> Value:
@@ -530,25 +531,6 @@ def _collect(block: _Block, node: Apply) -> Value:
     marks = block.marks(leaf.variable)
     values = array_of(block.gathered(leaf), leaf.type, len(marks.rows))
     return pa.ListArray.from_arrays(pa.array(marks.offsets.astype(np.int32)), values.cast(node.type.value_type))
-
-
-class _Gathered:
-    """The values of a block's events as a source of columns: where a function is asked of each of them, before they are put together."""
-
-    def __init__(self, block: _Block) -> None:
-        self._block = block
-
-    def known(self, _: Expression) -> Value | None:
-        """Nothing."""
-        return None
-
-    def field(self, field: Field) -> Value:
-        """The attribute of each event."""
-        return self._block.gathered(field)
-
-    def time(self, time: Time) -> Value:
-        """The time of each event."""
-        return self._block.gathered(time)
 
 
 # -------------------------------------------------------------------------------------------------------------------------- times

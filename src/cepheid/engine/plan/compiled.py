@@ -234,7 +234,7 @@ class Compiled:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         count_window = None if self.from_adjacency else self.count_window
         bounds = (self.method.name, self.window, count_window, self.consume.value, self.limit)
-        judged = (self.plan.having is not None, str(self.chooses)) if self.plan.having is not None else ()
+        judged = () if self.plan.having is None else (True, str(self.chooses))
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.computed)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
