@@ -30,7 +30,8 @@ def bind_definitions(context: Context, query: syntax.Query, bind: Bind) -> tuple
 
     bind: gives the plan of a definition's query.
     """
-    schema, found = context.schema, []
+    schema = context.schema
+    found: list[EventDefinition] = []
     _check_names(context, query)
     for definition in _ordered(context, query.definitions):
         if definition.query.definitions:
@@ -38,6 +39,7 @@ def bind_definitions(context: Context, query: syntax.Query, bind: Bind) -> tuple
             raise context.error(
                 "an EVENT is defined inside another definition", inner.span, "write all definitions at the beginning of the text"
             )
+        check_keys(context, definition.query, found)
         plan = bind(definition.query, schema)
         derived = _derived(context, definition, plan)
         schema = _with_events(context, schema, definition, derived)
@@ -46,11 +48,14 @@ def bind_definitions(context: Context, query: syntax.Query, bind: Bind) -> tuple
 
 
 def check_keys(context: Context, query: syntax.Query, definitions: Iterable[EventDefinition]) -> None:
-    """The keys of a query are keys of each definition that it uses: where an event begins is a place in its own partition. Raises BindError."""
+    """The keys of a query are keys of each definition that it sees: where an event begins is a place in its own partition. Raises BindError.
+
+    An event without one of the keys is in no partition, and is not seen unless the query names it.
+    """
     used = set(types_in(query.pattern))
     for definition in definitions:
         missing = [name for name in query.partition_by if name not in definition.keys]
-        if definition.name in used and missing:
+        if missing and (definition.name in used or set(query.partition_by) <= {*definition.keys, *definition.attributes}):
             raise context.error(
                 f"the events of `{definition.name}` may span several partitions: {quoted(missing)} is no key of its definition",
                 query.place("partition_by", query.partition_by.index(missing[0])),

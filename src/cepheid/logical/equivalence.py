@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.errors import BindError, LimitError
+from cepheid.errors import BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.plan import Apply, Field, Literal, QueryPlan
@@ -93,10 +93,15 @@ def equivalent(
     p, q: plans, bound or rewritten, or query texts, which are bound with `schema` and `args`. max_events: the greatest length of a stream. The
     comparison covers variables and positions (those of the whole stream, also under PARTITION BY), measures, and the candidates under LIMIT.
 
-    The cost is (alphabet x time steps) ** max_events evaluations by the reference. Raises LimitError above `max_streams`, and the errors of the
-    reference. The module's docstring says which differences are not found.
+    The cost is (alphabet x time steps) ** max_events evaluations by the reference. Raises LimitError above `max_streams`, NotSupportedError for EVENT
+    definitions, and the errors of the reference. The module's docstring says which differences are not found.
     """
     plans = [_bound(query, schema, args) for query in (p, q)]
+    if any(plan.definitions for plan in plans):
+        raise NotSupportedError(
+            "queries with EVENT definitions are not compared: small streams are made of the events that come in",
+            help="compare the queries of the definitions one by one",
+        )
     alphabet, steps = _alphabet(plans), _steps(plans)
     streams = sum(len(alphabet) ** length * len(steps) ** max(0, length - 1) for length in range(1, max_events + 1))
     if streams > max_streams:

@@ -97,6 +97,8 @@ def matches(
     the limits, InputError for times that descend or are missing where the query asks for them.
     """
     _check(events, max_events)
+    limits: Any = {"until": until, "max_events": max_events, "max_matches": max_matches}
+    events = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
     stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches)
     return stream.partition(_consume(plan, [stream]), until, _latest(events)).candidates
 
