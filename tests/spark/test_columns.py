@@ -225,11 +225,14 @@ FOUND = [
 ]
 """What random expressions have found, for ever."""
 
+CALENDAR = [Apply(">", (Apply(name, (field("at"),), INT), Literal(5, INT)), BOOL) for name in calendar.PARTS]
+"""Each part of a time: they are too many for chance to use all."""
+
 
 @pytest.fixture(scope="module")
 def expressions(seed):
     maker = Maker(random.Random(seed + 1))
-    made = [maker.operation(name, BOOL, 3) for name in CONDITIONS for _ in range(EXPRESSIONS // len(CONDITIONS))]
+    made = CALENDAR + [maker.operation(name, BOOL, 3) for name in CONDITIONS for _ in range(EXPRESSIONS // len(CONDITIONS))]
     made += [maker.operation(">=", BOOL, 3) for _ in range(EXPRESSIONS // 3)]
     for _ in range(EXPRESSIONS):
         if used(made) == set(OPERATORS):
