@@ -82,7 +82,8 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
     assert matched > cases / 25
     assert (parts > cases / 40) == (name in {"nested strategies", "negation", "THEN", "HAVING"})
     assert (negated > cases / 20) == (name in {"negation", "THEN", "HAVING"})
-    assert chosen >= {"guarded", "guarded count", "guarded choice"}
+    # HAVING lists what it counts: queries without it are too few there to be counted for certain.
+    assert chosen >= {"guarded", "guarded choice"} | ({"guarded count"} if name != "HAVING" else set())
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)
