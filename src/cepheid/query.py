@@ -20,7 +20,7 @@ from cepheid.engine.input.read import schema_in, used_types
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.plan.compiled import Compiled, layout_of
 from cepheid.engine.plan.planner import compile_plan
-from cepheid.engine.run import batch, batches, definition
+from cepheid.engine.run import batch, batches, definition, layers
 from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.engine.run.batches import Batches, Rest
 from cepheid.engine.run.recognizer import Recognizer
@@ -228,14 +228,17 @@ class Query:
         if asked.engine == "reference":
             return self._by_definition(asked)
         source, compiled = asked.source, self.compiled(asked.source.schema)
+        options: dict[str, Any] = {"sort": sort, "order": asked.order, "null_keys": null_keys, "until": asked.until, "sample": sample}
+        options |= {"variant": engine, "progress": progress, "max_bytes": allowed}
+        if compiled.layers:
+            return layers.run(compiled, source.events, **options)
         if isinstance(source.events, pa.RecordBatchReader):
             pieces, told = asked.pieces(progress)
             types = NamedTypes(compiled.plan, compiled.programs)
             recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types)
             found = batches.whole(recognizer, pieces, until=asked.until, progress=told, max_bytes=allowed)
             return dataclasses.replace(found, warnings=types.warnings)
-        options: dict[str, Any] = {"sort": sort, "order": asked.order, "null_keys": null_keys, "until": asked.until, "sample": sample}
-        return batch.run(compiled, source.events, **options, variant=engine, progress=progress, max_bytes=allowed)
+        return batch.run(compiled, source.events, **options)
 
     def batches(
         self,

@@ -16,6 +16,9 @@ from cepheid.errors import SchemaError, did_you_mean, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+STREAM_COLUMN = "$stream"
+"""The type column that is added where events have none of their own: to several streams, and where EVENT definitions add types to one."""
+
 DEFAULT_TIME = "ts"
 DEFAULT_TYPE = "type"
 
@@ -29,6 +32,7 @@ class EventSchema:
     stream: the name of the single stream, where its name is the type.
     types: for each known event type the names of its attributes; None when the types are only known as values of `type_column`.
     time_column: the column of event time, or None: then time windows and gaps are errors.
+    made: the event types that EVENT definitions make.
     """
 
     attributes: Mapping[str, pa.DataType]
@@ -36,6 +40,7 @@ class EventSchema:
     stream: str | None = None
     types: Mapping[str, frozenset[str]] | None = None
     time_column: str | None = None
+    made: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))

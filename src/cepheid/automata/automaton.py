@@ -117,10 +117,12 @@ class Part:
 class Negated:
     """A negated pattern with guards: an evaluation finds its matches, of which only the intervals matter.
 
-    automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern.
+    automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern. earlier: whether it is
+    one event, which may begin before its position.
     """
 
     automaton: Automaton
     window: int | None
     count: int | None
     text: str
+    earlier: bool = False

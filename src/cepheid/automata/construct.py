@@ -14,7 +14,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
 
 from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet
 from cepheid.automata.automaton import Automaton, Negated, Part
@@ -24,7 +26,7 @@ from cepheid.automata.guards import Guards, UnforeseenPredicatesError
 from cepheid.automata.negation import complement, unless, waiting
 from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condition, of_type, predicates_of
 from cepheid.automata.products import hide_fragment, product, shuffle
-from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
+from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Store
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.succession import THROUGH, apart, following
 from cepheid.automata.transform import hide, project, trim
@@ -32,9 +34,11 @@ from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
 from cepheid.language.syntax import Strategy, TimeModel
 from cepheid.logical import plan
+from cepheid.logical.beginnings import begins_anywhere, begins_earlier, spans
 from cepheid.logical.describe import describe
 from cepheid.logical.durations import longest
 from cepheid.logical.predicates import tests_type
+from cepheid.logical.tree import walk
 from cepheid.logical.types import time_value_type
 from cepheid.logical.windows import Windows, hoist
 
@@ -125,7 +129,7 @@ class Constructor(States):
         pattern, body, parts = negated
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
         found = self._with_parts(hide(project(self._fitted(body), ())), self.chosen[:parts])
-        return Negated(found, bounds.window, bounds.count, self.text(pattern))
+        return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=begins_earlier(pattern))
 
 
 def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
@@ -249,8 +253,20 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     parts = [constructor.build(pattern.items[0])]
     gaps: list[frozenset[Store]] = []
     between: list[Complement | None] = []
+    # Where an item may begin before the event that is read first, its link compares places: with that of the last event before it.
+    later = pattern.items[1:]
+    ended = constructor.guards.register(f"place of the end before {constructor.text(pattern)}") if any(map(begins_earlier, later)) else None
+    ends = frozenset() if ended is None else frozenset({Store(ended, Now(plan.Index("")))})
     for link, (before, item) in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
         _check_link(link, (before, item))
+        if begins_earlier(item):
+            assert ended is not None
+            _check_earlier(link, before, item)
+            stores, tests = _told(constructor, ended, link, f"end of {constructor.text(before)}")
+            between.append(None)
+            gaps.append(stores)
+            parts.append(_asking(constructor, constructor.build(item), tests, everywhere=begins_anywhere(item)))
+            continue
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
         if link.operator == "THEN":
             part, waits, since = _next(constructor, link, before, item)
@@ -264,9 +280,10 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
         parts.append(constructor.guards.asking_first(constructor.build(item), tests + asks))
     parts, begins = marked_by_prefixes(pattern, parts)
     optional = [isinstance(item, plan.Optional) for item in pattern.items]
-    ends = [place for place in range(len(parts)) if all(optional[place + 1 :])]
+    last = [place for place in range(len(parts)) if all(optional[place + 1 :])]
     waits_in = [None if each is None else waiting(constructor, part.initial, each) for part, each in zip(parts[1:], between, strict=True)]
-    body = chain(parts, [link.operator != ":" for link in pattern.links], optional, ends, gaps=gaps, between=waits_in)
+    loose = [link.operator != ":" or begins_earlier(item) for link, item in zip(pattern.links, later, strict=True)]
+    body = chain(parts, loose, optional, last, gaps=gaps, between=waits_in, ends=ends)
     for pending, level, scope in begins:
         body = started(body, pending, level)
         if not pending.correlation.missing:
@@ -312,6 +329,43 @@ def _next(
     return body, None, stores | since
 
 
+def _told(constructor: Constructor, ended: int, link: plan.Link, name: str) -> tuple[frozenset[Store], tuple[Test, ...]]:
+    """What says that a pattern begins behind the one before it, wherever it is read; and what a gap stores at the end of that one.
+
+    ended: the register with the place where that one ends. name: of what the gap keeps.
+    """
+    tests: tuple[Test, ...] = (_adjacent(ended) if link.operator == ":" else Compares(Before(ended), "<", plan.Begin.of("place")),)
+    if link.gap is None:
+        return frozenset(), tests
+    register = constructor.guards.register(name)
+    stores = frozenset({Store(register, Now(constructor.clock(link.gap.span)))})
+    return stores, (*tests, Elapsed(Before(register), plan.Begin.of("time"), link.gap))
+
+
+def _asking(constructor: Constructor, body: Fragment, tests: tuple[Test, ...], *, everywhere: bool) -> Fragment:
+    """A fragment with guards where it begins; everywhere: any event may be the one, and all others begin there or later, so each may be asked."""
+    if not everywhere:
+        return constructor.guards.asking_first(body, tests)
+    return body.changed(lambda move: move if move.mark is None else constructor.guards.asking(move, tests))
+
+
+def _adjacent(ended: int) -> Test:
+    """Whether a pattern begins at the place behind the one where another ended."""
+    return Elapsed(Before(ended), plan.Begin.of("place"), plan.Interval(1, 1))
+
+
+def _check_earlier(link: plan.Link, before: Pattern, item: Pattern) -> None:
+    """Raise NotSupportedError for a link in front of what may begin before the event that is read first, where one guard does not say it."""
+    if link.operator == "THEN":
+        raise unsupported(link, what="THEN of an event that a match makes")
+    if link.without is not None:
+        raise unsupported(link, what="NOT in front of an event that a match makes")
+    if link.operator == ":" and any(isinstance(part, plan.Optional) for part in (before, item)):
+        raise unsupported(link, what="`:` between an optional item and an event that a match makes")
+    if begins_anywhere(item) and (link.operator == ":" or (link.gap is not None and link.gap.upper is not None)):
+        raise unsupported(link, what="`:`, or a gap with an upper bound, in front of ALL with an event that a match makes")
+
+
 def _check_link(link: plan.Link, beside: Iterable[Pattern]) -> None:
     if link.gap is not None and any(isinstance(item, plan.Optional) for item in beside):
         raise unsupported(link.gap, what="a time gap beside an optional item")
@@ -333,15 +387,17 @@ def chain(
     parts: Sequence[Fragment],
     loose: Sequence[bool],
     optional: Sequence[bool],
-    ends: Iterable[int],
+    last: Iterable[int],
     *,
     gaps: Sequence[frozenset[Store]],
     between: Sequence[tuple[list[int], list[Transition]] | None] | None = None,
+    ends: frozenset[Store] = frozenset(),
 ) -> Fragment:
     """Parts one after the other: the initial state of a part is where one waits before it; it has a waiting loop behind `;` and none behind `:`.
 
-    loose: per link whether it is `;`. optional: per part whether it may be passed by. ends: the parts with which a match may end. gaps: per link what
-    stores the time of the left side's end. between: per link the states and moves in which one waits (`negation.waiting`), None: as said.
+    loose: per link whether it is `;`. optional: per part whether it may be passed by. last: the parts with which a match may end. gaps: per link what
+    stores the time of the left side's end. between: per link the states and moves in which one waits (`negation.waiting`), None: as said. ends: what
+    the end of each part stores that another one follows.
     """
     between = between or [None] * len(loose)
     sources: list[list[int]] = [[] for _ in parts]
@@ -361,8 +417,8 @@ def chain(
         whole = dataclasses.replace(part, moves=tuple(own))
         for behind in _entered(place, loose, optional):
             # Beside an optional item there is no gap, so only the next part is behind one.
-            moves += whole.ending_in(parts[behind].initial, writes=gaps[place] if behind == place + 1 else frozenset())
-    finals = frozenset().union(*(parts[place].finals for place in ends))
+            moves += whole.ending_in(parts[behind].initial, writes=ends | (gaps[place] if behind == place + 1 else frozenset()))
+    finals = frozenset().union(*(parts[place].finals for place in last))
     return Fragment(parts[0].initial, finals, tuple(moves), all_pending(parts))
 
 
@@ -402,14 +458,24 @@ def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
     body = constructor.build(pattern.pattern)
     longest = pattern.minimum if pattern.maximum is None else pattern.maximum
     _check_copies(longest, constructor.states - before, before, pattern)
-    stores, tests = _aged(constructor, pattern.gap, f"end of the {constructor.text(pattern.pattern)} before")
+    name = f"end of the {constructor.text(pattern.pattern)} before"
     body, again, complete = iterations(pattern, body)
-    again = constructor.guards.asking_first(again, tests)
+    adjacent = pattern.adjacent
+    if begins_earlier(pattern.pattern):
+        link = plan.Link(":" if adjacent else ";", pattern.gap, span=pattern.span)
+        _check_earlier(link, pattern.pattern, pattern.pattern)
+        ended = constructor.guards.register(f"place of the {name}")
+        stores, tests = _told(constructor, ended, link, name)
+        stores, adjacent = stores | {Store(ended, Now(plan.Index("")))}, False
+        again = _asking(constructor, again, tests, everywhere=begins_anywhere(pattern.pattern))
+    else:
+        stores, tests = _aged(constructor, pattern.gap, name)
+        again = constructor.guards.asking_first(again, tests)
     copies = [body, *(_copied(constructor, again) for _ in range(longest - 1))]
     if pattern.maximum is None:
-        copies[-1] = plus(constructor, copies[-1], again, stores, adjacent=pattern.adjacent)
+        copies[-1] = plus(constructor, copies[-1], again, stores, adjacent=adjacent)
     links = longest - 1
-    found = chain(copies, [not pattern.adjacent] * links, [False] * longest, range(pattern.minimum - 1, longest), gaps=[stores] * links)
+    found = chain(copies, [not adjacent] * links, [False] * longest, range(pattern.minimum - 1, longest), gaps=[stores] * links)
     for pending in complete:
         found = completed(constructor.guards, found, pending, pattern.pattern)
     return found
@@ -452,6 +518,7 @@ def plus(states: States, body: Fragment, again: Fragment, stores: frozenset[Stor
 
 
 def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
+    _check_shown(pattern)
     operands = [hide_fragment(constructor.build(operand)) for operand in pattern.operands]
     left = operands[0]
     for right in operands[1:]:
@@ -461,6 +528,7 @@ def _and(constructor: Constructor, pattern: plan.And) -> Fragment:
 
 def _all(constructor: Constructor, pattern: plan.All) -> Fragment:
     """ALL: each prefix supplies its variables, as in a sequence."""
+    _check_shown(pattern)
     body = constructor.build(pattern.operands[0])
     for count, operand in enumerate(pattern.operands[1:], 2):
         prefix = dataclasses.replace(pattern, operands=pattern.operands[:count])
@@ -468,10 +536,20 @@ def _all(constructor: Constructor, pattern: plan.All) -> Fragment:
     return body
 
 
+def _check_shown(pattern: plan.And | plan.All) -> None:
+    """Raise NotSupportedError where PROJECT hides an event that says where the match begins: both sides of AND, and each of ALL, are asked for it."""
+    if begins_earlier(pattern):
+        hidden = next((node for node in walk(pattern) if isinstance(node, plan.Project) and spans(node)), None)
+        if hidden is not None:
+            raise unsupported(hidden, what="PROJECT of an event that a match makes, inside AND or ALL,")
+
+
 def _unless(constructor: Constructor, pattern: plan.Unless) -> Fragment:
     """UNLESS: the complement of the right side runs beside the left one, from its first event to its last; or a guard asks at the last one."""
     body = constructor.build(pattern.pattern)
     name, before = f"start of {constructor.text(pattern.pattern)}", constructor.states
+    if begins_earlier(pattern.pattern) or spans(pattern.negated):
+        return _unless_earlier(constructor, pattern, body, name)
     unwanted, stores, tests = _refusing(constructor, pattern.negated, name, "ended")
     if unwanted is not None:
         found = unless(constructor, body, unwanted, constructor.alphabet)
@@ -490,7 +568,30 @@ def _unless(constructor: Constructor, pattern: plan.Unless) -> Fragment:
     return body.changed(asked)
 
 
+def _unless_earlier(constructor: Constructor, pattern: plan.Unless, body: Fragment, name: str) -> Fragment:
+    """UNLESS where a side may begin before the event that is read first: the left one's begin is stored, under ALL the least of all."""
+    anywhere = begins_anywhere(pattern.pattern)
+    _, _, (ask,) = _refusing(constructor, pattern.negated, name, "ended", small=False)
+    assert isinstance(ask.before, Before)
+    register, begin = ask.before.register, plan.Begin.of("place")
+    alone = dataclasses.replace(ask, before=Now(begin))
+
+    def changed(move: Transition) -> Transition:
+        first, final = move.source == body.initial, move.target in body.finals
+        if final:
+            own = (alone,) if first or anywhere else ()
+            return constructor.guards.asking(move, own if first else (*own, ask))
+        if first:
+            return dataclasses.replace(move, writes=move.writes | {Store(register, Now(begin))})
+        if anywhere and move.mark is not None:
+            return dataclasses.replace(move, writes=move.writes | {Store(register, Gathered("min", Before(register), begin))})
+        return move
+
+    return body.changed(changed)
+
+
 PLACE = plan.Derived("place")
+"""How many events of the partition came before."""
 
 
 def _refusing(
@@ -506,6 +607,8 @@ def _refusing(
         return None, frozenset(), ()
     body = constructor.build(negated)
     automaton = constructor.automaton(body)
+    if spans(negated):
+        return _refusing_earlier(constructor, negated, body, automaton, name, kind)
     several = any(move.target not in automaton.finals for move in automaton.transitions)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     if letters and small and not (several and constructor.compares):
@@ -514,6 +617,16 @@ def _refusing(
             constructor.moved |= several
             return unwanted, frozenset(), ()
     # Between two patterns a match begins behind the end of the first one.
+    stores, ask = _latest(constructor, negated, body, name, kind, ">" if kind == "ended" else ">=")
+    return None, stores, (ask,)
+
+
+def _refusing_earlier(
+    constructor: Constructor, negated: Pattern, body: Fragment, automaton: Automaton, name: str, kind: str
+) -> tuple[None, frozenset[Store], tuple[Compares, ...]]:
+    """The same for a negated pattern that may begin before the event that is read first: of one event, for then the greatest begin is known."""
+    if any(move.target not in automaton.finals for move in automaton.transitions) or not begins_earlier(negated):
+        raise unsupported(negated, what="a negated pattern of several events, with one that a match makes,")
     stores, ask = _latest(constructor, negated, body, name, kind, ">" if kind == "ended" else ">=")
     return None, stores, (ask,)
 
@@ -531,14 +644,21 @@ def _latest(
 def _within(constructor: Constructor, pattern: plan.Within) -> Fragment:
     """A time window: the first event's time is stored, and the last event asks how long ago that was."""
     body, interval = constructor.build(pattern.pattern), pattern.interval
-    stores, tests = _aged(constructor, interval, f"start of {constructor.text(pattern.pattern)}")
+    name = f"start of {constructor.text(pattern.pattern)}"
+    if begins_earlier(pattern.pattern):
+        clock = constructor.clock(interval.span)
+        return _windowed_earlier(constructor, body, pattern, interval, _Start(name, "time", clock))
+    stores, tests = _aged(constructor, interval, name)
     return _windowed(constructor, body, stores, tests, single=0 in interval)
 
 
 def _within_events(constructor: Constructor, pattern: plan.WithinEvents) -> Fragment:
     """A window of events: the same with positions."""
     body, interval = constructor.build(pattern.pattern), plan.Interval(0, pattern.count - 1)
-    stores, tests = _age(constructor, plan.Index(""), interval, f"position of {constructor.text(pattern.pattern)}")
+    name = f"position of {constructor.text(pattern.pattern)}"
+    if begins_earlier(pattern.pattern):
+        return _windowed_earlier(constructor, body, pattern, interval, _Start(name, "place", plan.Index("")))
+    stores, tests = _age(constructor, plan.Index(""), interval, name)
     return _windowed(constructor, body, stores, tests, single=True)
 
 
@@ -553,6 +673,46 @@ def _windowed(constructor: Constructor, body: Fragment, stores: frozenset[Store]
         else:
             moves.append(constructor.guards.asking(move, tests) if move.target in body.finals else move)
     return dataclasses.replace(body, moves=tuple(moves))
+
+
+class _Start(NamedTuple):
+    """What a window stores of the start. name: of the register. kind: of the `Begin`. now: what it is compared with, of the last event."""
+
+    name: str
+    kind: str
+    now: Expression
+
+
+def _windowed_earlier(
+    constructor: Constructor, body: Fragment, pattern: plan.Within | plan.WithinEvents, interval: Interval, start: _Start
+) -> Fragment:
+    """A window over what may begin before the event that is read first: its begin is stored, under ALL the least of all; the last event asks."""
+    anywhere = begins_anywhere(pattern.pattern)
+    if anywhere and interval.lower > 0:
+        raise unsupported(pattern, what="a window with a lower bound over ALL with an event that a match makes")
+    begin, register = plan.Begin.of(start.kind), constructor.guards.register(start.name)
+    own = plan.Begin.of({"time": "age", "place": "length"}[start.kind])
+    # How long ago the last event itself began.
+    bounds: list[Test] = [Compares(Now(own), ">=", _whole(interval.lower))] if interval.lower > 0 else []
+    bounds += [Compares(Now(own), "<=", _whole(interval.upper))] if interval.upper is not None else []
+
+    def changed(move: Transition) -> Transition:
+        first, final = move.source == body.initial, move.target in body.finals
+        if final and not first:
+            move = constructor.guards.asking(move, (Elapsed(Before(register), start.now, interval),))
+        if final and (first or anywhere):
+            return constructor.guards.asking(move, bounds)
+        if first:
+            return dataclasses.replace(move, writes=move.writes | {Store(register, Now(begin))})
+        if anywhere and move.mark is not None and not final:
+            return dataclasses.replace(move, writes=move.writes | {Store(register, Gathered("min", Before(register), begin))})
+        return move
+
+    return body.changed(changed)
+
+
+def _whole(number: int) -> plan.Literal:
+    return plan.Literal(number, pa.int64())
 
 
 def _select(constructor: Constructor, pattern: plan.Select) -> Fragment:

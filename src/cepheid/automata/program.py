@@ -19,7 +19,7 @@ from cepheid.automata.strategies import select
 from cepheid.automata.transform import coverage, hide, members, project, shows_labels, successors
 from cepheid.language.syntax import Strategy
 from cepheid.logical.canonical import canonical_text
-from cepheid.logical.plan import Derived, Pattern, Select
+from cepheid.logical.plan import Begin, Derived, Pattern, Select
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -179,7 +179,8 @@ class Program:
 
     @cached_property
     def _read(self) -> tuple[Expression, ...]:
-        return tuple(dict.fromkeys(value for automaton in reversed(self.automata) for value in _values(automaton)))
+        begins = [Begin.of("place")] if any(each.earlier for each in self.automaton.negated) else []
+        return tuple(dict.fromkeys([*(value for automaton in reversed(self.automata) for value in _values(automaton)), *begins]))
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -199,6 +200,7 @@ class Program:
         rarer += [("parts", parts)] if parts else []
         negated = [(each.window, each.count, Program(each.automaton).fingerprint) for each in automaton.negated]
         rarer += [("negated", negated)] if negated else []
+        rarer += [("earlier", earlier)] if (earlier := [number for number, each in enumerate(automaton.negated) if each.earlier]) else []
         text = canonical_text(
             (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *rarer)
         )

@@ -10,10 +10,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cepheid.errors import quoted
+import pyarrow as pa
+
+from cepheid.errors import NotSupportedError, quoted
 from cepheid.language import syntax
+from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import EventDefinition
 from cepheid.logical.types import canonical
+from cepheid.schema import STREAM_COLUMN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,6 +65,17 @@ def check_keys(context: Context, query: syntax.Query, definitions: Iterable[Even
                 query.place("partition_by", query.partition_by.index(missing[0])),
                 f"write PARTITION BY {', '.join(query.partition_by)} in the definition too, or compare here: x.{missing[0]} = y.{missing[0]}",
             )
+
+
+def check_determined(definition: EventDefinition) -> None:
+    """Raise NotSupportedError where a definition leaves open which matches there are: then nobody knows which events."""
+    plan = definition.plan
+    if plan.limit is not None or plan.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
+        raise NotSupportedError(
+            f"the definition does not say which matches are events of `{definition.name}`: LIMIT, ANY and RESTRICTED take some",
+            help="leave them out of EVENT definitions; SELECT NXT, LAST and MAX choose",
+            text=plan.text or None,
+        )
 
 
 def types_in(node: syntax.Node) -> Iterator[str]:
@@ -138,6 +153,11 @@ def _number(items: tuple[object, ...], what: str) -> str:
 
 def _with_events(context: Context, schema: EventSchema, definition: syntax.Definition, derived: EventDefinition) -> EventSchema:
     attributes = dict(schema.attributes)
+    type_column, types = schema.type_column, schema.types
+    if type_column is None:
+        type_column = STREAM_COLUMN
+        attributes[type_column] = pa.string()
+        types = types or {}
     for number, (name, measure) in enumerate(zip(derived.attributes, derived.plan.measures, strict=True)):
         place = definition.place("attributes", number)
         if name in derived.attributes[:number]:
@@ -152,9 +172,9 @@ def _with_events(context: Context, schema: EventSchema, definition: syntax.Defin
                 place,
                 "give it another name",
             )
-        attributes.setdefault(name, measure.type)
-    types = schema.types
+        # Integers of any width are one type in the language; here the column has to hold both.
+        attributes[name] = measure.type if known is None or known == measure.type else canonical(known)
     if types is not None:
-        own = frozenset({*derived.attributes, *derived.keys, *filter(None, (schema.type_column, schema.time_column))})
+        own = frozenset({*derived.attributes, *derived.keys, *filter(None, (type_column, schema.time_column))})
         types = {**types, definition.name: own}
-    return dataclasses.replace(schema, attributes=attributes, types=types)
+    return dataclasses.replace(schema, attributes=attributes, type_column=type_column, types=types, made=schema.made | {definition.name})

@@ -24,7 +24,7 @@ def longest(pattern: Pattern) -> int | None:
     """The greatest time(end) - time(start) that a match can have; None where windows and gaps give no bound."""
     match pattern:
         case plan.Event():
-            return 0
+            return None if pattern.spans else 0
         case plan.Within():
             return _least((longest(pattern.pattern), pattern.interval.upper))
         case plan.Sequence():
@@ -46,7 +46,7 @@ def widest(pattern: Pattern) -> int | None:
     """The greatest end - start + 1 that a match can have; None where neither adjacency (`:`) nor WITHIN n EVENTS gives a bound."""
     match pattern:
         case plan.Event():
-            return 1
+            return None if pattern.spans else 1
         case plan.WithinEvents():
             return _least((widest(pattern.pattern), pattern.count))
         case plan.Sequence():

@@ -100,6 +100,7 @@ FORBIDDEN_PATTERNS: dict[str, Callable[[Pattern], bool]] = {
     "WITHIN n EVENTS": lambda node: isinstance(node, logical.WithinEvents),
     "UNLESS": lambda node: isinstance(node, logical.Unless),
     "NOT FOLLOWED BY": lambda node: isinstance(node, logical.Absence),
+    "an event that a match makes": lambda node: isinstance(node, logical.Event) and node.spans,
     "$index": asks_for(logical.Index),
     "lag": asks_for(logical.Lag),
 }

@@ -76,7 +76,7 @@ class StructureBinder:
                 raise self.context.error(
                     "the event type `ANY` cannot be told from the pattern ANY", node.span, "rename the type in the input"
                 )
-        return plan.Event(node.name, span=node.span)
+        return plan.Event(node.name, spans=bool(schema.made) if node.name is None else node.name in schema.made, span=node.span)
 
     def named(self, node: syntax.Named) -> Pattern:
         """`p AS x`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -84,6 +84,31 @@ class Lag(Field):
     def origin(self) -> tuple[str, ...]:
         """The path in the event that is looked at."""
         return (self.attribute, *self.path[1:])
+
+
+BEGIN = "\0begin "
+"""What the names of the columns begin with that say where events begin (`Begin`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin(Field):
+    """Where an event begins: of an event that comes in its own place, of one that a match makes that of the match. All are int64, without NULL.
+
+    kind: "place": the position in the partition. "time": the time, in steps of the time column. "length": how many positions before its own it
+    begins. "age": how much time before its own. Who runs a query with such events fills these columns (`engine.run.layers`).
+    """
+
+    kind: str = "place"
+
+    @classmethod
+    def of(cls, kind: str) -> Self:
+        """The value of one event."""
+        return cls("", (BEGIN + kind,), pa.int64(), pa.int64(), kind=kind)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """As people read it."""
+        return (f"begin {self.kind}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +292,13 @@ def _patterns(value: object) -> Iterator[Pattern]:
 
 @dataclass(frozen=True, slots=True)
 class Event(Pattern):
-    """`T` (an event of type T, in variable T) or `ANY` (type None, in variable ANY)."""
+    """`T` (an event of type T, in variable T) or `ANY` (type None, in variable ANY).
+
+    spans: whether a match may have made such an event, which then begins before its own position.
+    """
 
     type: str | None
+    spans: bool = dataclasses.field(default=False, kw_only=True)
 
     @property
     def variable(self) -> str:

@@ -17,13 +17,14 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.input.read import STREAM_COLUMN, time_number
+from cepheid.engine.input.read import time_number
 from cepheid.engine.letters.pooled import POOLED_BITS
 from cepheid.engine.output.measures import attributes_of
 from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
 from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.syntax import Consumption
+from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.slices import refusal, slice_count, sliced, slices

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.input.read import STREAM_COLUMN
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.query import query as query_of
+from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
 from cepheid.spark.recognition import on

@@ -15,9 +15,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
-from cepheid.engine.input.read import STREAM_COLUMN, common_type, no_common_time, used_types
+from cepheid.engine.input.read import common_type, no_common_time, used_types
 from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type, check_doubles, schema_of
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of
 from cepheid.spark.columns import arrow_type, column_named, spark_type
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cepheid.errors import NotSupportedError
-from cepheid.language.syntax import Strategy
+from cepheid.logical.definitions import check_determined
 from cepheid.testing.evaluate import Event
 
 if TYPE_CHECKING:
@@ -29,12 +28,7 @@ def merged(
     stream = list(events)
     for definition in definitions:
         plan = definition.plan
-        if plan.limit is not None or plan.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
-            raise NotSupportedError(
-                f"the definition does not say which matches are events of `{definition.name}`: LIMIT, ANY and RESTRICTED take some",
-                help="leave them out of EVENT definitions; SELECT NXT, LAST and MAX choose",
-                text=plan.text or None,
-            )
+        check_determined(definition)
         for partition in run(plan, stream).partitions:
             keys = dict(zip(plan.keys, partition.key, strict=True))
             for group in partition.groups:

@@ -53,7 +53,7 @@ class Absence:
 
     program: the intervals of n's matches (`automata.span_program`). window: greatest time(end) - time(start) of one that can matter, at most d.
     count_window: greatest end - start + 1 in events, None without. duration: d, in steps of the time column. from_start: whether d counts from the
-    start of a match.
+    start of a match. earlier: whether n is one event, which may begin before its position.
     """
 
     program: Program
@@ -61,6 +61,7 @@ class Absence:
     count_window: int | None
     duration: int
     from_start: bool = False
+    earlier: bool = False
 
     def evaluation(self, *, variant: str | None = None, texts: Texts | None = None) -> AnyEvaluation:
         """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start; texts: of its events."""

@@ -21,7 +21,7 @@ from cepheid.engine.evaluations.base import Around
 from cepheid.engine.letters.encoded import Texts, ValueLayout, Values
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers, rows_of
 from cepheid.engine.memory.store import Store
-from cepheid.logical.plan import Derived
+from cepheid.logical.plan import Begin, Derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -49,6 +49,7 @@ class Negating(Around):
     ) -> None:
         super().__init__(evaluation)
         self._negated = [(Program(each.automaton), _within(each, program, bounds)) for each in program.automaton.negated]
+        self._earlier = [each.earlier for each in program.automaton.negated]
         self._start = start
         self._runs = [start(*each) for each in self._negated]
         self._ended = Ended(len(self._runs))
@@ -59,7 +60,8 @@ class Negating(Around):
         made = {Derived("place"): seen.places}
         for number, run in enumerate(self._runs):
             given = dataclasses.replace(events, values=_with(events, made), vetoed=None)
-            ended, before = seen.latest(number, run.chunks(given))
+            begins = _begins(events) if self._earlier[number] else None
+            ended, before = seen.latest(number, run.chunks(given), begins)
             made |= {Derived("ended", number): ended, Derived("ended before", number): before}
         seen.close()
         yield from self.evaluation.chunks(dataclasses.replace(events, values=_with(events, made)))
@@ -207,11 +209,15 @@ class _Segments:
         found[self._order] = values
         return found
 
-    def latest(self, number: int, chunks: Iterator[Chunk]) -> tuple[Array, Array]:
-        """Of each event the greatest start of the matches in these chunks that have ended, with it or before it."""
+    def latest(self, number: int, chunks: Iterator[Chunk], begins: Array | None) -> tuple[Array, Array]:
+        """Of each event the greatest start of the matches in these chunks that have ended, with it or before it.
+
+        begins: where each event begins, of a pattern of one event that may begin before its position.
+        """
         starts: Array = np.zeros(len(self.places), np.int64)
         for chunk in chunks:
-            starts[self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments]] = chunk.starts + 1
+            rows = self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments]
+            starts[rows] = (chunk.starts if begins is None else begins[rows]) + 1
         if self._order is not None:
             starts = starts[self._order]
         before = self._before[self._present, number + 1]
@@ -233,6 +239,12 @@ class _Segments:
         self._ended.records[self._kept[known]] = self._after[known]
         if self._last is not None:
             self._ended.records[0] = self._after[self._last]
+
+
+def _begins(events: Events) -> Array:
+    """Where each event begins."""
+    assert events.values is not None
+    return events.values.words[:, events.values.layout.places[Begin.of("place")].start].view(np.int64)
 
 
 def _with(events: Events, made: Mapping[Derived, Array]) -> Values:

@@ -23,16 +23,13 @@ from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import python_value, without_columns
 from cepheid.errors import InputError, LimitError, SchemaError, did_you_mean, nearest, quoted
 from cepheid.logical.types import GIVEN, canonical, family
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema, can_be_type, check_doubles, schema_of, time_unit
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cepheid.engine.memory.pools import Array
     from cepheid.language.syntax import Query as Tree
-
-STREAM_COLUMN = "$stream"
-"""The type column of a merged stream whose events have an attribute `type` of their own."""
 
 EVENTS = "pass a pyarrow.Table or RecordBatchReader, a DataFrame, a list of dicts, or {stream name: events} for several streams"
 

@@ -21,7 +21,6 @@ from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
 from cepheid.engine.input.lags import depth_of
-from cepheid.engine.input.read import STREAM_COLUMN
 from cepheid.engine.letters.encoded import EventReader, Texts, ValueLayout
 from cepheid.engine.letters.words import predicates_of
 from cepheid.engine.output.exact_counts import COUNT_FIELDS
@@ -35,6 +34,7 @@ from cepheid.logical.partition import asks_for
 from cepheid.logical.plan import Index, Lag, lags_in
 from cepheid.logical.tree import walk
 from cepheid.logical.windows import hoist
+from cepheid.schema import STREAM_COLUMN
 
 if TYPE_CHECKING:
     from cepheid.automata import Automaton, Program
@@ -65,7 +65,9 @@ class Compiled:
     partitions are fed in stream order. limit: matches per ending event, None for all. absences: what must not follow a match, each NOT FOLLOWED
     BY of the query. refusals: (name, reason) of each faster method that does not fit. from_gaps: whether the window is what gaps and windows inside
     the pattern come to. from_adjacency: whether count_window is what `:` comes to: no part of the fingerprint, for state without it can be read.
-    chooses: the strategy, where it chooses between CONSUME BY and HAVING (`engine.run.having`), and not the evaluation.
+    chooses: the strategy, where it chooses between CONSUME BY and HAVING (`engine.run.having`), and not the evaluation. earlier: whether a match may
+    begin before the events that it has, for a match has made one of them (`engine.run.beginnings`). layers: of its EVENT
+    definitions, in their order.
     """
 
     plan: QueryPlan
@@ -81,6 +83,8 @@ class Compiled:
     from_gaps: bool = False
     from_adjacency: bool = False
     chooses: Strategy | None = None
+    earlier: bool = False
+    layers: tuple[Compiled, ...] = ()
 
     @property
     def schema(self) -> EventSchema:
@@ -156,7 +160,15 @@ class Compiled:
     @cached_property
     def layout(self) -> Layout:
         """What the matches look like."""
-        return layout_of(self.plan, self.program.label_sets, keys=self.keys)
+        labels = self.program.label_sets
+        if self.earlier and frozenset() not in labels:
+            labels = (*labels, frozenset())  # of the place where a match begins
+        return layout_of(self.plan, labels, keys=self.keys)
+
+    @property
+    def judges(self) -> bool:
+        """Whether the evaluation lists all matches, and `engine.run.having` does what comes after that."""
+        return self.plan.having is not None or self.earlier
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -197,7 +209,7 @@ class Compiled:
     @property
     def heeds_vetoes(self) -> bool:
         """Whether the evaluation is told which events complete no match that is given; HAVING under CONSUME BY looks at those matches too."""
-        return self.method.heeds_vetoes and (self.plan.having is None or self.consume is Consumption.NONE)
+        return self.method.heeds_vetoes and (not self.judges or self.consume is Consumption.NONE)
 
     @property
     def waits(self) -> bool:
@@ -234,7 +246,7 @@ class Compiled:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         count_window = None if self.from_adjacency else self.count_window
         bounds = (self.method.name, self.window, count_window, self.consume.value, self.limit)
-        judged = () if self.plan.having is None else (True, str(self.chooses))
+        judged = () if not self.judges else (True, str(self.chooses))
         # The events that a state keeps have the attributes that the measures read.
         measures = tuple(measure.expression for measure in self.plan.computed)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
@@ -249,9 +261,9 @@ class Compiled:
         """
         options: dict[str, Any] = {"variant": variant}
         if sample is not None:
-            if self.plan.having is not None:
+            if self.judges:
                 raise NotSupportedError(
-                    f"sample={sample} chooses among all matches of a trigger, and HAVING leaves some out",
+                    f"sample={sample} chooses among all matches of a trigger, and this query looks at each of them (HAVING, EVENT definitions)",
                     help="leave sample= out, or write LIMIT",
                 )
             if not self.method.samples:
@@ -265,13 +277,13 @@ class Compiled:
             return self.method.start(dataclasses.replace(self.terms, program=program, texts=texts), **options)
 
         run = started(self.program, start, texts, variant=variant)
-        return ChosenCount(run) if self.plan.count and self.plan.having is None and not self.method.counts else run
+        return ChosenCount(run) if self.plan.count and not self.judges and not self.method.counts else run
 
     @property
     def terms(self) -> Terms:
         """What the evaluation is started with: with HAVING it lists all matches."""
         consume, limit = self.consume, self.limit
-        if self.plan.having is not None:
+        if self.judges:
             consume, limit = Consumption.NONE, 1 if self.plan.strategy is Strategy.RESTRICTED else None
         return Terms(self.program, self.window, self.count_window, consume, limit, partitioned=bool(self.keys))
 

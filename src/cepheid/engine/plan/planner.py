@@ -10,6 +10,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from cepheid.automata import construct, span_program
+from cepheid.automata.construct import unsupported
 from cepheid.engine.evaluations.absence import Absence
 from cepheid.engine.evaluations.method import CHOOSING, Task
 from cepheid.engine.plan.compiled import Compiled
@@ -18,9 +19,11 @@ from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
+from cepheid.logical.beginnings import begins_earlier, spans
 from cepheid.logical.durations import longest, widest
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
+from cepheid.logical.variables import defined
 from cepheid.logical.windows import Windows, hoist
 
 if TYPE_CHECKING:
@@ -44,23 +47,30 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         body, around = take_out(rewritten.pattern)
         absences = tuple(absence_of(absence, plan.schema) for absence in around)
         pattern, bounds = hoist(body)
+        earlier = begins_earlier(body)
+        if earlier and plan.strategy is Strategy.RESTRICTED:
+            raise _unsupported(plan, "SELECT RESTRICTED of a match that may begin with an event that a match makes", plan.strategy_span)
         consume = plan.consume if plan.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
-        # What HAVING leaves out is no match: with it the evaluation lists all, and `run.having` does what comes after it.
-        chooses = plan.strategy if plan.having is not None and consume is not Consumption.NONE and plan.strategy in CHOOSING else None
+        # What HAVING leaves out is no match: with it the evaluation lists all, and `run.having` does what comes after it. So it does where the events
+        # of a match do not say where it begins.
+        judges = plan.having is not None or earlier
+        chooses = plan.strategy if judges and consume is not Consumption.NONE and plan.strategy in CHOOSING else None
         strategy = plan.strategy if chooses is None else Strategy.ALL
-        unbounded = bounds == Windows() and (consume is Consumption.NONE or plan.having is not None)
+        unbounded = bounds == Windows() and (consume is Consumption.NONE or judges)
         if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):
             # `SELECT * WHERE NXT(p)` is `SELECT NXT * WHERE p`, which has windows.
             strategy = pattern.strategy
             pattern, bounds = hoist(pattern.pattern)
             unbounded = bounds == Windows()
-        method, program, refusals = choose(Task(_listed(plan, whole=chooses is not None), strategy, pattern, unbounded=unbounded))
-        if program.single and plan.schema.time_column is not None:
+        method, program, refusals = choose(
+            Task(_listed(plan, whole=chooses is not None, earlier=earlier), strategy, pattern, unbounded=unbounded)
+        )
+        if program.single and not earlier and plan.schema.time_column is not None:
             bounds &= Windows(window=0)  # what is known of an event is then given back as soon as time has passed
         inside = longest(pattern) if program.values or strategy is Strategy.RESTRICTED else None
         written, bounds = bounds, bounds & Windows(window=inside)
         # COUNT(*) without a window keeps numbers alone.
-        adjacent = None if program.single or (plan.count and plan.having is None) or bounds != Windows() else widest(pattern)
+        adjacent = None if program.single or (plan.count and not judges) or bounds != Windows() else widest(pattern)
     except CepheidError as error:
         raise error.located(plan.text) if plan.text else error from None
     # All evaluations give the match of the greatest start first: RESTRICTED is the first one.
@@ -79,11 +89,18 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         from_gaps=bounds != written,
         from_adjacency=adjacent is not None,
         chooses=chooses,
+        earlier=earlier,
+        layers=tuple(compile_plan(definition.plan) for definition in plan.definitions),
     )
 
 
-def _listed(plan: QueryPlan, *, whole: bool) -> QueryPlan:
-    """What the evaluation of a plan is to do: with HAVING it lists matches also where they are counted. whole: they have all their variables."""
+def _listed(plan: QueryPlan, *, whole: bool, earlier: bool) -> QueryPlan:
+    """What the evaluation of a plan is to do: with HAVING it lists matches also where they are counted. whole: they have all their variables.
+
+    earlier: matches may begin before their events; then they are listed too, and have all their variables.
+    """
+    if earlier:
+        return dataclasses.replace(plan, count=False, measures=(), having=None, variables=tuple(sorted(defined(plan.pattern))))
     if plan.having is None:
         return plan
     return dataclasses.replace(plan, count=False, measures=plan.computed if plan.count or whole else plan.measures)
@@ -94,7 +111,10 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
     negated, bounds = hoist(absence.negated)
     bounds &= Windows(window=absence.duration)
     assert bounds.window is not None
-    return Absence(span_program(construct(negated, schema)), bounds.window, bounds.count, absence.duration, absence.from_start)
+    program, earlier = span_program(construct(negated, schema)), spans(negated)
+    if earlier and not program.single:
+        raise unsupported(negated, what="a negated pattern of several events, with one that a match makes,")
+    return Absence(program, bounds.window, bounds.count, absence.duration, absence.from_start, earlier)
 
 
 # ------------------------------------------------------------------------------------------------------------------ what is supported
@@ -102,8 +122,6 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
 
 def check_supported(plan: QueryPlan) -> None:
     """Raise NotSupportedError for the clauses of a query that this evaluation does not have, with their place; patterns say it themselves."""
-    if plan.definitions:
-        raise _unsupported(plan, f"EVENT {plan.definitions[0].name} AS ..", plan.definitions[0].plan.pattern.span)
     counted = (
         next((node for node in walk(plan.pattern) if isinstance(node, logical.Absence) and node.from_start), None) if plan.count else None
     )

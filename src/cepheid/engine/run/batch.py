@@ -26,9 +26,11 @@ from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
 from cepheid.engine.run.allowance import Allowance
+from cepheid.engine.run.beginnings import begun
 from cepheid.engine.run.having import Having
 from cepheid.engine.run.together import SPARSE, EvenChunk, Places, chunk_of, even_in_stream_order, ragged_in_stream_order
 from cepheid.language.syntax import Consumption
+from cepheid.logical.plan import Begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -115,7 +117,7 @@ def run(
     )
     types = NamedTypes(compiled.plan, compiled.programs)
     types.see(events, [each.letters for each in (read, *negated)])
-    followers = _followers(compiled, negated, times, where, variant=variant, texts=texts)
+    followers = _followers(compiled, negated, events, times, where, variant=variant, texts=texts)
     vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None
     evaluation, read = compiled.evaluation(variant=variant, sample=sample, texts=texts), dataclasses.replace(read, vetoed=vetoed)
     if groups is not None and compiled.consume is Consumption.ANY:
@@ -123,7 +125,13 @@ def run(
     else:
         chunks = grouped_chunks(evaluation, read, where.rows, where.cuts, progress=progress)
     maker: AnyEvaluation | None = evaluation
-    if compiled.plan.having is not None:
+    if compiled.earlier:
+        places = _begins(events)
+        labels = compiled.layout.labels
+        chunks = begun(
+            chunks, labels, lambda chunk: places[where.rows_of(where.grouped(chunk.segments, chunk.positions, np.diff(chunk.offsets)))]
+        )
+    if compiled.judges:
         chunks, maker = _judged(compiled, events, chunks, where), None
     found = Allowance(max_bytes).collect(chunks, maker, named=lambda chunk: _matches(compiled, events, chunk, where)[0])
     if not compiled.absences:
@@ -169,8 +177,14 @@ def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, 
     return groups, where, written.null_keys if compiled.written else 0
 
 
+def _begins(events: pa.Table) -> Array:
+    """For each row of a table the position where its event begins."""
+    begins: Array = events[Begin.of("place").path[0]].to_numpy()
+    return begins
+
+
 def _followers(
-    compiled: Compiled, negated: Sequence[Events], times: Array, where: _Rows, *, variant: str | None, texts: Texts
+    compiled: Compiled, negated: Sequence[Events], events: pa.Table, times: Array, where: _Rows, *, variant: str | None, texts: Texts
 ) -> list[Ends]:
     """For each absence what ends matches of the pattern that is forbidden. negated: the events as it reads them; texts: of their values."""
     found = []
@@ -178,7 +192,10 @@ def _followers(
         # One interval per event that ends some.
         run = absence.evaluation(variant=variant, texts=texts)
         ended = collect(list(grouped_chunks(run, read, where.rows, where.cuts)))
-        found.append(where.ends(ended, ended.starts, times))
+        starts = ended.starts
+        if absence.earlier:  # each is one event
+            starts = _begins(events)[where.rows_of(where.grouped(ended.segments, starts))]
+        found.append(where.ends(ended, starts, times))
     return found
 
 

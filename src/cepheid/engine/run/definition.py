@@ -57,7 +57,7 @@ def rows_of(plan: QueryPlan, events: pa.Table) -> list[Event]:
         times = numbers.tolist()
     columns = {name: _steps(events[name]).to_pylist() for name in events.column_names}
     rows = [{name: values[place] for name, values in columns.items()} for place in range(events.num_rows)]
-    if schema.type_column is None:
+    if schema.type_column is None or (plan.definitions and schema.type_column not in events.column_names):
         types: Sequence[Any] = [schema.stream] * events.num_rows
     else:
         types = events[schema.type_column].to_pylist()

@@ -45,9 +45,9 @@ class Having:
     """
 
     def __init__(self, compiled: Compiled, time: str | None) -> None:
-        assert compiled.plan.having is not None
+        having = compiled.plan.having
         self.compiled = compiled
-        self._compute = Computation([compiled.plan.having], time)
+        self._compute = None if having is None else Computation([having], time)
         self._projection = None if compiled.plan.count or compiled.plan.measures else _projection(compiled)
         self._consumes = compiled.consume is not Consumption.NONE
         self._last: Array = np.zeros(0, np.int64)
@@ -68,7 +68,7 @@ class Having:
 
     def _bounded(self, chunks: Iterator[Chunk], most: int) -> Iterator[Chunk]:
         """The chunks that are not empty; raises LimitError for a trigger with more matches than `most`."""
-        assert self.compiled.plan.having is not None
+        plan = self.compiled.plan
         last, own = None, 0
         for chunk in chunks:
             if not len(chunk):
@@ -80,18 +80,20 @@ class Having:
             if max(own, int(np.diff(first).max(initial=0))) > most:
                 name = "MAX_LISTED" if most == MAX_LISTED else "MAX_COMPARED"
                 raise LimitError(
-                    f"the event at position {trigger[1]} completes more than {most:,} matches, the limit of those that HAVING judges ({name})",
+                    f"the event at position {trigger[1]} completes more than {most:,} matches, the limit where each is looked at ({name})",
                     help=(
                         "make them fewer: a shorter WITHIN, conditions on events in FILTER, SELECT MAX, NXT or LAST",
                         f"cepheid.engine.plan.compiled.{name} is the limit",
                     ),
-                    text=self.compiled.plan.text or None,
-                    span=self.compiled.plan.having.expression.span,
+                    text=plan.text or None,
+                    span=plan.pattern.span if plan.having is None else plan.having.expression.span,
                 )
             yield chunk
 
     def _holds(self, matches: Matches) -> Array:
         """Whether each match meets the condition (bool); NULL does not."""
+        if self._compute is None:
+            return np.ones(len(matches), np.bool_)
         column = self._compute(matches).column(0)
         holds: Array = column.combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
         return holds
@@ -101,7 +103,7 @@ class Having:
         if self.compiled.plan.count:
             return _counts(chunks)
         if self._projection is not None:
-            chunks = _filled(_distinct(chunks, self._projection))
+            chunks = _filled(distinct(chunks, self._projection))
         return chunks if self.compiled.limit is None else _limited(chunks, self.compiled.limit)
 
     # ---------------------------------------------------------------------------------------------------------------- CONSUME BY
@@ -243,7 +245,7 @@ def _projection(compiled: Compiled) -> Array | None:
     return np.array([numbers.get(part, -1) for part in parts], np.int64)
 
 
-def _distinct(chunks: Iterator[Chunk], projection: Array) -> Iterator[Chunk]:
+def distinct(chunks: Iterator[Chunk], projection: Array) -> Iterator[Chunk]:
     """The matches, of those that show the same row of a trigger the first; what the last trigger of a chunk has shown is kept."""
     shown: Chunk | None = None
     for chunk in chunks:

@@ -1,0 +1,46 @@
+"""Where matches begin whose events begin earlier than they stand: a hidden mark there.
+
+Comes in: chunks of matches, and where each event of the stream begins. Goes out: the same matches, each with its begin for its first mark; of those
+that then are one, for the event that begins them is hidden, the first. All in columns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cepheid.engine.evaluations.base import Chunk
+from cepheid.engine.memory.pools import offsets_of
+from cepheid.engine.run.having import distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cepheid.engine.memory.pools import Array
+
+
+def begun(chunks: Iterator[Chunk], labels: Sequence[frozenset[str]], begins: Callable[[Chunk], Array]) -> Iterator[Chunk]:
+    """The matches in some chunks, each from where it begins.
+
+    labels: of the layout, one of them empty. begins: for each mark of a chunk the position where its event begins.
+    """
+    hidden = list(labels).index(frozenset())
+    found = (_from_begin(chunk, begins(chunk), hidden) for chunk in chunks if len(chunk))
+    # Events that are hidden may differ where nothing that is shown does.
+    shown = np.array([number if label else -1 for number, label in enumerate(labels)], np.int64)
+    return (chunk for chunk in distinct(found, shown) if len(chunk))
+
+
+def _from_begin(chunk: Chunk, begins: Array, hidden: int) -> Chunk:
+    """All events of a match begin where it begins or later."""
+    starts = np.minimum.reduceat(begins, chunk.offsets[:-1])
+    earlier = starts < chunk.starts
+    lengths = np.diff(chunk.offsets) + earlier
+    offsets = offsets_of(lengths)
+    own = np.ones(int(offsets[-1]), np.bool_)
+    own[offsets[:-1][earlier]] = False
+    positions, labels = np.empty(len(own), chunk.positions.dtype), np.full(len(own), hidden, chunk.labels.dtype)
+    positions[own], labels[own] = chunk.positions, chunk.labels
+    positions[~own] = starts[earlier]
+    return Chunk(offsets, positions, labels, chunk.segments)
