@@ -548,7 +548,7 @@ def _unless(constructor: Constructor, pattern: plan.Unless) -> Fragment:
     """UNLESS: the complement of the right side runs beside the left one, from its first event to its last; or a guard asks at the last one."""
     body = constructor.build(pattern.pattern)
     name, before = f"start of {constructor.text(pattern.pattern)}", constructor.states
-    if begins_earlier(pattern.pattern) or spans(pattern.negated):
+    if begins_earlier(pattern.pattern) or begins_earlier(pattern.negated):
         return _unless_earlier(constructor, pattern, body, name)
     unwanted, stores, tests = _refusing(constructor, pattern.negated, name, "ended")
     if unwanted is not None:
@@ -607,7 +607,7 @@ def _refusing(
         return None, frozenset(), ()
     body = constructor.build(negated)
     automaton = constructor.automaton(body)
-    if spans(negated):
+    if begins_earlier(negated):
         return _refusing_earlier(constructor, negated, body, automaton, name, kind)
     several = any(move.target not in automaton.finals for move in automaton.transitions)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
@@ -625,8 +625,8 @@ def _refusing_earlier(
     constructor: Constructor, negated: Pattern, body: Fragment, automaton: Automaton, name: str, kind: str
 ) -> tuple[None, frozenset[Store], tuple[Compares, ...]]:
     """The same for a negated pattern that may begin before the event that is read first: of one event, for then the greatest begin is known."""
-    if any(move.target not in automaton.finals for move in automaton.transitions) or not begins_earlier(negated):
-        raise unsupported(negated, what="a negated pattern of several events, with one that a match makes,")
+    if any(move.target not in automaton.finals for move in automaton.transitions):
+        raise unsupported(negated, what="a negated pattern of several events that may begin with one that a match makes")
     stores, ask = _latest(constructor, negated, body, name, kind, ">" if kind == "ended" else ">=")
     return None, stores, (ask,)
 

@@ -57,6 +57,7 @@ class QueryFragment:
     from_start: how often an absence counts from the start of a match (not with limits and counts).
     absence, partition, having, consume, limit, count: how often a query has that clause (another NOT FOLLOWED BY after one), from 0 to 1. unit: of
     durations in the text ("" for a numeric time column, else for example "s"). models: the time models of queries with THEN ("" is the default).
+    layers: most EVENT definitions.
     """
 
     operators: tuple[tuple[str, int], ...]
@@ -82,6 +83,7 @@ class QueryFragment:
     count: float = 0.0
     unit: str = ""
     models: tuple[str, ...] = ()
+    layers: int = 0
 
 
 ENGINE = QueryFragment(
@@ -271,6 +273,16 @@ SUCCEEDING_GUARDED = dataclasses.replace(CONTRADICTING, operators=(*CHOOSING.ope
 JUDGING_GUARDED = dataclasses.replace(CONTRADICTING, having=0.8, count=0.2, limit=0.3, consume=0.4)
 """HAVING over patterns that compare events."""
 
+LAYERED = dataclasses.replace(
+    CONTRADICTING,
+    depth=2,
+    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    windows=("", "", "time", "events", "interval"),
+    having=0.1,
+    layers=2,
+)
+"""The same over events that matches have made."""
+
 LAGGED = QueryFragment(
     operators=(*ENGINE.operators, ("filter", 4), ("select", 1)),
     strategies=("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
@@ -315,6 +327,12 @@ class Piece:
         return self.text if self.tight else f"({self.text})"
 
 
+LAYERS = ("P", "Q")
+"""The types that EVENT definitions make."""
+
+MADE_OF = {"v": ("max", "first", "sum"), "w": ("min", "last"), "s": ("first", "max"), "b": ("first", "last"), "k": ("first", "last")}
+"""For each attribute the measures that it may be."""
+
 NONE: frozenset[str] = frozenset()
 
 PLAIN = (";", ":")
@@ -331,9 +349,36 @@ class QueryGenerator:
         self.random = random
         self.fragment = fragment
         self.iterating: list[frozenset[str]] = []
+        self.types = TYPES
+        self.keys = ("k", "k", "k", "k, b")
 
     def query(self) -> str:
-        """A query text with a random pattern, window, partition, strategy, targets and limit."""
+        """A query text with a random pattern, window, partition, strategy, targets and limit; before it some EVENT definitions."""
+        random, fragment = self.random, self.fragment
+        if fragment.layers:
+            return " ".join([*self._definitions(), self._query()])
+        return self._query()
+
+    def _definitions(self) -> list[str]:
+        """Some EVENT definitions; their types are among those of all that comes behind them."""
+        random = self.random
+        keys = random.choice(self.keys) if random.random() < self.fragment.partition else ""
+        self.keys = tuple(dict.fromkeys([keys, keys.split(",")[0]])) if keys else ()
+        found = []
+        for name in LAYERS[: random.randint(1, self.fragment.layers)]:
+            attributes = [each for each in ("v", "w", "s", "b", "k") if each not in keys.split(", ")]
+            targets = ", ".join(f"{random.choice(MADE_OF[each])}(made.{each}) AS {each}" for each in attributes)
+            pattern = self.pattern(self.fragment.depth, NONE)
+            where = f"({pattern.text}) AS made" + self._postfixes(dataclasses.replace(pattern, text=""))
+            clauses = [f"SELECT {random.choice(['', '', 'NXT ', 'LAST ', 'MAX ', 'STRICT '])}{targets} WHERE {where}"]
+            clauses += [f"PARTITION BY {keys}"] if keys else []
+            clauses += ["HAVING count(made) != 2"] if random.random() < 0.2 else []
+            clauses += ["CONSUME BY PARTITION"] if random.random() < 0.2 else []
+            found.append(f"EVENT {name}({', '.join(attributes)}) AS ({' '.join(clauses)})")
+            self.types = (*self.types, name, name)
+        return found
+
+    def _query(self) -> str:
         random, fragment = self.random, self.fragment
         pattern = self.pattern(fragment.depth, NONE)
         where = self._postfixes(pattern)
@@ -341,8 +386,8 @@ class QueryGenerator:
         counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"}  # one match is nothing to count
         targets = "COUNT(*)" if counted else self._targets(pattern)
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
-        if random.random() < fragment.partition:
-            clauses.append("PARTITION BY " + random.choice(["k", "k", "k", "k, b"]))
+        if self.keys and random.random() < (0.7 if fragment.layers else fragment.partition):
+            clauses.append("PARTITION BY " + random.choice(self.keys))
         if random.random() < fragment.having:
             clauses.append(f"HAVING {self.having(pattern, restricted=strategy == 'RESTRICTED')}")
         if random.random() < fragment.consume:
@@ -425,7 +470,7 @@ class QueryGenerator:
 
     def atom(self, _depth: int, _outer: frozenset[str]) -> Piece:
         """A type or ANY."""
-        kind = self.random.choice([*TYPES, *TYPES, "ANY"])
+        kind = self.random.choice([*self.types, *self.types, "ANY"])
         return Piece(kind, frozenset({kind}), frozenset({kind}), tight=True)
 
     def named(self, depth: int, outer: frozenset[str]) -> Piece:
