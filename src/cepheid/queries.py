@@ -176,6 +176,7 @@ class Queries(Mapping[str, Query]):
             each = self._queries[name]
             with _named(name):
                 found[name] = each.compiled(each.schema(schema, **where))
+                found[name].refuse_layers("cepheid.queries")
         return found
 
     def recognizer(

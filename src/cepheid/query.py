@@ -266,6 +266,10 @@ class Query:
             matches = self._by_definition(asked)
             return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
         compiled = self.compiled(asked.source.schema)
+        if compiled.layers:
+            options: dict[str, Any] = {"sort": sort, "order": asked.order, "null_keys": null_keys, "until": asked.until, "sample": sample}
+            found = layers.run(compiled, asked.source.events, **options, variant=engine, progress=progress)
+            return Batches(found.layout, iter([found]), lambda: Rest(found.undecided, found.null_keys, found.warnings))
         types = NamedTypes(compiled.plan, compiled.programs)
         recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
         pieces, told = asked.pieces(progress)

@@ -32,6 +32,7 @@ from cepheid.automata import (
     end_program,
     formula,
     hide,
+    registers,
     trim,
     trim_timed,
     two_clocks,
@@ -51,7 +52,7 @@ from cepheid.automata.zones import clock_moves
 from cepheid.engine.evaluations.guarded_choice_run import unites
 from cepheid.engine.evaluations.labelling import Labelling
 from cepheid.engine.letters.codes import having
-from cepheid.engine.plan.explain import automaton_text
+from cepheid.engine.plan.explain import automaton_text, predicate_text
 from cepheid.errors import NotSupportedError
 from cepheid.language.syntax import Strategy
 from cepheid.logical.plan import (
@@ -118,6 +119,10 @@ CONSUMERS = {
     "automata/conditions.py _marking": "test_patterns_make_guards",
     "automata/conditions.py completed": "test_patterns_make_guards",
     "automata/construct.py _windowed": "test_patterns_make_guards",
+    "automata/construct.py _windowed_earlier": "test_events_that_matches_make_have_guards",
+    "automata/construct.py _asking": "test_events_that_matches_make_have_guards",
+    "automata/construct.py _unless_earlier": "test_events_that_matches_make_have_guards",
+    "automata/construct.py _refusing_earlier": "test_events_that_matches_make_have_guards",
     "automata/fragment.py Fragment": "test_patterns_make_guards",
     "automata/guards.py GuardBits": "test_closures_carry_guards",
     "automata/guards.py Guards": "test_patterns_make_guards",
@@ -543,6 +548,32 @@ def test_patterns_make_guards() -> None:
     ]
     found = runs.matches(automaton, events_of(events("A1(v=1) B2(v=1) A3(v=2) A4(v=2)"), schema))
     assert found == set(), "3 is out of both bounds"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "asked"),
+    [
+        ("A ; P", {"begin place > (place of the end before A ; P)"}),
+        ("A : P", {"begin place - (place of the end before A : P) in [1, 1]"}),
+        ("A ;[<= 2] P", {"begin place > (place of the end before A ;[<= 2] P)", "begin time - (end of A) <= 2"}),
+        ("P+", {"begin place > (place of the end of the P before)"}),
+        ("P WITHIN [1, 2]", {"begin age >= 1", "begin age <= 2"}),
+        ("P WITHIN 2 EVENTS", {"begin length <= 1"}),
+        ("(A ALL P) WITHIN 2", {"begin age <= 2", "$time - (start of A ALL P) <= 2"}),
+        ("P UNLESS (A ; B)", {"no A ; B since begin place"}),
+        ("(P ; A) UNLESS P", {"no P since (start of P ; A)"}),
+        ("A ; NOT P ; B", {"no P between (end of A) and this event"}),
+    ],
+)
+def test_events_that_matches_make_have_guards(pattern, asked) -> None:
+    """Where they begin is a value of theirs; tests of the event alone are predicates."""
+    schema = EventSchema({"type": pa.string(), "ts": pa.int64()}, type_column="type", time_column="ts")
+    query = cepheid.query(f"EVENT P(n) AS (SELECT count(a) AS n WHERE A AS a) SELECT * WHERE {pattern}")
+    alphabet = construct(query.bound(schema).pattern, query.bound(schema).schema).alphabet
+    names = [register.name for register in alphabet.registers]
+    found = {registers.test_text(guard.test, names) for guard in alphabet.guards}
+    found |= {predicate_text(predicate) for predicate in alphabet.predicates if predicate.type is None}
+    assert found == asked
 
 
 NEGATING = {

@@ -137,7 +137,7 @@ def test_check_needs_no_values() -> None:
 def test_a_definition_is_checked_with_its_warnings():
     result = call("check", "-e", "EVENT Pair(n) AS (SELECT count(f) AS n WHERE (A ; A) AS f) SELECT * WHERE Pair AS p ; B WITHIN 5s")
     assert result.stderr.startswith("warning: no window bounds the pattern in time")
-    assert "note: EVENT Pair AS .. is not supported by the automaton engine" in result.stderr
+    assert "note:" not in result.stderr
     assert "1 warning" in result.stdout
     assert call("check", "-e", "SELECT concat(max(x.s), first(x.t)) AS s WHERE A+ AS x : B HAVING first(x.s) = 'a'").exit_code == 0
 

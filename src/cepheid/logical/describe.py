@@ -249,6 +249,8 @@ def _wrapped(text: str) -> bool:
 
 
 def _leaf(leaf: Field | plan.Time | plan.Index, *, bare: bool) -> str:
+    if isinstance(leaf, plan.Begin):
+        return " ".join(leaf.origin)
     system = "$time" if isinstance(leaf, plan.Time) else "$index"
     path = ".".join(_name(part) for part in leaf.origin) if isinstance(leaf, Field) else system
     if (bare and isinstance(leaf, Field)) or not leaf.variable:

@@ -70,6 +70,7 @@ class Plan:
         """Bind and compile the query for the frame, and check the options against its columns."""
         source = source_of(frame, query.tree, type=options.type, time=options.time)
         compiled = query.compiled(source.schema)
+        compiled.refuse_layers("Spark")
         case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
         plan = cls(query, options, source, compiled, case_sensitive, options.buckets or shuffle_tasks(frame.sparkSession))
         plan.check()

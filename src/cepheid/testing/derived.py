@@ -35,7 +35,7 @@ def merged(
                 end = stream[partition.positions[group.end]]
                 for match, values in zip(group.candidates, group.measures, strict=True):
                     start = stream[partition.positions[match.start]]
-                    own = {plan.schema.type_column: definition.name, plan.schema.time_column: end.time}
+                    own: dict[Any, object] = {plan.schema.type_column: definition.name, plan.schema.time_column: end.time}
                     attributes = {**own, **keys, **dict(zip(definition.attributes, values, strict=True))}
                     completed.setdefault(id(end), []).append(Event(definition.name, end.time, attributes, begins=start))
         stream = [each for event in events for each in _with_completed(event, completed)]

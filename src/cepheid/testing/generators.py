@@ -349,13 +349,12 @@ class QueryGenerator:
         self.random = random
         self.fragment = fragment
         self.iterating: list[frozenset[str]] = []
-        self.types = TYPES
-        self.keys = ("k", "k", "k", "k, b")
+        self.types: tuple[str, ...] = TYPES
+        self.keys: tuple[str, ...] = ("k", "k", "k", "k, b")
 
     def query(self) -> str:
         """A query text with a random pattern, window, partition, strategy, targets and limit; before it some EVENT definitions."""
-        random, fragment = self.random, self.fragment
-        if fragment.layers:
+        if self.fragment.layers:
             return " ".join([*self._definitions(), self._query()])
         return self._query()
 

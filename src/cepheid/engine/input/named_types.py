@@ -33,11 +33,14 @@ MANY_TYPES = 1000
 class NamedTypes:
     """What is known of the types that a query names, piece by piece of its events.
 
-    programs: of the letters that `see` gets. missing: the types that no event had so far; none where the type is not in a column.
+    programs: of the letters that `see` gets. missing: the types that no event had so far; none where the type is not in a column. Types that EVENT
+    definitions make are not among them: whether there are such events is what the query asks.
     """
 
     def __init__(self, plan: QueryPlan, programs: Sequence[Program] = ()) -> None:
-        named = {node.type for node in walk(plan.pattern) if isinstance(node, Event) and node.type is not None}
+        patterns = [plan.pattern, *(definition.plan.pattern for definition in plan.definitions)]
+        named = {node.type for pattern in patterns for node in walk(pattern) if isinstance(node, Event) and node.type is not None}
+        named -= plan.schema.made
         self.column = plan.schema.type_column
         self.missing: set[str] = set() if self.column is None else named
         self._alphabets = tuple(program.automaton.alphabet for program in programs)

@@ -271,7 +271,7 @@ class Source:
 
 
 def used_types(tree: Tree) -> frozenset[str]:
-    """The event types that a query names."""
+    """The event types that a query names, without those that its EVENT definitions make."""
     from cepheid.language.syntax import Type
 
     todo: list[Any] = [tree]
@@ -281,7 +281,7 @@ def used_types(tree: Tree) -> frozenset[str]:
         if isinstance(node, Type) and node.name is not None:
             found.add(node.name)
         todo.extend(node.children())
-    return frozenset(found)
+    return frozenset(found.difference(definition.name for definition in tree.definitions))
 
 
 def source_of(

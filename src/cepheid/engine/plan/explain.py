@@ -134,7 +134,14 @@ def _compiled_sections(query: Explained, plan: QueryPlan, schema: EventSchema) -
     absent = [f"\nabsence {number}\n{automaton_text(absence.program.automaton)}" for number, absence in enumerate(compiled.absences, 1)]
     yield "automaton", "\n".join([carrier_text(compiled.program), *absent])
     yield "program", program_text(compiled)
-    yield "evaluation", evaluation_text(compiled)
+    yield "evaluation", "\n\n".join([*_layers(compiled), evaluation_text(compiled)])
+
+
+def _layers(compiled: Compiled) -> Iterator[str]:
+    """How the queries of EVENT definitions are evaluated, in their order."""
+    for definition, layer in zip(compiled.plan.definitions, compiled.layers, strict=True):
+        text = f"{_wrapped(describe(layer.plan.pattern, unit=layer.schema.unit))}\n{evaluation_text(layer)}"
+        yield f"EVENT {write_name(definition.name)}\n{textwrap.indent(text, '  ')}"
 
 
 def _step(plan: QueryPlan, unit: int | None) -> str:
@@ -276,6 +283,7 @@ def evaluation_text(compiled: Compiled) -> str:
         "window": "none needed: a match is one event" if compiled.program.single else " and ".join(bounds) or "none",
         "partitions": keys_text(compiled) or "none",
         "strategy": compiled.plan.strategy.value + (f", at most {compiled.limit} per trigger" if compiled.limit is not None else ""),
+        "begins": _begins(compiled),
         "having": _having(compiled),
         "consumes": CONSUMES[compiled.consume],
         "absences": absences_text(compiled),
@@ -287,17 +295,32 @@ def evaluation_text(compiled: Compiled) -> str:
     return rows_text(rows)
 
 
+def _begins(compiled: Compiled) -> str:
+    """Where matches begin, if their events do not say it, and what that costs; "" elsewhere."""
+    if not compiled.earlier:
+        return ""
+    what = "where the first event that a match has made begins: matches are listed"
+    return what if compiled.plan.having is not None else f"{what}, {_listed(compiled)}"
+
+
 def _having(compiled: Compiled) -> str:
     """The condition of HAVING, and what it costs; "" without one."""
     having = compiled.plan.having
-    if having is None:
-        return ""
+    return (
+        ""
+        if having is None
+        else f"{describe_expression(having.expression)}: the matches of a trigger are listed and judged, {_listed(compiled)}"
+    )
+
+
+def _listed(compiled: Compiled) -> str:
+    """How many matches of a trigger may be listed, and what is done with them."""
     after = ["CONSUME BY"] * (compiled.consume is not Consumption.NONE) + ["COUNT(*)"] * compiled.plan.count
     after += ["LIMIT"] * (compiled.plan.limit is not None) + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
     rest = f"; {' and '.join(after)} after that" if after else ""
     most = MAX_LISTED if compiled.chooses is None else MAX_COMPARED
-    listed = "listed" if compiled.chooses is None else f"listed, compared ({compiled.chooses.value})"
-    return f"{describe_expression(having.expression)}: the matches of a trigger are {listed} and judged, at most {most:,}{rest}"
+    compared = "" if compiled.chooses is None else f"compared ({compiled.chooses.value}), "
+    return f"{compared}at most {most:,} of a trigger{rest}"
 
 
 def class_text(compiled: Compiled) -> str:

@@ -62,7 +62,7 @@ def likely_schema(query: Written) -> EventSchema:
             continue
         known = attributes.get(path[0])
         attributes[path[0]] = _with_leaf(known if len(path) > 1 else None, path[1:], kinds.get(path, pa.float64()))
-    types = used_types(query.tree).difference(definition.name for definition in query.tree.definitions)
+    types = used_types(query.tree)
     return EventSchema(
         attributes, type_column=DEFAULT_TYPE, types={name: frozenset(attributes) for name in types} or None, time_column=DEFAULT_TIME
     )

@@ -40,7 +40,6 @@ def run(plan: QueryPlan, events: pa.Table, *, until: int | str | None = None, nu
     stream = rows_of(plan, events)
     result = reference.run(plan, stream, until=until, null_keys=null_keys)  # type: ignore[arg-type]  # checked by the caller
     if plan.definitions:
-        types.met({definition.name for definition in plan.definitions})
         events = _table_of(plan, result.events)
     return dataclasses.replace(_matches(plan, events, result), warnings=types.warnings)
 

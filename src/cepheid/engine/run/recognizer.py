@@ -57,6 +57,7 @@ class Recognizer(Intake[Matches]):
         max_bytes: int | None = None,
         types: NamedTypes | None = None,
     ) -> None:
+        compiled.refuse_layers("a recognizer")
         self.compiled = compiled
         options: dict[str, Any] = {"variant": variant, "sample": sample, "interleaved": interleaved}
         super().__init__(compiled.schema, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)

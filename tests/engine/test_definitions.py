@@ -1,0 +1,210 @@
+"""Matches as events in the engine: random programs against the definition, their events in every form, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.errors import CepheidError, LimitError, NotSupportedError
+from cepheid.testing import differential, events, generators
+from cepheid.testing.differential import WAYS, Case
+
+ENGINES = ("compiled", "python", "checked")
+WHOLE = ("whole", "listed", "read", "batched")
+"""The ways of events that a query with definitions takes."""
+
+PAIR = "EVENT P(d) AS (SELECT duration() AS d WHERE A AS a ; B) "
+TABLE = pa.table(
+    {"type": ["A", "B", "A", "B"], "ts": pa.array([1, 2, 3, 4], pa.timestamp("ms")), "k": pa.array([1, 1, None, 1], pa.int8())}
+)
+
+
+def drawn(seed, number):
+    """A random program with its answer; None where it is too large for the definition."""
+    rng = random.Random(f"{seed}/{number}")
+    timed = number % 2 == 1
+    fragment = dataclasses.replace(generators.LAYERED, unit="s" if timed else "")
+    query = cepheid.query(generators.random_query(rng, fragment=fragment))
+    table = generators.table(generators.random_stream(rng, most=9), timed=timed)
+    try:
+        expected, undecided = differential.answers(query, table)
+    except LimitError:
+        return None
+    return Case(seed, number, query, table, expected, undecided)
+
+
+def test_random_programs(seed, cases):
+    compared = matched = made = 0
+    for number in range(cases):
+        case = drawn(seed, number)
+        if case is None:
+            continue
+        way = WHOLE[number % len(WHOLE)]
+        try:
+            answers = [WAYS[way](case, engine) for engine in ENGINES]
+        except (NotSupportedError, LimitError):
+            continue
+        for found in answers:
+            differential.check(case, found)
+        compared += 1
+        matched += bool(case.expected)
+        shown = case.query.text.rpartition("WHERE")[2]
+        made += bool(case.expected) and any(name in shown for name in generators.LAYERS)
+    assert compared > cases / 2
+    assert matched > cases / 20
+    assert made > cases / 40
+
+
+def same(text, rows, **options):
+    query = cepheid.query(text)
+    found, expected = query.run(rows, **options), query.run(rows, engine="reference", **options)
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    assert found.to_arrow(events=True).schema == expected.to_arrow(events=True).schema
+    assert (found.null_keys, found.warnings) == (expected.null_keys, expected.warnings)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "options", "count"),
+    [
+        # One stream whose name is the type, and streams merged.
+        (
+            "EVENT Big(v) AS (SELECT max(a.v) AS v FROM S WHERE S AS a FILTER a.v > 1) SELECT * FROM S WHERE S ; Big",
+            {"S": {"v": [1, 2, 3]}},
+            {},
+            3,
+        ),
+        (
+            "EVENT Big(v) AS (SELECT max(a.v) AS v FROM S WHERE S AS a FILTER a.v > 1) SELECT * FROM S, T WHERE Big ; T",
+            {"S": {"v": [1, 2, 3]}, "T": {"w": [1.0, 2.0, 3.0]}},
+            {},
+            3,
+        ),
+        # Events without types.
+        ("EVENT Big(v) AS (SELECT max(a.v) AS v WHERE ANY AS a FILTER a.v > 1) SELECT * WHERE ANY ; Big", {"": {"v": [1, 2, 3]}}, {}, 4),
+        (
+            "EVENT P(k, d) AS (SELECT a.k AS k, duration() AS d WHERE A AS a ; B) SELECT p.k AS k, p.d AS d, p.type AS t WHERE P AS p",
+            TABLE,
+            {},
+            3,
+        ),
+        (
+            "EVENT P(d) AS (SELECT duration() AS d WHERE A ; B PARTITION BY k) SELECT * WHERE P PARTITION BY k",
+            TABLE,
+            {"null_keys": "group"},
+            2,
+        ),
+        ("EVENT P(d) AS (SELECT duration() AS d WHERE A ; B PARTITION BY k) SELECT * WHERE P ; B PARTITION BY k", TABLE, {}, 1),
+        (f"{PAIR} SELECT COUNT(*) WHERE P+", TABLE, {}, 3),
+        (f"{PAIR} SELECT * WHERE P", TABLE.take([3, 1, 0, 2]), {"sort": True}, 3),
+        (f"{PAIR} SELECT * WHERE P NOT FOLLOWED BY A FOR 1ms", TABLE, {"until": "end"}, 2),
+        (f"{PAIR} SELECT * WHERE A NOT FOLLOWED BY P FOR 3ms", TABLE, {"until": "end"}, 1),
+        (f"{PAIR} SELECT * WHERE A ; NOT P ; B", TABLE, {}, 3),
+        (f"{PAIR} SELECT * WHERE P THEN B", TABLE, {}, 1),
+        ("EVENT P(d) AS (SELECT count(a) AS d WHERE Z AS a ; B) SELECT * WHERE Y ALL P", TABLE, {}, 0),
+    ],
+)
+def test_events_in_every_form(text, rows, options, count):
+    if isinstance(rows, dict):
+        streams = {name: pa.table({"ts": [1, 2, 3], **columns}) for name, columns in rows.items()}
+        rows = streams.get("", streams)
+    assert len(same(text, rows, **options)) == count
+
+
+def test_consumption_looks_at_where_a_match_begins():
+    """The second P has begun before the first trigger."""
+    text = f"{PAIR} SELECT p.d AS d WHERE P AS p CONSUME BY PARTITION"
+    assert [match.measures["d"].total_seconds() for match in same(text, TABLE)] == [0.001, 0.001]
+
+
+def test_equal_rows_of_what_is_hidden_are_one():
+    """Two P begin with A1 and are hidden: the rows that show B5 are one."""
+    rows = events("A1 B2 B3 C4 B5")
+    (match,) = same("EVENT P(n) AS (SELECT count(b) AS n WHERE A ; B AS b) SELECT x WHERE P ; C ; B AS x", rows)
+    assert (match.start, match.variables) == (0, {"x": (6,)})
+    (count,) = same("EVENT P(n) AS (SELECT count(b) AS n WHERE A ; B AS b) SELECT COUNT(*) WHERE P ; C", rows)
+    assert count.measures["count"] == 2
+    (count,) = same("EVENT P(n) AS (SELECT count(b) AS n WHERE A ; B AS b) SELECT COUNT(*) WHERE (PROJECT NONE (P)) ; C", rows)
+    assert count.measures["count"] == 1
+
+
+def test_an_attribute_holds_what_both_kinds_of_events_have():
+    """The column is int8, the measure int64."""
+    text = "EVENT P(k) AS (SELECT sum(a.k) * 1000 AS k WHERE A AS a) SELECT p.k AS k, b.k AS own WHERE P AS p ; B AS b"
+    assert [match.measures for match in same(text, TABLE.slice(0, 2))] == [{"k": 1000, "own": 1}]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        ("A THEN P", "THEN of an event that a match makes"),
+        ("A ; NOT B ; P", "NOT in front of an event that a match makes"),
+        ("A ; NOT (P ; A) ; B", "a negated pattern of several events that may begin with one that a match makes"),
+        ("A UNLESS (P ; A)", "a negated pattern of several events that may begin with one that a match makes"),
+        ("A NOT FOLLOWED BY (P ; A) FOR 1ms", "a negated pattern of several events that may begin with one that a match makes"),
+        ("A? : P", "`:` between an optional item and an event that a match makes"),
+        ("B :[<= 5ms] (A ALL P)", "`:`, or a gap with an upper bound, in front of ALL with an event that a match makes"),
+        ("(A ALL P) WITHIN [>= 1ms]", "a window with a lower bound over ALL with an event that a match makes"),
+        ("(PROJECT NONE (P) ; A) ALL A", "PROJECT of an event that a match makes, inside AND or ALL,"),
+    ],
+)
+def test_what_the_engine_lacks_says_so_and_the_reference_has_it(pattern, what):
+    query = cepheid.query(f"{PAIR} SELECT * WHERE {pattern}")
+    with pytest.raises(NotSupportedError) as error:
+        query.run(TABLE)
+    assert f"{what} is not supported by the automaton engine" in str(error.value)
+    assert any('engine="reference"' in line for line in error.value.help)
+    query.run(TABLE, engine="reference")
+
+
+def test_a_restricted_choice_by_begin_is_refused():
+    with pytest.raises(NotSupportedError, match="SELECT RESTRICTED of a match that may begin with an event that a match makes"):
+        cepheid.query(f"{PAIR} SELECT RESTRICTED * WHERE P").run(TABLE)
+
+
+def test_streams_refuse_definitions_with_a_way_out():
+    query = cepheid.query(f"{PAIR} SELECT p.d AS d WHERE P AS p")
+    for what, run in (
+        ("a recognizer", lambda: query.recognizer(TABLE.schema)),
+        ("cepheid.queries", lambda: cepheid.queries({"a": query}).run(TABLE)),
+    ):
+        with pytest.raises(NotSupportedError, match=f"{what} cannot run EVENT definitions yet") as error:
+            run()
+        assert any("make two queries" in line for line in error.value.help)
+
+
+def test_explain_says_how_each_definition_is_evaluated():
+    text = cepheid.query(f"{PAIR} SELECT * WHERE P ; A WITHIN 5ms CONSUME BY PARTITION").explain("evaluation", schema=TABLE.schema)[
+        "evaluation"
+    ]
+    assert text.startswith("EVENT P\n  A AS a ; B\n  engine ")
+    assert (
+        "where the first event that a match has made begins: matches are listed, at most 16,777,216 of a trigger; CONSUME BY after that"
+        in text
+    )
+    assert "(start of P ; A) <= 5ms" in text
+
+
+def test_many_events_cost_no_python_each():
+    """A million events, a match each: that is columns alone, or it would take minutes."""
+    count = 200_000
+    table = pa.table({"type": ["A", "B"] * (count // 2), "ts": range(count)})
+    matches = cepheid.query(
+        "EVENT P(t) AS (SELECT a.ts AS t WHERE A AS a : B) SELECT p.t AS t, b.ts AS last WHERE P AS p :[= 1] A : B AS b"
+    ).run(table)
+    assert len(matches) == count // 2 - 1
+    assert matches.to_arrow().slice(0, 2).select(["t", "last"]).to_pylist() == [{"t": 0, "last": 3}, {"t": 2, "last": 5}]
+
+
+def test_random_programs_are_well_formed(seed):
+    """All that the generator makes can be bound; what cannot is a fault of the generator."""
+    for number in range(200):
+        query = cepheid.query(generators.random_query(random.Random(f"{seed}/{number}"), fragment=generators.LAYERED))
+        try:
+            query.bound(query.schema(generators.SCHEMA))
+        except CepheidError as error:
+            raise AssertionError(f"CEPHEID_SEED={seed} {number} {query.text}") from error
