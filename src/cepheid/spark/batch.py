@@ -28,7 +28,9 @@ from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
-from cepheid.spark.source import source_of
+from cepheid.spark.source import arrow_bytes, source_of
+from cepheid.spark.tasks.absences import UNTIL
+from cepheid.spark.tasks.layers import run_layers
 from cepheid.spark.tasks.rows import INDEX, stored_type
 from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, run_task, value_column
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
@@ -70,7 +72,6 @@ class Plan:
         """Bind and compile the query for the frame, and check the options against its columns."""
         source = source_of(frame, query.tree, type=options.type, time=options.time)
         compiled = query.compiled(source.schema)
-        compiled.refuse_layers("Spark")
         case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
         plan = cls(query, options, source, compiled, case_sensitive, options.buckets or shuffle_tasks(frame.sparkSession))
         plan.check()
@@ -78,12 +79,16 @@ class Plan:
 
     def check(self) -> None:
         """Raise SchemaError for options that name no column, keys that cannot be shuffled by, and output columns of one name."""
-        for option, names in (("order", self.options.order), ("columns", self.options.columns or ())):
+        options = (
+            ("order", self.options.order, self.source.names),
+            ("columns", self.options.columns or (), (*self.source.names, *self.attributes)),
+        )
+        for option, names, known in options:
             for name in names:
-                if name not in self.source.names:
+                if name not in known:
                     raise SchemaError(
                         f"the input has no column `{name}`, which {option}= names",
-                        help=[*did_you_mean(name, self.source.names), f"the input has {quoted(self.attributes)}"],
+                        help=[*did_you_mean(name, known), f"the input has {quoted(self.attributes)}"],
                     )
         for name in self.options.order:
             kind = self.source.fields[name]
@@ -106,6 +111,15 @@ class Plan:
             raise NotSupportedError(
                 "CONSUME BY ANY lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",
                 help=("write CONSUME BY PARTITION", "q.run(..) has CONSUME BY ANY over keys, for events that fit on one machine"),
+            )
+        if self.options.positions and self.compiled.layers:
+            raise NotSupportedError(
+                "positions=True does not know the events that EVENT definitions add", help="q.run(..) gives positions, of all events"
+            )
+        if self.options.undecided and self.compiled.layers:
+            raise NotSupportedError(
+                "undecided=True gives matches of events that come in, and this query has EVENT definitions",
+                help="leave it out, or say until=: up to when the events are complete",
             )
         if self.options.columns is not None and self.compiled.layout.measures:
             what = "COUNT(*)" if self.compiled.plan.count else "measures"
@@ -135,8 +149,15 @@ class Plan:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that events of the output may have: the input columns."""
-        return tuple(name for name in self.source.schema.attributes if name != STREAM_COLUMN)
+        """The attributes that events of the output may have: the input columns, and those that EVENT definitions add."""
+        return tuple(name for name in self.compiled.schema.attributes if name != STREAM_COLUMN)
+
+    @property
+    def fields(self) -> dict[str, spark_types.DataType]:
+        """The type of each attribute, in Spark's types; integers are wider where events of EVENT definitions have them too."""
+        known, own = self.source.fields, self.source.schema.attributes
+        made = {name: kind for name, kind in self.compiled.schema.attributes.items() if name not in known or own.get(name) != kind}
+        return {**known, **{name: spark_type(stored_type(kind)) for name, kind in made.items()}}
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -148,6 +169,8 @@ class Plan:
     @property
     def dropping(self) -> bool:
         """Whether events that can change nothing are left out before the shuffle."""
+        if self.compiled.layers:
+            return False
         every = any(0 in program.relevant_masks for program in self.compiled.programs)
         return self.compiled.droppable and not self.compiled.positional and not self.options.positions and not every
 
@@ -156,6 +179,8 @@ class Plan:
         """Why one task reads all events; None where keys or slices of time spread them."""
         if self.compiled.keys:
             return None
+        if self.compiled.layers:
+            return "EVENT definitions make events of any length"
         return refusal(self.compiled, positions=self.options.positions, tasks=self.tasks)
 
     @property
@@ -169,7 +194,7 @@ class Plan:
 
     def output(self) -> spark_types.StructType:
         """The columns of the output, in Spark's types."""
-        fields, layout = self.source.fields, self.compiled.layout
+        fields, layout = self.fields, self.compiled.layout
         time = fields[layout.time or ""]
         event = [spark_types.StructField(name, fields[name]) for name in self.shown]
         columns = [(name, fields[name]) for name in layout.keys]
@@ -190,11 +215,27 @@ class Plan:
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches, and where the dropped events are counted."""
         prepared, observation = self.prepared()
+        if self.compiled.layers:
+            return self._run_layers(prepared), observation
         task = self.task().plain | {"sliced": self.sliced}
         (letters,) = letters_of([self])
         work = functools.partial(run_task, task, letters=None if has_own_letters([self]) else letters)
         matches = map_in_arrow(self.distributed(prepared), work, self.output())
         return matches, observation
+
+    def _run_layers(self, prepared: DataFrame) -> DataFrame:
+        """The matches of a query with EVENT definitions, which tasks make of whole partitions."""
+        complete: int | str | None = END if self.ends else self.until
+        if complete is None and any(layer.absences for layer in (*self.compiled.layers, self.compiled)):
+            prepared = self.with_greatest_time(prepared)
+        work = functools.partial(run_layers, self.task().plain, self.options.null_keys, complete, arrow_bytes(self.output()))
+        return map_in_arrow(self.distributed(prepared), work, self.output())
+
+    def with_greatest_time(self, prepared: DataFrame) -> DataFrame:
+        """The events with the greatest time of the table in the column UNTIL."""
+        frame, outside_ = self.source.frame, self.outside
+        greatest = (frame if outside_ is None else frame.where(~outside_)).agg(F.max(self.time).alias(UNTIL))
+        return prepared.crossJoin(F.broadcast(greatest))
 
     def task(self) -> Task:
         """What the tasks have to know."""
@@ -212,16 +253,23 @@ class Plan:
             index=self.options.positions,
             time_name=self.compiled.layout.time or "",
             values=tuple(tuple(map(value_column, program.values)) for program in self.compiled.programs) if self.values_travel else (),
-            reads=tuple((name, self.payload_column(name)) for name in self.compiled.read_in_order),
+            reads=tuple((name, self.payload_column(name)) for name in self.read_in_order),
         )
 
     @property
     def values_travel(self) -> bool:
         """Whether the values that guards read travel; with lag and with positions they are made behind the shuffle."""
-        return self.compiled.valued and not self.compiled.lags and not self.compiled.positional
+        return self.compiled.valued and not self.compiled.lags and not self.compiled.positional and not self.compiled.layers
+
+    @property
+    def read_in_order(self) -> tuple[str, ...]:
+        """The attributes of which the tasks make what only the order of a partition says: with EVENT definitions all that come in."""
+        return tuple(self.source.schema.attributes) if self.compiled.layers else self.compiled.read_in_order
 
     def needed(self) -> tuple[str, ...]:
         """The attributes that the output needs: those shown or read by measures and HAVING, the keys and the time."""
+        if self.compiled.layers:
+            return ()
         layout = self.compiled.layout
         measured = sorted(attributes_of(self.compiled.plan.computed, layout.time))
         return tuple(dict.fromkeys([*self.shown, *measured, *layout.keys, layout.time or ""]))
@@ -419,13 +467,21 @@ class Plan:
             else "events that are then still equal are an error"
         )
         guarantee = compiled.guarantee
+        made = ", ".join(definition.name for definition in compiled.plan.definitions)
         lines = {
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
+            "events": f"{made} are made in the tasks, of whole partitions" if made else "",
             "not used": refusals_text(compiled),
             "tasks": self._where(),
             "left out": dropped,
             "letters": f"{len(compiled.program.predicates)} predicates, "
-            + (f"behind the shuffle: {compiled.looks_back} looks at the events before" if compiled.lags else "as columns of Spark")
+            + (
+                "behind the shuffle: EVENT definitions add events"
+                if compiled.layers
+                else f"behind the shuffle: {compiled.looks_back} looks at the events before"
+                if compiled.lags
+                else "as columns of Spark"
+            )
             + ("; positions are counted behind the shuffle" if compiled.positional else ""),
             "order": ", ".join(["time", *ties, rest]),
             "update": guarantee.update,
@@ -459,6 +515,8 @@ class Plan:
     def _why_all(self) -> str:
         if self.options.positions:
             return "positions=True counts every event"
+        if self.compiled.layers:
+            return "EVENT definitions may ask for every event"
         if self.compiled.lags:
             return "lag looks at every event"
         if self.compiled.positional:
@@ -503,7 +561,7 @@ def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
 
 def letter_columns(plans: Sequence[Plan]) -> dict[str, list[tuple[Expression, int]]]:
     """Names of the letter columns, and of each the predicates with what they add to its numbers; those of several queries each once."""
-    alphabets = [alphabet for plan in plans if not plan.compiled.lags for alphabet in plan.compiled.alphabets]
+    alphabets = [alphabet for plan in plans if not (plan.compiled.lags or plan.compiled.layers) for alphabet in plan.compiled.alphabets]
     if not alphabets:
         return {}
     if has_own_letters(plans):
@@ -548,7 +606,7 @@ def prepare(
         for value in program.values
     }
     columns |= plan.tie_columns()
-    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.compiled.read_in_order)]
+    read = [each.payload_column(name) for each in plans for name in (*each.needed(), *each.read_in_order)]
     for name in [*read, *last]:
         columns.setdefault(name, column_named(name))
     travelling: DataFrame = frame.select(*(column.alias(name) for name, column in columns.items()))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody gives this module
 from pyspark.sql import types as spark_types
 
 from cepheid.engine.plan.explain import keys_text
@@ -21,7 +20,7 @@ from cepheid.spark.batch import Letters, Plan, kept, letter_columns, letters_of,
 from cepheid.spark.columns import column_named
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.source import arrow_bytes
-from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, UNTIL, run_absences
+from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, run_absences
 from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import BUCKET
 from cepheid.spark.tasks.worker import TIME, run_tasks
@@ -51,6 +50,7 @@ class Several:
         plans = tuple(Plan.of(query, options, frame) for query in queries)
         first = plans[0]
         for name, plan in zip(names or (), plans, strict=bool(names)):
+            plan.compiled.refuse_layers("several queries in one job")
             if (plan.compiled.written, plan.compiled.derived) != (first.compiled.written, first.compiled.derived):
                 raise InputError(
                     f"the query `{name}` is partitioned by {keys_text(plan.compiled) or 'nothing'}, and `{(names or ('',))[0]}` by"
@@ -112,7 +112,7 @@ class Several:
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches of a batch, and where the dropped events are counted."""
         delayed = self.first.options.undecided or any(plan.compiled.absences for plan in self.plans)
-        if self.names is None and not delayed:
+        if self.names is None and (self.first.compiled.layers or not delayed):
             return self.first.run()
         observation = Observation() if self.first.dropped else None
         prepared = prepare(self.plans, observed=observation)
@@ -134,9 +134,7 @@ class Several:
         first = self.first
         unit, until = self.unit(prepared, output=self.output()), first.until
         if until is None and first.options.until is None:
-            frame, outside = first.source.frame, first.outside
-            greatest = (frame if outside is None else frame.where(~outside)).agg(F.max(first.time).alias(UNTIL))
-            prepared = prepared.crossJoin(F.broadcast(greatest))
+            prepared = first.with_greatest_time(prepared)
         frame = first.by_key(prepared).sortWithinPartitions(*map(column_named, [TIME, *first.key_names]), *first.tie_order)
         complete = FOREVER if first.ends else until
         return map_in_arrow(frame, functools.partial(run_absences, dataclasses.asdict(unit), complete), self.output())

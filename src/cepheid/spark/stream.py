@@ -76,6 +76,7 @@ class StreamPlan:
     def __post_init__(self) -> None:
         """Check the session, and give the event time its watermark."""
         first = self.several.first
+        first.compiled.refuse_layers("a stream")
         check_session(first.source.frame)
         check_hand_over(self.several.plans)
         frame, lateness = with_watermark(first)

@@ -45,6 +45,12 @@ def _stored(measure: Measure) -> Measure:
     return measure if measure.type == target else Measure(measure.name, Apply("cast", (measure.expression,), target), target)
 
 
+def stored_measures(compiled: Compiled) -> tuple[tuple[pa.Field, ...], tuple[Measure, ...]]:
+    """The measures of a query as Spark stores them: their columns, and what computes them."""
+    columns = tuple(field.with_type(stored_type(field.type)) for field in compiled.layout.measures)
+    return columns, tuple(map(_stored, compiled.plan.measures))
+
+
 @dataclass(frozen=True)
 class View:
     """How a task shows the matches of its query.
@@ -64,10 +70,9 @@ class View:
         """The view of a task (see `worker.Task`); schema: of the columns that travelled."""
         fields = [schema.field(column).with_name(name) for name, column in payload]
         fields += [pa.field(INDEX, pa.int64())] if index else []
-        known = compiled.layout
-        measures = tuple(field.with_type(stored_type(field.type)) for field in known.measures)
-        layout = dataclasses.replace(known, events=pa.schema(fields), time=time, measures=measures)
-        return cls(layout, tuple(map(_stored, compiled.plan.measures)), shown, index)
+        columns, measures = stored_measures(compiled)
+        layout = dataclasses.replace(compiled.layout, events=pa.schema(fields), time=time, measures=columns)
+        return cls(layout, measures, shown, index)
 
     def pieces(self, matches: Matches) -> Iterator[pa.Table]:
         """One row per match, in tables of bounded size."""
