@@ -387,3 +387,13 @@ def test_without_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == 'error: the command line needs rich\nhelp: pip install "cepheid[cli]"\n'
+
+
+def test_check_guesses_types_from_case_and_from_names_in_having() -> None:
+    for text in (
+        "SELECT CASE WHEN x.v > 1 THEN x.s ELSE 'q' END AS c WHERE A AS x ; B WITHIN 5 HAVING c = 'q'",
+        "SELECT min(x.p) AS m WHERE A+ AS x : B HAVING m = 'p'",
+        "SELECT CASE WHEN max(x.v) > 1 THEN min(x.s) END AS c WHERE A+ AS x : B HAVING concat(c, '!') = 'q!'",
+    ):
+        result = call("check", "-e", text)
+        assert result.exit_code == 0, result.stderr

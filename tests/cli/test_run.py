@@ -533,3 +533,12 @@ def on_spark(query: str, *options: str, note: str = "") -> pa.Table:
     assert local.num_rows > 10
     assert sorted(map(str, spark.to_pylist())) == sorted(map(str, local.to_pylist()))
     return spark
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("-o", "out.jsonl")])
+def test_computed_times_after_the_year_9999(options: tuple[str, ...]) -> None:
+    """Python has no such datetime: they are texts."""
+    Path("late.csv").write_text("type,ts,v\nA,9999-12-31T23:00:00,1\nB,9999-12-31T23:30:00,2\n", encoding="utf-8")
+    result = call("run", "-e", "SELECT end_time() + 2h AS later, a.v AS v WHERE A AS a ; B", "late.csv", *options)
+    assert result.exit_code == 0, result.stderr
+    assert "10000-01-01T01:30:00" in (Path("out.jsonl").read_text(encoding="utf-8") if "-o" in options else result.stdout)

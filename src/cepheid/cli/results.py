@@ -17,8 +17,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.output.matches import python_values
 from cepheid.errors import InputError
 
 if TYPE_CHECKING:
@@ -141,8 +143,27 @@ WRITERS: dict[str, Callable[[Found | Flow, Path], None]] = {".parquet": write_pa
 def json_lines(found: Found | Flow) -> Iterator[str]:
     """The matches as JSON: times in ISO 8601, with Z where they are in UTC; decimals and durations as text; NaN as null."""
     for piece in found.pieces():
-        for row in piece.to_pylist():
+        for row in rows_of(piece):
             yield json.dumps(row_value(row), ensure_ascii=False, allow_nan=False)
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of matches; computed times that Python cannot hold, after the year 9999, as text, in UTC where they have a zone."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (ValueError, OverflowError):
+        columns = [_times_as_text(column.type, python_values(column)) for column in table.columns]
+        rows = [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return rows
+
+
+def _times_as_text(kind: pa.DataType, values: list[Any]) -> list[Any]:
+    """The same where a time is a whole number of steps: then no datetime holds it."""
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return values
+    unit = "D" if pa.types.is_date32(kind) else getattr(kind, "unit", "ms")
+    zone = "Z" if getattr(kind, "tz", None) else ""
+    return [f"{np.array(value).astype(f'M8[{unit}]')}{zone}" if isinstance(value, int) else value for value in values]
 
 
 def row_value(value: Any) -> Any:
@@ -190,7 +211,7 @@ def print_table(found: Found, *, limit: int) -> None:
     for field in found.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
         table.add_column(field.name, justify="right" if number else "left", overflow="ellipsis" if terminal.is_terminal else "fold")
-    for row in found.piece(0, shown).to_pylist():
+    for row in rows_of(found.piece(0, shown)):
         table.add_row(*(cell(value, found) for value in row.values()))
     with terminal.capture() as captured:
         terminal.print(table)

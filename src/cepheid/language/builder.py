@@ -332,6 +332,10 @@ def case(*branches: tuple[ConditionLike, ValueLike], otherwise: ValueLike = None
     """
     if not branches:
         raise BindError("a CASE has no WHEN", help="give case((condition, value), ..), and otherwise= for ELSE")
+    given: tuple[object, ...] = branches
+    for branch in given:
+        if not isinstance(branch, tuple) or len(branch) != 2:
+            raise BindError(f"a branch of a CASE is a condition and a value, not {branch!r}", help="give case((condition, value), ..)")
     written = tuple(syntax.When(_condition(condition), _value(value)) for condition, value in branches)
     return ExpressionBuilder(syntax.Case(written, None if otherwise is None else _value(otherwise)))
 

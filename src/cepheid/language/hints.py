@@ -119,6 +119,14 @@ HINTS: tuple[Hint, ...] = (
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="PROJECT"),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
     _hint(f"NOT goes between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
+    _hint("an attribute whose name is `case` needs backticks", before=r"\[\s*CASE", at=r"[<>=!]", accepts="WHEN"),
+    _hint("a CASE ends with END: CASE WHEN c THEN a ELSE b END", accepts="WHEN ELSE END"),
+    _hint(
+        "a target that is a condition needs parentheses: SELECT (x.a > 1) AS b",
+        before=r"\bSELECT\b[^;]*",
+        at=r"[<>=!]|IN\b|LIKE\b|IS\b|BETWEEN\b",
+        accepts="AS WHERE",
+    ),
     _hint("a CASE asks conditions: CASE WHEN x.a = 1 THEN .. ELSE .. END", before=r"\bCASE", accepts="WHEN"),
     _hint("comparisons do not chain: write a < b AND b < c", at=r"[<>=!]", accepts="AND", refuses="COMPARE SEMICOLON"),
     _hint(

@@ -217,8 +217,11 @@ class ExpressionBinder:
         if name == "lag":
             return self.lagged(node)
         if name in AGGREGATES:
+            call = f"{node.name}({'..' if node.arguments else ''})"
             raise self.error(
-                f"`{node.name}` is a measure: it can only be in SELECT and HAVING", node.span, f"write SELECT {node.name}(..) AS name"
+                f"`{node.name}` is a measure: it can only be in SELECT and HAVING",
+                node.span,
+                f"write SELECT {call} AS name, or behind the pattern HAVING and a condition on {call}",
             )
         self.refuse_distinct(node)
         if name not in functions.FUNCTIONS:
@@ -298,6 +301,12 @@ class ExpressionBinder:
         operand, low, high = self.value(node.operand), self.value(node.low), self.value(node.high)
         self._warn_of_null(node.span, operand, low, high)
         bounds = fold(types.compare(">=", operand, low)), fold(types.compare("<=", operand, high))
+        if isinstance(low, Literal) and isinstance(high, Literal) and fold(types.compare(">", low, high)) == Literal(True, BOOL):
+            self.context.warn(
+                "nothing is BETWEEN a greater and a lesser value",
+                node.span,
+                "write the lesser one first; for what goes around, as hours do at midnight: >= the one OR <= the other",
+            )
         found = fold(Apply("and", bounds, BOOL))
         return Apply("not", (found,), BOOL) if node.negated else found
 

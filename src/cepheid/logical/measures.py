@@ -297,6 +297,8 @@ class MeasureBinder(ExpressionBinder):
         if name == "deadline_time":
             return self._deadline(node)
         if name not in AGGREGATES or name in UNSPOKEN:
+            if name == "count_distinct":
+                raise self.error(f"unknown measure `{node.name}`", node.place("name"), "write count(DISTINCT x.a)")
             known = {*AGGREGATES, *functions.FUNCTIONS} - UNSPOKEN
             help_ = suggestion(name, sorted(known), what="measures and functions are")
             raise self.error(f"unknown measure `{node.name}`", node.place("name"), *help_)

@@ -117,10 +117,17 @@ def attribute_types(query: Written) -> dict[Path, pa.DataType]:
     """The types that the conditions of the pattern tell."""
     kinds: dict[Path, pa.DataType] = {}
     equal: list[tuple[Path, Path]] = []
-    written = [node for part in _parts(query.tree) for node in (part.pattern, *_behind(part))]
-    for node in itertools.chain.from_iterable(map(walk, written)):
+    written = [node for part in _parts(query.tree) for node in (part.pattern, *(part.targets or ()))]
+    nodes: list[tuple[syntax.Node, dict[Path, Path]]] = [(node, {}) for each in written for node in walk(each)]
+    for part in _parts(query.tree):
+        # In HAVING the name of a measure stands for it.
+        named: dict[Path, Path] = {(target.name,): path_of(target.expression) for target in part.targets or () if target.name is not None}
+        nodes += [(node, named) for each in _having(part) for node in walk(each)]
+    for node, named in nodes:
         for operand, kind in told(query, node):
-            for path in filter(None, [path_of(operand)]):
+            path = path_of(operand)
+            path = named.get(path, path)
+            if path:
                 kinds.setdefault(path, kind)
         if isinstance(node, syntax.Compare | syntax.In | syntax.Between):
             equal += itertools.pairwise(path for operand in node.children() if (path := path_of(operand)))
@@ -145,6 +152,12 @@ def told(query: Written, node: syntax.Node) -> Iterator[tuple[object, pa.DataTyp
                 yield from ((side, INSTANT) for difference in differences for side in difference.children())
             elif kind is not None:
                 yield from ((operand, kind) for operand in operands)
+        case syntax.Case(branches=branches):
+            values = _values_of(node)
+            known = next((found for value in values if (found := value_type(query, value)) is not None), None)
+            yield from ((branch.condition, pa.bool_()) for branch in branches)
+            if known is not None:
+                yield from ((value, known) for value in values)
         case syntax.Like(operand=operand):
             yield operand, pa.string()
         case syntax.Call(name=name, arguments=arguments) if name in TEXT_FUNCTIONS:
@@ -155,6 +168,11 @@ def told(query: Written, node: syntax.Node) -> Iterator[tuple[object, pa.DataTyp
             yield from ((operand, pa.bool_()) for operand in operands)
         case syntax.Not(operand=operand) | syntax.Local(condition=operand) | syntax.Filter(condition=operand):
             yield operand, pa.bool_()
+
+
+def _values_of(node: syntax.Case) -> list[syntax.Expression]:
+    """What a CASE may give."""
+    return [*(branch.value for branch in node.branches), *([] if node.otherwise is None else [node.otherwise])]
 
 
 def value_type(query: Written, node: Any) -> pa.DataType | None:
@@ -174,6 +192,8 @@ def value_type(query: Written, node: Any) -> pa.DataType | None:
             return pa.duration("us")
         case syntax.System(attribute="time"):
             return INSTANT
+        case syntax.Case():
+            return next((known for value in _values_of(node) if (known := value_type(query, value)) is not None), None)
         case syntax.Call(name=name) if name.lower() not in SAME_TYPE:
             return pa.string() if name in TEXT_FUNCTIONS - {"length"} else pa.float64()
         case syntax.Parameter(name=name) if name in query.args:

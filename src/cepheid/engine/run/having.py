@@ -82,7 +82,7 @@ class Having:
                 raise LimitError(
                     f"the event at position {trigger[1]} completes more than {most:,} matches, the limit where each is looked at ({name})",
                     help=(
-                        "make them fewer: a shorter WITHIN, conditions on events in FILTER, SELECT MAX, NXT or LAST",
+                        "make them fewer: a shorter WITHIN, or conditions on events in FILTER; SELECT MAX, NXT and LAST choose before",
                         f"cepheid.engine.plan.compiled.{name} is the limit",
                     ),
                     text=plan.text or None,
