@@ -15,6 +15,7 @@ from cepheid.language import (
     any_event,
     attr,
     call,
+    case,
     definition,
     event,
     index_of,
@@ -298,3 +299,10 @@ def test_what_is_no_duration(value):
         event("A").followed_by("B").within(value)
     with pytest.raises(BindError, match="is no duration"):
         event("A").followed_by("B", gap=value)
+
+
+def test_a_branch_of_a_case_has_two_parts() -> None:
+    for wrong in (attr("x", "a") > 1, (attr("x", "a") > 1,), [attr("x", "a") > 1, 2]):
+        with pytest.raises(BindError, match="a branch of a CASE is a condition and a value"):
+            case(wrong)
+    assert str(case((attr("x", "a") > 1, 2))) == "CASE WHEN x.a > 1 THEN 2 END"

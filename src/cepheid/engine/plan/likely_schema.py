@@ -118,17 +118,18 @@ def attribute_types(query: Written) -> dict[Path, pa.DataType]:
     kinds: dict[Path, pa.DataType] = {}
     equal: list[tuple[Path, Path]] = []
     written = [node for part in _parts(query.tree) for node in (part.pattern, *(part.targets or ()))]
-    nodes: list[tuple[syntax.Node, dict[Path, Path]]] = [(node, {}) for each in written for node in walk(each)]
+    nodes: list[tuple[syntax.Node, dict[Path, list[Path]]]] = [(node, {}) for each in written for node in walk(each)]
     for part in _parts(query.tree):
         # In HAVING the name of a measure stands for it.
-        named: dict[Path, Path] = {(target.name,): path_of(target.expression) for target in part.targets or () if target.name is not None}
+        named: dict[Path, list[Path]] = {
+            (target.name,): _paths_of(target.expression) for target in part.targets or () if target.name is not None
+        }
         nodes += [(node, named) for each in _having(part) for node in walk(each)]
-    for node, named in nodes:
+    for node, names in nodes:
         for operand, kind in told(query, node):
-            path = path_of(operand)
-            path = named.get(path, path)
-            if path:
-                kinds.setdefault(path, kind)
+            for path in _paths_of(operand):
+                for meant in names.get(path, [path]):
+                    kinds.setdefault(meant, kind)
         if isinstance(node, syntax.Compare | syntax.In | syntax.Between):
             equal += itertools.pairwise(path for operand in node.children() if (path := path_of(operand)))
     for _ in equal:
@@ -168,6 +169,12 @@ def told(query: Written, node: syntax.Node) -> Iterator[tuple[object, pa.DataTyp
             yield from ((operand, pa.bool_()) for operand in operands)
         case syntax.Not(operand=operand) | syntax.Local(condition=operand) | syntax.Filter(condition=operand):
             yield operand, pa.bool_()
+
+
+def _paths_of(node: object) -> list[Path]:
+    """The paths of what a node gives: of a CASE those of its values."""
+    found = map(path_of, _values_of(node)) if isinstance(node, syntax.Case) else [path_of(node)]
+    return [path for path in found if path]
 
 
 def _values_of(node: syntax.Case) -> list[syntax.Expression]:
