@@ -1,6 +1,6 @@
 """Random patterns that compare events, or have conjunction, negation or THEN, on every embedded path, against the definition; recorded.
 
-    python benchmarks/record_random.py [--share S] [--processes N]
+    python benchmarks/record_random.py [--share S] [--processes N] [--fragments F ..]
 
 Each case is a query that compares events, or has ALL, UNLESS, NOT or THEN (others are left out), and a stream. Its matches must be those of
 `cepheid.testing.reference`, from every engine on the whole stream, and from every other way in which events come
@@ -26,7 +26,7 @@ from cepheid.logical import plan
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import negated
 from cepheid.testing import generators
-from cepheid.testing.differential import WAYS, Case, check, draw
+from cepheid.testing.differential import OF_TABLES, WAYS, Case, check, draw
 
 CASES = {
     "TIMED": 10_000,
@@ -42,10 +42,11 @@ CASES = {
     "SUCCEEDING_GUARDED": 3_000,
     "JUDGING": 3_000,
     "JUDGING_GUARDED": 2_000,
+    "LAYERED": 2_000,
 }
 """Of each fragment of `cepheid.testing.generators`: time, correlation, both; negation, also of and around these; these in whole queries, strategies
 around them, positions; what the event algebra's detector runs; THEN, of and around local patterns, and of and around those that compare; HAVING,
-over both."""
+over both; EVENT definitions, whose events the pattern may have, over tables alone."""
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250
@@ -61,7 +62,8 @@ def differs(case: Case) -> tuple[str | None, bool]:
     except AssertionError as error:
         return f"whole: {error}", bool(found)
     runs = [("whole", engine) for engine in ENGINES]
-    runs += [(way, engine) for way, engine in zip(WAYS, itertools.islice(itertools.cycle(ENGINES), case.number % 3, None), strict=False)]
+    ways = OF_TABLES if case.query.tree.definitions else WAYS
+    runs += [(way, engine) for way, engine in zip(ways, itertools.islice(itertools.cycle(ENGINES), case.number % 3, None), strict=False)]
     for way, engine in runs:
         if WAYS[way](case, engine) != found:
             return f"{way}, {engine}", bool(found)
@@ -75,6 +77,8 @@ def is_asked(case: Case, fragment: str) -> bool:
         return any(isinstance(node, plan.All) or negated(node) for node in nodes)
     if fragment in {"SUCCEEDING", "SUCCEEDING_GUARDED"}:
         return any(isinstance(node, plan.Sequence) and any(link.operator == "THEN" for link in node.links) for node in nodes)
+    if fragment == "LAYERED":
+        return any(isinstance(node, plan.Event) and node.spans for node in nodes)
     if fragment in {"JUDGING", "JUDGING_GUARDED"}:
         return case.query.tree.having is not None
     compiled = case.query.compiled(case.query.schema(case.events.schema))
@@ -104,12 +108,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--share", type=float, default=1.0, help="of the cases")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--fragments", nargs="*", choices=list(CASES), default=list(CASES), help="only these, in a record of their own")
     options = parser.parse_args()
     first = seed = int(os.environ.get("CEPHEID_SEED") or secrets.randbelow(2**32))
     before, began = circumstances.circumstances(), time.monotonic()
     figures: dict[str, Counter[str]] = {}
+    name = "random" if options.fragments == list(CASES) else "_".join(["random", *map(str.lower, options.fragments)])
     with ProcessPoolExecutor(options.processes) as pool:
-        for fragment, cases in CASES.items():
+        for fragment in options.fragments:
+            cases = CASES[fragment]
             found = figures[fragment] = Counter()
             while found["cases"] < cases * options.share:
                 pieces = options.processes
@@ -119,7 +126,7 @@ def main() -> int:
                 print(fragment, dict(found), flush=True)
             taken = round(time.monotonic() - began)
             record = {"seed": first, "ways": list(WAYS), "engines": ENGINES, "longest": LONGEST, "seconds": taken, "fragments": figures}
-            circumstances.write("random", record, before=before)
+            circumstances.write(name, record, before=before)
     return int(any(found["differences"] for found in figures.values()))
 
 
