@@ -88,6 +88,23 @@ def test_events_in_every_form(text, rows, options, count):
     assert len(same(text, rows, **options)) == count
 
 
+@pytest.mark.parametrize(
+    ("made", "query", "rows"),
+    [
+        ("count(B) AS d WHERE B ; B", "SELECT * WHERE (B UNLESS P) : (P OR B)", "B5 B8"),
+        ("count(B) AS d WHERE B ; B", "SELECT * WHERE (B UNLESS P) : (P OR B)", "B1 B2 B3"),
+        ("count(B) AS d WHERE B ; B", "SELECT MAX * WHERE A : P", "B1 A1 B2 B3 B4"),
+        ("count(B) AS d WHERE B ; B", "SELECT MAX * WHERE A : P", "A1 B2 A3 B4 B5 A6 B7"),
+        ("duration() AS d WHERE B ALL C", "SELECT * WHERE (P):+ OR ((C)+[> 1] ; NOT B ; A)", "C2 B10 B11 C11 C12"),
+        ("duration() AS d WHERE C+", "SELECT * WHERE (P)+ ; NOT C ; (A : ANY)", "C11 A14 C16"),
+        ("duration() AS d WHERE B ; C", "SELECT * WHERE ((ANY):+ ALL B) WITHIN [<= 6]", "B4 C7 B9"),
+    ],
+)
+def test_where_events_begin_does_not_rise_from_event_to_event(made, query, rows):
+    """What indexes by age expect: it holds for times and positions, and not for begins."""
+    same(f"EVENT P(d) AS (SELECT {made}) {query}", events(rows))
+
+
 def test_consumption_looks_at_where_a_match_begins():
     """The second P has begun before the first trigger."""
     text = f"{PAIR} SELECT p.d AS d WHERE P AS p CONSUME BY PARTITION"

@@ -120,6 +120,10 @@ HINTS: tuple[Hint, ...] = (
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
     _hint(f"NOT goes between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
     _hint("an attribute whose name is `case` needs backticks", before=r"\[\s*CASE", at=r"[<>=!]", accepts="WHEN"),
+    _hint(
+        "an event is defined by EVENT name(attribute, ..) AS (SELECT measure, .. WHERE ..)",
+        before=rf"\bEVENT\s+{_NAME}(?:\s*\([^()]*\)?)?(?:\s*AS)?",
+    ),
     _hint("a CASE ends with END: CASE WHEN c THEN a ELSE b END", accepts="WHEN ELSE END"),
     _hint(
         "a target that is a condition needs parentheses: SELECT (x.a > 1) AS b",

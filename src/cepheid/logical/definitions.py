@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.errors import NotSupportedError, quoted
+from cepheid.errors import quoted
 from cepheid.language import syntax
 from cepheid.language.syntax import Strategy
-from cepheid.logical.plan import EventDefinition
+from cepheid.logical.plan import ANY_VARIABLE, EventDefinition
 from cepheid.logical.types import canonical
 from cepheid.schema import STREAM_COLUMN
 
@@ -67,17 +67,6 @@ def check_keys(context: Context, query: syntax.Query, definitions: Iterable[Even
             )
 
 
-def check_determined(definition: EventDefinition) -> None:
-    """Raise NotSupportedError where a definition leaves open which matches there are: then nobody knows which events."""
-    plan = definition.plan
-    if plan.limit is not None or plan.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
-        raise NotSupportedError(
-            f"the definition does not say which matches are events of `{definition.name}`: LIMIT, ANY and RESTRICTED take some",
-            help="leave them out of EVENT definitions; SELECT NXT, LAST and MAX choose",
-            text=plan.text or None,
-        )
-
-
 def types_in(node: syntax.Node) -> Iterator[str]:
     """The event types that a pattern names, negated ones too."""
     if isinstance(node, syntax.Type) and node.name is not None:
@@ -89,6 +78,10 @@ def types_in(node: syntax.Node) -> Iterator[str]:
 def _check_names(context: Context, query: syntax.Query) -> None:
     for number, definition in enumerate(query.definitions):
         known = context.schema.types or {}
+        if definition.name == ANY_VARIABLE:
+            raise context.error(
+                "the event `ANY` cannot be told from the pattern ANY", definition.span, "give the events of this definition another name"
+            )
         if definition.name in {other.name for other in query.definitions[:number]}:
             raise context.error(f"the event `{definition.name}` is defined twice", definition.span, "give one of them another name")
         for part in (query, *(each.query for each in query.definitions)):
@@ -131,6 +124,13 @@ def _derived(context: Context, definition: syntax.Definition, plan: QueryPlan) -
     if context.schema.time_column is None:
         raise context.error(
             f"the event `{name}` needs a time, and the events have none", definition.span, "name the time column with time="
+        )
+    if plan.limit is not None or plan.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
+        clause = "strategy" if plan.limit is None else "limit"
+        raise context.error(
+            f"{'LIMIT' if plan.limit is not None else plan.strategy.value} does not say which matches are events of `{name}`: it takes some",
+            definition.query.place(clause),
+            "leave it out of the definition; SELECT NXT, LAST and MAX choose",
         )
     if plan.count or not plan.measures:
         raise context.error(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cepheid.logical.definitions import check_determined
 from cepheid.testing.evaluate import Event
 
 if TYPE_CHECKING:
@@ -19,27 +18,28 @@ if TYPE_CHECKING:
 
 def merged(
     definitions: Sequence[EventDefinition], events: Sequence[Event], run: Callable[[QueryPlan, Sequence[Event]], Any]
-) -> list[Event]:
-    """The stream with the events of all definitions; run: gives the `reference.Result` of a plan over a stream.
+) -> tuple[list[Event], list[Event]]:
+    """The stream with the events of all definitions, and the events behind which it is not known: absences may still be decided there.
 
-    Raises NotSupportedError where a definition leaves open which matches are given: LIMIT, ANY, RESTRICTED.
+    run: gives the `reference.Result` of a plan over a stream.
     """
     completed: dict[int, list[Event]] = {}
-    stream = list(events)
+    stream, unknown = list(events), []
     for definition in definitions:
         plan = definition.plan
-        check_determined(definition)
         for partition in run(plan, stream).partitions:
             keys = dict(zip(plan.keys, partition.key, strict=True))
+            unknown += [stream[partition.positions[group.end]] for group in partition.undecided]
             for group in partition.groups:
                 end = stream[partition.positions[group.end]]
+                time = end.attributes.get(plan.schema.time_column or "", end.time)
                 for match, values in zip(group.candidates, group.measures, strict=True):
                     start = stream[partition.positions[match.start]]
-                    own: dict[Any, object] = {plan.schema.type_column: definition.name, plan.schema.time_column: end.time}
+                    own: dict[Any, object] = {plan.schema.type_column: definition.name, plan.schema.time_column: time}
                     attributes = {**own, **keys, **dict(zip(definition.attributes, values, strict=True))}
                     completed.setdefault(id(end), []).append(Event(definition.name, end.time, attributes, begins=start))
         stream = [each for event in events for each in _with_completed(event, completed)]
-    return stream
+    return stream, unknown
 
 
 def _with_completed(event: Event, completed: dict[int, list[Event]]) -> list[Event]:

@@ -98,8 +98,8 @@ def matches(
     """
     _check(events, max_events)
     limits: Any = {"until": until, "max_events": max_events, "max_matches": max_matches}
-    events = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
-    stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches)
+    events, unknown = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
+    stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches, unknown)
     return stream.partition(_consume(plan, [stream]), until, _latest(events)).candidates
 
 
@@ -121,7 +121,7 @@ def run(
     if until is None:
         until = _latest(events)  # of what comes in: what is made of it is not later
     limits: Any = {"until": until, "null_keys": null_keys, "max_events": max_events, "max_matches": max_matches}
-    events = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
+    events, unknown = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
     places: dict[tuple[object, ...], list[int]] = defaultdict(list)
     dropped = 0
     for place, event in enumerate(events):
@@ -132,7 +132,7 @@ def run(
             dropped += 1
         elif None not in derived:
             places[written + derived].append(place)
-    streams = [_Stream(plan, events, key, tuple(mine), max_matches) for key, mine in places.items()]
+    streams = [_Stream(plan, events, key, tuple(mine), max_matches, unknown) for key, mine in places.items()]
     consumed = _consume(plan, streams)
     return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped, tuple(events))
 
@@ -163,15 +163,26 @@ def _key_value(value: object) -> object:
 
 
 class _Stream:
-    """One partition's events with all matches of the pattern."""
+    """One partition's events with all matches of the pattern.
+
+    unknown: events behind which the stream is not known, for a definition has matches there that are undecided. known: the first of them.
+    """
 
     def __init__(
-        self, plan: logical.QueryPlan, events: Sequence[Event], key: tuple[object, ...], positions: tuple[int, ...], limit: int
+        self,
+        plan: logical.QueryPlan,
+        events: Sequence[Event],
+        key: tuple[object, ...],
+        positions: tuple[int, ...],
+        limit: int,
+        unknown: Sequence[Event],
     ) -> None:
         self.plan = plan
         self.key = key
         self.positions = positions
         self.events = [events[position] for position in positions]
+        open_ = {id(event) for event in unknown}
+        self.known = next((place for place, event in enumerate(self.events) if id(event) in open_), len(self.events))
         denotation = Denotation(self.events, max_matches=limit, text=plan.text)
         self.by_end: dict[int, list[Match]] = defaultdict(list)
         for match in denotation.matches(plan.pattern):
@@ -197,6 +208,8 @@ class _Stream:
         for end in sorted(self.by_end):
             kept = selected[self.key, end]
             states = [self._state(match, until, latest) for match in kept]
+            if end > self.known:
+                states = ["undecided" if state == "given" else state for state in states]
             for state in dict.fromkeys(states):
                 groups[state].append(self._group(end, [match for match, own in zip(kept, states, strict=True) if own == state]))
         return Partition(self.key, self.positions, tuple(groups["given"]), tuple(groups["undecided"]))

@@ -27,6 +27,7 @@ import numpy as np
 from cepheid.automata.registers import Before, Compares, Elapsed, Holds, reads
 from cepheid.engine.evaluations.guarded_correlations import KeptColumns
 from cepheid.engine.evaluations.guarded_graph import PASSES, Node, Ring, Stretch, Tree, meld, united
+from cepheid.logical.plan import Index, Time
 from cepheid.logical.types import NEGATED
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class Question:
         match rest:
             case []:
                 self.shape = Shape(equals, carried, ALL)
-            case [(Elapsed(before=Before(register=slot), now=now), _), *_] if len(ages) == len(rest) and all(
+            # An index by age goes forward alone: what is compared must never fall, as the place where an event begins may.
+            case [(Elapsed(before=Before(register=slot), now=Time() | Index() as now), _), *_] if len(ages) == len(rest) and all(
                 isinstance(test, Elapsed) and test.before == Before(slot) and test.now == now and slot not in plural for test, _ in ages
             ):
                 tests = tuple((test.interval, truth) for test, truth in ages if isinstance(test, Elapsed))

@@ -8,6 +8,7 @@ same events: these are put in order one by one.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,9 @@ import pyarrow as pa
 
 from cepheid.engine.input.keys import group, key_codes, normalized
 from cepheid.engine.input.order import NEVER
-from cepheid.engine.output.matches import plain_type
+from cepheid.engine.output.matches import concatenate, plain_type
 from cepheid.engine.run import batch
-from cepheid.logical.definitions import check_determined
+from cepheid.errors import LimitError
 from cepheid.logical.plan import Begin
 
 if TYPE_CHECKING:
@@ -51,12 +52,20 @@ def run(
         until = int(times.max(initial=NEVER))
     schemas = [*(layer.schema for layer in compiled.layers[1:]), compiled.schema]
     for definition, layer, schema in zip(compiled.plan.definitions, compiled.layers, schemas, strict=True):
-        check_determined(definition)
-        found = batch.run(
-            layer, stream.table(layer, null_keys), null_keys=null_keys, until=until, **{**options, "sample": None, "progress": None}
-        )
+        try:
+            found = batch.run(
+                layer, stream.table(layer, null_keys), null_keys=null_keys, until=until, **{**options, "sample": None, "progress": None}
+            )
+        except LimitError as error:
+            raise LimitError(
+                f"in the definition of `{definition.name}`: {error.fact}",
+                help="make its matches fewer: a shorter WITHIN, conditions on events, SELECT NXT, LAST, MAX or STRICT",
+                text=error.text,
+                span=error.span,
+            ) from None
         stream = stream.with_events(definition, found, schema)
-    return batch.run(compiled, stream.table(compiled, null_keys), null_keys=null_keys, until=until, **options)
+    found = batch.run(compiled, stream.table(compiled, null_keys), null_keys=null_keys, until=until, **options)
+    return stream.decided(compiled, found, null_keys) if stream.unknown.any() else found
 
 
 @dataclass(frozen=True)
@@ -64,18 +73,20 @@ class _Stream:
     """Events in the order of the stream.
 
     times: of each, int64. begins: the row where each begins: its own, or that of the event where its match begins. depth: 0 for what comes in, else
-    one more than that of the event that completes it.
+    one more than that of the event that completes it. unknown: whether a match of a definition ends there that is undecided (bool).
     """
 
     events: pa.Table
     times: Array
     begins: Array
     depth: Array
+    unknown: Array
 
     @classmethod
     def of(cls, events: pa.Table, times: Array) -> _Stream:
         """What comes in."""
-        return cls(events, times, np.arange(events.num_rows), np.zeros(events.num_rows, np.int64))
+        count = events.num_rows
+        return cls(events, times, np.arange(count), np.zeros(count, np.int64), np.zeros(count, np.bool_))
 
     def table(self, compiled: Compiled, null_keys: str) -> pa.Table:
         """The events as a query reads them: where each begins is said in columns (`plan.Begin`), in the query's own partitions."""
@@ -83,14 +94,32 @@ class _Stream:
             return self.events
         places = np.arange(len(self.times))
         if compiled.written:
-            codes, count = key_codes(self.events, compiled.written, grouped=compiled.written if null_keys == "group" else ())
-            places = group(codes, count).positions(len(self.times))
+            places = group(*self._keys(compiled, null_keys)).positions(len(self.times))
         times, begun = self.times[self.begins], places[self.begins]
         values = {"place": begun, "time": times, "length": places - begun, "age": self.times - times}
         events = self.events
         for kind, column in values.items():
             events = events.append_column(Begin.of(kind).path[0], pa.array(column, pa.int64()))
         return events
+
+    def _keys(self, compiled: Compiled, null_keys: str) -> tuple[Array, int]:
+        """A number for the key of each event, -1 for none; and how many there are."""
+        if not compiled.written:
+            return np.zeros(len(self.times), np.int64), 1
+        return key_codes(self.events, compiled.written, grouped=compiled.written if null_keys == "group" else ())
+
+    def decided(self, compiled: Compiled, found: Matches, null_keys: str) -> Matches:
+        """The matches of a query, those undecided that end behind what is unknown of their partition: an event may still come to stand there."""
+        keys, count = self._keys(compiled, null_keys)
+        known = np.full(count + 1, len(keys))  # the last one is of events without a key
+        rows = np.flatnonzero(self.unknown)
+        np.minimum.at(known, keys[rows], rows)
+        ends = found.end_rows.astype(np.int64)
+        open_ = ends > known[keys[ends]]
+        if not open_.any():
+            return found
+        waiting = concatenate(found.layout, [found.undecided, found.take(np.flatnonzero(open_))])
+        return dataclasses.replace(found.take(np.flatnonzero(~open_)), waiting=waiting)
 
     def with_events(self, definition: EventDefinition, found: Matches, schema: EventSchema) -> _Stream:
         """The stream with an event for each match of a definition; schema: of all these events."""
@@ -107,11 +136,14 @@ class _Stream:
         rows[old], rows[new] = np.arange(len(old)), len(old) + np.arange(len(new))
         begins = np.concatenate([old[self.begins], old[starts]])
         events = self._columns(definition, found.take(ordering), ends, schema)
+        unknown = self.unknown.copy()
+        unknown[found.undecided.end_rows.astype(np.int64)] = True
         return _Stream(
             events.take(pa.array(rows)),
             np.concatenate([self.times, self.times[ends]])[rows],
             begins[rows],
             np.concatenate([self.depth, depth])[rows],
+            np.concatenate([unknown, np.zeros(len(new), np.bool_)])[rows],
         )
 
     def _behind(self, ends: Array) -> Array:
