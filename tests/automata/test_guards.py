@@ -122,7 +122,6 @@ CONSUMERS = {
     "automata/construct.py _windowed_earlier": "test_events_that_matches_make_have_guards",
     "automata/construct.py _asking": "test_events_that_matches_make_have_guards",
     "automata/construct.py _unless_earlier": "test_events_that_matches_make_have_guards",
-    "automata/construct.py _refusing_earlier": "test_events_that_matches_make_have_guards",
     "automata/fragment.py Fragment": "test_patterns_make_guards",
     "automata/guards.py GuardBits": "test_closures_carry_guards",
     "automata/guards.py Guards": "test_patterns_make_guards",
@@ -563,6 +562,7 @@ def test_patterns_make_guards() -> None:
         ("P UNLESS (A ; B)", {"no A ; B since begin place"}),
         ("(P ; A) UNLESS P", {"no P since (start of P ; A)"}),
         ("A ; NOT P ; B", {"no P between (end of A) and this event"}),
+        ("A ; NOT B ; P", {"begin place > (place of the end before A ; NOT B ; P)", "no B between (end of A) and where this event begins"}),
     ],
 )
 def test_events_that_matches_make_have_guards(pattern, asked) -> None:

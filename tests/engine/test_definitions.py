@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.engine.run import batch
 from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.logical.beginnings import spans
 from cepheid.testing import events, generators
@@ -30,6 +31,35 @@ def test_random_programs(seed, cases):
         made += bool(case.expected) and spans(pattern)
     assert matched > cases / 25
     assert made > cases / 60
+
+
+PARTS = ["A", "B", "C", "P", "P", "(P AS z)", "(A ; P)", "(P ; A)", "(P ; P)", "(P OR C)", "(C ; B)", "(P+)", "(B ;[<= 3] P)", "(P : C)"]
+MADE = ["A ; B", "B ; C", "A : B", "A ; A", "A+ ; B WITHIN 4"]
+NEGATIONS = [
+    "{0} AS x ; NOT {1} ; {2} AS y",
+    "{0} AS x ; NOT {1} ;[<= 3] {2} AS y",
+    "({0} AS x ; {2} AS y) UNLESS {1}",
+    "{0} AS x UNLESS {1}",
+    "{0} AS x NOT FOLLOWED BY {1} FOR 3",
+]
+
+
+def test_random_negation_in_pieces(seed, cases, monkeypatch):
+    """What is remembered of earlier places, over pieces of a run that end anywhere."""
+    monkeypatch.setattr(batch, "STEP", 3)
+    monkeypatch.setattr(batch, "GATHERED", 3)
+    matched = 0
+    for number in range(cases):
+        rng = random.Random(f"{seed}/{number}")
+        key = rng.choice(["", " PARTITION BY k"])
+        pattern = rng.choice(NEGATIONS).format(*rng.choices(PARTS, k=3))
+        made = f"EVENT P(n) AS (SELECT count(m) AS n WHERE ({rng.choice(MADE)}) AS m{key})"
+        time, rows = 0, []
+        for _ in range(rng.randint(5, 10)):
+            time += rng.choice([0, 1, 1, 2])
+            rows.append({"type": rng.choice("AABBC"), "ts": time, "k": rng.choice([1, 1, 2])})
+        matched += len(same(f"{made} SELECT * WHERE {pattern}{key}", rows, until="end")) > 0
+    assert matched > cases / 10
 
 
 def same(text, rows, **options):
@@ -77,6 +107,9 @@ def same(text, rows, **options):
         (f"{PAIR} SELECT * WHERE P NOT FOLLOWED BY A FOR 1ms", TABLE, {"until": "end"}, 2),
         (f"{PAIR} SELECT * WHERE A NOT FOLLOWED BY P FOR 3ms", TABLE, {"until": "end"}, 1),
         (f"{PAIR} SELECT * WHERE A ; NOT P ; B", TABLE, {}, 3),
+        (f"{PAIR} SELECT * WHERE A ; NOT B ; P", TABLE, {}, 0),
+        (f"{PAIR} SELECT * WHERE A ; NOT (P ; A) ; B", TABLE, {}, 3),
+        (f"{PAIR} SELECT * WHERE B UNLESS (P ; A)", TABLE, {}, 2),
         (f"{PAIR} SELECT * WHERE P THEN B", TABLE, {}, 1),
         ("EVENT P(d) AS (SELECT count(a) AS d WHERE Z AS a ; B) SELECT * WHERE Y ALL P", TABLE, {}, 0),
     ],
@@ -132,10 +165,10 @@ def test_an_attribute_holds_what_both_kinds_of_events_have():
     ("pattern", "what"),
     [
         ("A THEN P", "THEN of an event that a match makes"),
-        ("A ; NOT B ; P", "NOT in front of an event that a match makes"),
-        ("A ; NOT (P ; A) ; B", "a negated pattern of several events that may begin with one that a match makes"),
-        ("A UNLESS (P ; A)", "a negated pattern of several events that may begin with one that a match makes"),
-        ("A NOT FOLLOWED BY (P ; A) FOR 1ms", "a negated pattern of several events that may begin with one that a match makes"),
+        ("A ; NOT B ; (A ALL P)", "NOT in front of ALL with an event that a match makes"),
+        ("A ; NOT (P ALL A) ; B", "a negated ALL with an event that a match makes"),
+        ("A UNLESS (P ALL A)", "a negated ALL with an event that a match makes"),
+        ("A NOT FOLLOWED BY (P ALL A) FOR 1ms", "a negated ALL with an event that a match makes"),
         ("A? : P", "`:` between an optional item and an event that a match makes"),
         ("B :[<= 5ms] (A ALL P)", "`:`, or a gap with an upper bound, in front of ALL with an event that a match makes"),
         ("(A ALL P) WITHIN [>= 1ms]", "a window with a lower bound over ALL with an event that a match makes"),

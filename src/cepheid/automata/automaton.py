@@ -117,8 +117,8 @@ class Part:
 class Negated:
     """A negated pattern with guards: an evaluation finds its matches, of which only the intervals matter.
 
-    automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern. earlier: whether it is
-    one event, which may begin before its position.
+    automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern. earlier: whether it
+    may begin before the event that is read first.
     """
 
     automaton: Automaton

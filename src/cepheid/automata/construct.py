@@ -262,9 +262,12 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
         if begins_earlier(item):
             assert ended is not None
             _check_earlier(link, before, item)
-            stores, tests = _told(constructor, ended, link, f"end of {constructor.text(before)}")
+            name = f"end of {constructor.text(before)}"
+            stores, tests = _told(constructor, ended, link, name)
+            _, since, asks = _refusing(constructor, link.without, name, "ended before begin", small=False)
+            tests += asks
             between.append(None)
-            gaps.append(stores)
+            gaps.append(stores | since)
             parts.append(_asking(constructor, constructor.build(item), tests, everywhere=begins_anywhere(item)))
             continue
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
@@ -358,8 +361,8 @@ def _check_earlier(link: plan.Link, before: Pattern, item: Pattern) -> None:
     """Raise NotSupportedError for a link in front of what may begin before the event that is read first, where one guard does not say it."""
     if link.operator == "THEN":
         raise unsupported(link, what="THEN of an event that a match makes")
-    if link.without is not None:
-        raise unsupported(link, what="NOT in front of an event that a match makes")
+    if link.without is not None and begins_anywhere(item):
+        raise unsupported(link, what="NOT in front of ALL with an event that a match makes")
     if link.operator == ":" and any(isinstance(part, plan.Optional) for part in (before, item)):
         raise unsupported(link, what="`:` between an optional item and an event that a match makes")
     if begins_anywhere(item) and (link.operator == ":" or (link.gap is not None and link.gap.upper is not None)):
@@ -607,8 +610,9 @@ def _refusing(
         return None, frozenset(), ()
     body = constructor.build(negated)
     automaton = constructor.automaton(body)
-    if begins_earlier(negated):
-        return _refusing_earlier(constructor, negated, body, automaton, name, kind)
+    if begins_anywhere(negated):
+        raise unsupported(negated, what="a negated ALL with an event that a match makes")
+    small = small and not begins_earlier(negated)
     several = any(move.target not in automaton.finals for move in automaton.transitions)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     if letters and small and not (several and constructor.compares):
@@ -617,16 +621,6 @@ def _refusing(
             constructor.moved |= several
             return unwanted, frozenset(), ()
     # Between two patterns a match begins behind the end of the first one.
-    stores, ask = _latest(constructor, negated, body, name, kind, ">" if kind == "ended" else ">=")
-    return None, stores, (ask,)
-
-
-def _refusing_earlier(
-    constructor: Constructor, negated: Pattern, body: Fragment, automaton: Automaton, name: str, kind: str
-) -> tuple[None, frozenset[Store], tuple[Compares, ...]]:
-    """The same for a negated pattern that may begin before the event that is read first: of one event, for then the greatest begin is known."""
-    if any(move.target not in automaton.finals for move in automaton.transitions):
-        raise unsupported(negated, what="a negated pattern of several events that may begin with one that a match makes")
     stores, ask = _latest(constructor, negated, body, name, kind, ">" if kind == "ended" else ">=")
     return None, stores, (ask,)
 

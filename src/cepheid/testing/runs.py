@@ -167,6 +167,8 @@ class _Step:
         if isinstance(expression, Derived):
             if expression.kind == "place":
                 return self.position
+            if not expression.rises:
+                raise TypeError(expression)  # these runs have no events that begin earlier
             past = self.position + (expression.kind == "ended")
             return max((start for start, end in self.ended[expression.number] if end < past), default=-1)
         return evaluate(expression, self.events, self._here)

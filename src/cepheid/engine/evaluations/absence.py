@@ -53,7 +53,7 @@ class Absence:
 
     program: the intervals of n's matches (`automata.span_program`). window: greatest time(end) - time(start) of one that can matter, at most d.
     count_window: greatest end - start + 1 in events, None without. duration: d, in steps of the time column. from_start: whether d counts from the
-    start of a match. earlier: whether n is one event, which may begin before its position.
+    start of a match. earlier: whether n may begin before the event that is read first.
     """
 
     program: Program
@@ -64,8 +64,16 @@ class Absence:
     earlier: bool = False
 
     def evaluation(self, *, variant: str | None = None, texts: Texts | None = None) -> AnyEvaluation:
-        """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start; texts: of its events."""
-        bounds: Bounds = {"window": self.window, "count_window": self.count_window, "limit": 1, "variant": variant}
+        """A new evaluation of n, without any state: of each trigger it gives the match with the greatest start; texts: of its events.
+
+        Where n may begin earlier it gives all intervals: the greatest start is not the greatest begin.
+        """
+        bounds: Bounds = {
+            "window": self.window,
+            "count_window": self.count_window,
+            "limit": None if self.earlier else 1,
+            "variant": variant,
+        }
         return started(self.program, lambda program: latest(program, bounds), texts, variant=variant)
 
     @property

@@ -223,7 +223,8 @@ class GuardTables:
         others = [other for other in self._asks[macro] if (other.shape.equals, other.carried) == (ask.shape.equals, ask.carried)]
         for number, test in enumerate(ask.tests, 1):
             # Time and positions only grow: what is before the least bound stays there. So do the starts of what has ended.
-            if isinstance(test.now, Time | Index | Derived) and not test.flags and test.lower != LEAST:
+            rises = test.now.rises if isinstance(test.now, Derived) else isinstance(test.now, Time | Index)
+            if rises and not test.flags and test.lower != LEAST:
                 bounds = [
                     [own.lower for own in other.tests if (own.slot, own.now, own.flags) == (test.slot, test.now, 0)] for other in others
                 ]

@@ -18,13 +18,14 @@ import numpy as np
 
 from cepheid.automata.program import Program
 from cepheid.engine.evaluations.base import Around
+from cepheid.engine.evaluations.past import Past
 from cepheid.engine.letters.encoded import Texts, ValueLayout, Values
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers, rows_of
 from cepheid.engine.memory.store import Store
 from cepheid.logical.plan import Begin, Derived
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cepheid.automata.automaton import Negated
     from cepheid.engine.evaluations.base import AnyEvaluation, Bounds, Chunk
@@ -50,6 +51,10 @@ class Negating(Around):
         super().__init__(evaluation)
         self._negated = [(Program(each.automaton), _within(each, program, bounds)) for each in program.automaton.negated]
         self._earlier = [each.earlier for each in program.automaton.negated]
+        self._asked = frozenset(program.asked)
+        # Where events began, and how far each negated pattern had come: only where some event may begin earlier.
+        self._begun = Past() if Begin.of("place") in self._asked else None
+        self._past = [Past() for _ in self._negated]
         self._start = start
         self._runs = [start(*each) for each in self._negated]
         self._ended = Ended(len(self._runs))
@@ -58,17 +63,26 @@ class Negating(Around):
         """Read a batch, as `Evaluation.chunks`."""
         seen = _Segments(events, self._ended)
         made = {Derived("place"): seen.places}
+        begins = seen.places
+        if self._begun is not None:
+            begins = _begins(events)
+            seen.keep(begins, self._begun)
         for number, run in enumerate(self._runs):
             given = dataclasses.replace(events, values=_with(events, made), vetoed=None)
-            begins = _begins(events) if self._earlier[number] else None
-            ended, before = seen.latest(number, run.chunks(given), begins)
+            begun = self._begun if self._earlier[number] else None
+            ended, before = seen.latest(number, run.chunks(given), begun)
             made |= {Derived("ended", number): ended, Derived("ended before", number): before}
-        seen.close()
+            asked = Derived("ended before begin", number)
+            if asked in self._asked:
+                made[asked] = seen.at_begin(ended, before, begins, self._past[number])
+        seen.close([past for past in (self._begun, *self._past) if past is not None])
         yield from self.evaluation.chunks(dataclasses.replace(events, values=_with(events, made)))
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
         self._ended.release(np.asarray(slots, np.int64) + 1)
+        for past in filter(None, (self._begun, *self._past)):
+            past.forget(np.asarray(slots, np.int64) + 1)
         for run in self._runs:
             run.release(slots)
         super().release(slots)
@@ -88,10 +102,16 @@ class Negating(Around):
 
     def memory_usage(self) -> int:
         """Bytes of the run state."""
-        return super().memory_usage() + self._ended.nbytes + sum(run.memory_usage() for run in self._runs)
+        return (
+            super().memory_usage()
+            + self._ended.nbytes
+            + sum(past.nbytes for past in self._past)
+            + sum(run.memory_usage() for run in self._runs)
+        )
 
     def dump(self) -> dict[str, Any]:
         """The live state as named sections."""
+        assert self._begun is None, "only tables have events that begin earlier"
         sections = {**super().dump(), "negated": self._ended.dump()}
         for number, run in enumerate(self._runs):
             sections |= {f"negated{number}/{name}": section for name, section in run.dump().items()}
@@ -139,7 +159,8 @@ def _within(negated: Negated, program: Program, bounds: Bounds) -> Bounds:
     around_count = [] if program.automaton.parts else [bounds.get("count_window")]
     window = min((each for each in (negated.window, *around) if each is not None), default=None)
     count = min((each for each in (negated.count, *around_count) if each is not None), default=None)
-    return {"window": window, "count_window": count, "limit": 1, "variant": bounds.get("variant")}
+    # The match of the greatest start is not that of the greatest begin.
+    return {"window": window, "count_window": count, "limit": None if negated.earlier else 1, "variant": bounds.get("variant")}
 
 
 def _section(sections: Mapping[str, Any], number: int) -> dict[str, Any]:
@@ -175,7 +196,7 @@ class _Segments:
         rows = events.records(workplace=0)
         ended.open(rows)
         self._ended, self._cuts = ended, events.cuts
-        lengths = np.diff(events.cuts, append=len(events))
+        lengths = self._lengths = np.diff(events.cuts, append=len(events))
         # Partitions that are not kept are behind all others, but for the one that goes on, in the workplace.
         apart = np.flatnonzero(rows == 0)
         if len(apart) and apart[0] == 0 and events.continued:
@@ -183,6 +204,7 @@ class _Segments:
         owners = rows.astype(np.int64)
         owners[apart] = len(ended) + np.arange(len(apart))
         self._kept, segment_partition = np.unique(owners, return_inverse=True)
+        self._segment_partition = segment_partition
         before = np.zeros((len(self._kept), ended.records.shape[1]), np.int64)
         known = self._kept < len(ended)
         before[known] = ended.records[self._kept[known]]
@@ -209,15 +231,37 @@ class _Segments:
         found[self._order] = values
         return found
 
-    def latest(self, number: int, chunks: Iterator[Chunk], begins: Array | None) -> tuple[Array, Array]:
+    def keep(self, begins: Array, begun: Past) -> None:
+        """Remember where the events of this batch begin that begin before their places."""
+        earlier = np.flatnonzero(begins < self.places)
+        begun.add(self._owners(earlier), self.places[earlier], begins[earlier])
+
+    def at_begin(self, ended: Array, before: Array, begins: Array, past: Past) -> Array:
+        """Of each event the greatest start of the matches that have ended before it begins; ended, before: as `latest` gives them."""
+        rises = np.flatnonzero(ended > before)
+        past.add(self._owners(rises), self.places[rises], ended[rises])
+        earlier = np.flatnonzero(begins < self.places)
+        found = before.copy()
+        found[earlier] = past.last(self._owners(earlier), begins[earlier] - 1)[1]
+        return found
+
+    def _owners(self, events: Array) -> Array:
+        """The numbers of the partitions of some events: rows, and numbers behind all rows for partitions that are not kept."""
+        owners: Array = self._kept[np.repeat(self._segment_partition, self._lengths)[events]]
+        return owners
+
+    def latest(self, number: int, chunks: Iterator[Chunk], begun: Past | None) -> tuple[Array, Array]:
         """Of each event the greatest start of the matches in these chunks that have ended, with it or before it.
 
-        begins: where each event begins, of a pattern of one event that may begin before its position.
+        begun: where events began, of a pattern that may begin before the event that is read first: then the chunks have all its intervals.
         """
         starts: Array = np.zeros(len(self.places), np.int64)
         for chunk in chunks:
-            rows = self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments]
-            starts[rows] = (chunk.starts if begins is None else begins[rows]) + 1
+            rows, found = self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments], chunk.starts
+            if begun is not None:
+                place, begin = begun.last(self._kept[self._segment_partition[chunk.segments]], found)
+                found = np.where(place == found, begin, found)
+            np.maximum.at(starts, rows, found + 1)
         if self._order is not None:
             starts = starts[self._order]
         before = self._before[self._present, number + 1]
@@ -233,12 +277,16 @@ class _Segments:
         self._after[self._present, number + 1] = ended[self._firsts + self._counts - 1]
         return self._unsorted(ended - 1), self._unsorted(earlier - 1)
 
-    def close(self) -> None:
-        """Keep what the partitions go on from."""
+    def close(self, past: Sequence[Past]) -> None:
+        """Keep what the partitions go on from; past: what is remembered of their places."""
         known = self._kept < len(self._ended)
         self._ended.records[self._kept[known]] = self._after[known]
         if self._last is not None:
             self._ended.records[0] = self._after[self._last]
+        for each in past:
+            if self._last is not None and self._kept[self._last] != 0:
+                each.rename(int(self._kept[self._last]), 0)
+            each.forget(self._kept[~known])
 
 
 def _begins(events: Events) -> Array:

@@ -19,7 +19,7 @@ from cepheid.errors import REFERENCE_HELP, CepheidError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.logical.absence import take_out
-from cepheid.logical.beginnings import begins_earlier
+from cepheid.logical.beginnings import begins_anywhere, begins_earlier
 from cepheid.logical.durations import longest, widest
 from cepheid.logical.rewrite import rewrite
 from cepheid.logical.tree import walk
@@ -112,8 +112,8 @@ def absence_of(absence: logical.Absence, schema: EventSchema) -> Absence:
     bounds &= Windows(window=absence.duration)
     assert bounds.window is not None
     program, earlier = span_program(construct(negated, schema)), begins_earlier(negated)
-    if earlier and not program.single:
-        raise unsupported(negated, what="a negated pattern of several events that may begin with one that a match makes")
+    if begins_anywhere(negated):
+        raise unsupported(negated, what="a negated ALL with an event that a match makes")
     return Absence(program, bounds.window, bounds.count, absence.duration, absence.from_start, earlier)
 
 

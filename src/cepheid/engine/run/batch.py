@@ -193,7 +193,7 @@ def _followers(
         run = absence.evaluation(variant=variant, texts=texts)
         ended = collect(list(grouped_chunks(run, read, where.rows, where.cuts)))
         starts = ended.starts
-        if absence.earlier:  # each is one event
+        if absence.earlier:
             starts = _begins(events)[where.rows_of(where.grouped(ended.segments, starts))]
         found.append(where.ends(ended, starts, times))
     return found

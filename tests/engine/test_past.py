@@ -1,0 +1,36 @@
+"""Values of earlier places, against a search through all of them."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from cepheid.engine.evaluations.past import Past
+
+
+def test_the_last_value_up_to_a_place(seed):
+    rng = random.Random(seed)
+    for _ in range(50):
+        past, known = Past(), []
+        for _ in range(rng.randint(1, 4)):
+            lines = {(rng.choice([0, 1, 5, 10**6]), rng.randint(0, 8)): rng.randint(0, 99) for _ in range(rng.randint(0, 9))}
+            lines = {key: value for key, value in lines.items() if key not in {each[:2] for each in known}}
+            known += [(*key, value) for key, value in lines.items()]
+            past.add(
+                *(np.array(column, np.int64) for column in (list(zip(*lines, strict=True)) or [(), ()])),
+                np.array(list(lines.values()), np.int64),
+            )
+            if rng.random() < 0.3:
+                gone = rng.choice([0, 1, 5])
+                past.forget(np.array([gone]))
+                known = [line for line in known if line[0] != gone]
+            if rng.random() < 0.3:
+                past.rename(10**6, 0)
+                known = [(0 if line[0] == 10**6 else line[0], *line[1:]) for line in known if line[0] != 0]
+            asked = [(rng.choice([0, 1, 2, 5, 10**6]), rng.randint(-1, 9)) for _ in range(20)]
+            places, values = past.last(*(np.array(column) for column in zip(*asked, strict=True)))
+            for (partition, place), found in zip(asked, zip(places.tolist(), values.tolist(), strict=True), strict=True):
+                before = [line[1:] for line in known if line[0] == partition and line[1] <= place]
+                assert found == max(before, default=(-1, -1))
+    assert past.nbytes >= 0
