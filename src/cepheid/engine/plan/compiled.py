@@ -275,8 +275,9 @@ class Compiled:
         options: dict[str, Any] = {"variant": variant}
         if sample is not None:
             if self.judges:
+                why = "where each begins is known once it is listed" if self.plan.having is None else "HAVING leaves some out"
                 raise NotSupportedError(
-                    f"sample={sample} chooses among all matches of a trigger, and this query looks at each of them (HAVING, EVENT definitions)",
+                    f"sample={sample} chooses among all matches of a trigger, and {why}",
                     help="leave sample= out, or write LIMIT",
                 )
             if not self.method.samples:

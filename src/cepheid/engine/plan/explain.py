@@ -296,31 +296,27 @@ def evaluation_text(compiled: Compiled) -> str:
 
 
 def _begins(compiled: Compiled) -> str:
-    """Where matches begin, if their events do not say it, and what that costs; "" elsewhere."""
+    """Where matches begin, if the events that are read do not say it, and what that costs; "" elsewhere."""
     if not compiled.earlier:
         return ""
-    what = "where the first event that a match has made begins: matches are listed"
-    return what if compiled.plan.having is not None else f"{what}, {_listed(compiled)}"
+    what = "where the first event that a match has made begins"
+    return what if compiled.plan.having is not None else f"{what}: {_listed(compiled, '')}"
 
 
 def _having(compiled: Compiled) -> str:
     """The condition of HAVING, and what it costs; "" without one."""
     having = compiled.plan.having
-    return (
-        ""
-        if having is None
-        else f"{describe_expression(having.expression)}: the matches of a trigger are listed and judged, {_listed(compiled)}"
-    )
+    return "" if having is None else f"{describe_expression(having.expression)}: {_listed(compiled, ' and judged')}"
 
 
-def _listed(compiled: Compiled) -> str:
-    """How many matches of a trigger may be listed, and what is done with them."""
+def _listed(compiled: Compiled, judged: str) -> str:
+    """What is done with the matches of a trigger where all of them are listed."""
     after = ["CONSUME BY"] * (compiled.consume is not Consumption.NONE) + ["COUNT(*)"] * compiled.plan.count
     after += ["LIMIT"] * (compiled.plan.limit is not None) + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
     rest = f"; {' and '.join(after)} after that" if after else ""
     most = MAX_LISTED if compiled.chooses is None else MAX_COMPARED
-    compared = "" if compiled.chooses is None else f"compared ({compiled.chooses.value}), "
-    return f"{compared}at most {most:,} of a trigger{rest}"
+    compared = "" if compiled.chooses is None else f", compared ({compiled.chooses.value})"
+    return f"the matches of a trigger are listed{compared}{judged}, at most {most:,}{rest}"
 
 
 def class_text(compiled: Compiled) -> str:
