@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -36,6 +36,11 @@ class Asked:
     sort: bool
     null_keys: str
     order: Sequence[str]
+
+    @property
+    def of_table(self) -> dict[str, Any]:
+        """Those of a run over a whole table, `engine.run.batch.run`."""
+        return {"sort": self.sort, "order": self.order, "null_keys": self.null_keys, "until": self.until, "variant": self.engine}
 
     def pieces(
         self, progress: Callable[[int, int], None] | None

@@ -228,8 +228,7 @@ class Query:
         if asked.engine == "reference":
             return self._by_definition(asked)
         source, compiled = asked.source, self.compiled(asked.source.schema)
-        options: dict[str, Any] = {"sort": sort, "order": asked.order, "null_keys": null_keys, "until": asked.until, "sample": sample}
-        options |= {"variant": engine, "progress": progress, "max_bytes": allowed}
+        options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": allowed}
         if compiled.layers:
             return layers.run(compiled, source.events, **options)
         if isinstance(source.events, pa.RecordBatchReader):
@@ -256,8 +255,8 @@ class Query:
     ) -> Batches:
         """The matches of `run`, in batches that are made when they are read: any number of matches, in bounded memory.
 
-        Takes the arguments of `run`, except max_bytes: the result has no limit. Returns `Batches`. Raises as `run`; errors in the events of a reader
-        are raised when these events are read.
+        Takes the arguments of `run`, except max_bytes: the result has no limit. With EVENT definitions there is one batch, made at once, within the
+        limit of `run`. Returns `Batches`. Raises as `run`; errors in the events of a reader are raised when these events are read.
         """
         asked = asked_of(
             self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
@@ -267,8 +266,7 @@ class Query:
             return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
         compiled = self.compiled(asked.source.schema)
         if compiled.layers:
-            options: dict[str, Any] = {"sort": sort, "order": asked.order, "null_keys": null_keys, "until": asked.until, "sample": sample}
-            found = layers.run(compiled, asked.source.events, **options, variant=engine, progress=progress)
+            found = layers.run(compiled, asked.source.events, **asked.of_table, sample=sample, progress=progress)
             return Batches(found.layout, iter([found]), lambda: Rest(found.undecided, found.null_keys, found.warnings))
         types = NamedTypes(compiled.plan, compiled.programs)
         recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)

@@ -74,10 +74,7 @@ def test_events_that_are_made_are_shown_with_their_attributes(spark):
         (f"{BURST} SELECT * WHERE Burst AS b NOT FOLLOWED BY Ok FOR 2s PARTITION BY user", {}),
         (f"{BURST} SELECT * WHERE Burst AS b NOT FOLLOWED BY Ok FOR 2s PARTITION BY user", {"until": "end"}),
         (f"{BURST} SELECT * WHERE Burst AS b NOT FOLLOWED BY Ok FOR 2s PARTITION BY user", {"until": START + dt.timedelta(seconds=6)}),
-        (
-            f"{ALONE} {TWO} SELECT * WHERE ANY AS x ; Two PARTITION BY user",
-            {},
-        ),
+        (f"{ALONE} {TWO} SELECT * WHERE ANY AS x ; Two PARTITION BY user", {}),
     ],
 )
 def test_clauses_and_options(spark, text, options):
@@ -128,7 +125,6 @@ def test_whole_partitions_are_gathered(monkeypatch):
     monkeypatch.setattr(
         layers, "_matches", lambda *args: read.append([batch.to_pydict() for batch in args[3] if batch.num_rows]) or iter(())
     )
-    monkeypatch.setattr(layers, "Task", lambda **_: None)
     monkeypatch.setattr(layers, "Incoming", lambda *_: _Changes())
     keys = [1, 1, 2, 2, 2, 2, 3, 4, 4, 4, 5]
     batches = [pa.record_batch({"k": keys[start : start + 2]}) for start in range(0, len(keys), 2)]

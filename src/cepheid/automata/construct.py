@@ -14,10 +14,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cepheid.automata import beginnings
 from cepheid.automata.alphabet import LEAST_NUMBER_BITS, LETTER_BITS, Alphabet
 from cepheid.automata.automaton import Automaton, Negated, Part
 from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
@@ -26,7 +27,7 @@ from cepheid.automata.guards import Guards, UnforeseenPredicatesError
 from cepheid.automata.negation import complement, unless, waiting
 from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condition, of_type, predicates_of
 from cepheid.automata.products import hide_fragment, product, shuffle
-from cepheid.automata.registers import Before, Compares, Elapsed, Gathered, Now, Store
+from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
 from cepheid.automata.succession import THROUGH, apart, following
 from cepheid.automata.transform import hide, project, trim
@@ -268,7 +269,7 @@ def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
             tests += asks
             between.append(None)
             gaps.append(stores | since)
-            parts.append(_asking(constructor, constructor.build(item), tests, everywhere=begins_anywhere(item)))
+            parts.append(beginnings.asking(constructor.guards, constructor.build(item), tests, everywhere=begins_anywhere(item)))
             continue
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
         if link.operator == "THEN":
@@ -337,24 +338,12 @@ def _told(constructor: Constructor, ended: int, link: plan.Link, name: str) -> t
 
     ended: the register with the place where that one ends. name: of what the gap keeps.
     """
-    tests: tuple[Test, ...] = (_adjacent(ended) if link.operator == ":" else Compares(Before(ended), "<", plan.Begin.of("place")),)
+    tests = (beginnings.behind(ended, adjacent=link.operator == ":"),)
     if link.gap is None:
         return frozenset(), tests
     register = constructor.guards.register(name)
     stores = frozenset({Store(register, Now(constructor.clock(link.gap.span)))})
     return stores, (*tests, Elapsed(Before(register), plan.Begin.of("time"), link.gap))
-
-
-def _asking(constructor: Constructor, body: Fragment, tests: tuple[Test, ...], *, everywhere: bool) -> Fragment:
-    """A fragment with guards where it begins; everywhere: any event may be the one, and all others begin there or later, so each may be asked."""
-    if not everywhere:
-        return constructor.guards.asking_first(body, tests)
-    return body.changed(lambda move: move if move.mark is None else constructor.guards.asking(move, tests))
-
-
-def _adjacent(ended: int) -> Test:
-    """Whether a pattern begins at the place behind the one where another ended."""
-    return Elapsed(Before(ended), plan.Begin.of("place"), plan.Interval(1, 1))
 
 
 def _check_earlier(link: plan.Link, before: Pattern, item: Pattern) -> None:
@@ -470,7 +459,7 @@ def _iterate(constructor: Constructor, pattern: plan.Iterate) -> Fragment:
         ended = constructor.guards.register(f"place of the {name}")
         stores, tests = _told(constructor, ended, link, name)
         stores, adjacent = stores | {Store(ended, Now(plan.Index("")))}, False
-        again = _asking(constructor, again, tests, everywhere=begins_anywhere(pattern.pattern))
+        again = beginnings.asking(constructor.guards, again, tests, everywhere=begins_anywhere(pattern.pattern))
     else:
         stores, tests = _aged(constructor, pattern.gap, name)
         again = constructor.guards.asking_first(again, tests)
@@ -572,25 +561,12 @@ def _unless(constructor: Constructor, pattern: plan.Unless) -> Fragment:
 
 
 def _unless_earlier(constructor: Constructor, pattern: plan.Unless, body: Fragment, name: str) -> Fragment:
-    """UNLESS where a side may begin before the event that is read first: the left one's begin is stored, under ALL the least of all."""
-    anywhere = begins_anywhere(pattern.pattern)
+    """UNLESS where a side may begin before the event that is read first."""
     _, _, (ask,) = _refusing(constructor, pattern.negated, name, "ended", small=False)
     assert isinstance(ask.before, Before)
-    register, begin = ask.before.register, plan.Begin.of("place")
-    alone = dataclasses.replace(ask, before=Now(begin))
-
-    def changed(move: Transition) -> Transition:
-        first, final = move.source == body.initial, move.target in body.finals
-        if final:
-            own = (alone,) if first or anywhere else ()
-            return constructor.guards.asking(move, own if first else (*own, ask))
-        if first:
-            return dataclasses.replace(move, writes=move.writes | {Store(register, Now(begin))})
-        if anywhere and move.mark is not None:
-            return dataclasses.replace(move, writes=move.writes | {Store(register, Gathered("min", Before(register), begin))})
-        return move
-
-    return body.changed(changed)
+    alone = dataclasses.replace(ask, before=Now(plan.Begin.of("place")))
+    everywhere = begins_anywhere(pattern.pattern)
+    return beginnings.asking_last(constructor.guards, body, (ask.before.register, "place"), (ask,), (alone,), everywhere=everywhere)
 
 
 PLACE = plan.Derived("place")
@@ -640,8 +616,7 @@ def _within(constructor: Constructor, pattern: plan.Within) -> Fragment:
     body, interval = constructor.build(pattern.pattern), pattern.interval
     name = f"start of {constructor.text(pattern.pattern)}"
     if begins_earlier(pattern.pattern):
-        clock = constructor.clock(interval.span)
-        return _windowed_earlier(constructor, body, pattern, interval, _Start(name, "time", clock))
+        return _windowed_earlier(constructor, body, pattern, interval, name)
     stores, tests = _aged(constructor, interval, name)
     return _windowed(constructor, body, stores, tests, single=0 in interval)
 
@@ -651,7 +626,7 @@ def _within_events(constructor: Constructor, pattern: plan.WithinEvents) -> Frag
     body, interval = constructor.build(pattern.pattern), plan.Interval(0, pattern.count - 1)
     name = f"position of {constructor.text(pattern.pattern)}"
     if begins_earlier(pattern.pattern):
-        return _windowed_earlier(constructor, body, pattern, interval, _Start(name, "place", plan.Index("")))
+        return _windowed_earlier(constructor, body, pattern, interval, name)
     stores, tests = _age(constructor, plan.Index(""), interval, name)
     return _windowed(constructor, body, stores, tests, single=True)
 
@@ -669,40 +644,21 @@ def _windowed(constructor: Constructor, body: Fragment, stores: frozenset[Store]
     return dataclasses.replace(body, moves=tuple(moves))
 
 
-class _Start(NamedTuple):
-    """What a window stores of the start. name: of the register. kind: of the `Begin`. now: what it is compared with, of the last event."""
-
-    name: str
-    kind: str
-    now: Expression
-
-
 def _windowed_earlier(
-    constructor: Constructor, body: Fragment, pattern: plan.Within | plan.WithinEvents, interval: Interval, start: _Start
+    constructor: Constructor, body: Fragment, pattern: plan.Within | plan.WithinEvents, interval: Interval, name: str
 ) -> Fragment:
-    """A window over what may begin before the event that is read first: its begin is stored, under ALL the least of all; the last event asks."""
-    anywhere = begins_anywhere(pattern.pattern)
-    if anywhere and interval.lower > 0:
+    """A window over what may begin before the event that is read first."""
+    everywhere = begins_anywhere(pattern.pattern)
+    if everywhere and interval.lower > 0:
         raise unsupported(pattern, what="a window with a lower bound over ALL with an event that a match makes")
-    begin, register = plan.Begin.of(start.kind), constructor.guards.register(start.name)
-    own = plan.Begin.of({"time": "age", "place": "length"}[start.kind])
-    # How long ago the last event itself began.
-    bounds: list[Test] = [Compares(Now(own), ">=", _whole(interval.lower))] if interval.lower > 0 else []
-    bounds += [Compares(Now(own), "<=", _whole(interval.upper))] if interval.upper is not None else []
-
-    def changed(move: Transition) -> Transition:
-        first, final = move.source == body.initial, move.target in body.finals
-        if final and not first:
-            move = constructor.guards.asking(move, (Elapsed(Before(register), start.now, interval),))
-        if final and (first or anywhere):
-            return constructor.guards.asking(move, bounds)
-        if first:
-            return dataclasses.replace(move, writes=move.writes | {Store(register, Now(begin))})
-        if anywhere and move.mark is not None and not final:
-            return dataclasses.replace(move, writes=move.writes | {Store(register, Gathered("min", Before(register), begin))})
-        return move
-
-    return body.changed(changed)
+    timed, register = isinstance(pattern, plan.Within), constructor.guards.register(name)
+    now = constructor.clock(interval.span) if timed else plan.Index("")
+    since = plan.Begin.of("age" if timed else "length")
+    own: list[Test] = [Compares(Now(since), ">=", _whole(interval.lower))] if interval.lower > 0 else []
+    own += [Compares(Now(since), "<=", _whole(interval.upper))] if interval.upper is not None else []
+    tests = (Elapsed(Before(register), now, interval),)
+    stored = register, "time" if timed else "place"
+    return beginnings.asking_last(constructor.guards, body, stored, tests, tuple(own), everywhere=everywhere)
 
 
 def _whole(number: int) -> plan.Literal:

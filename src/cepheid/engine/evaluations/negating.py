@@ -51,10 +51,10 @@ class Negating(Around):
         super().__init__(evaluation)
         self._negated = [(Program(each.automaton), _within(each, program, bounds)) for each in program.automaton.negated]
         self._earlier = [each.earlier for each in program.automaton.negated]
-        self._asked = frozenset(program.asked)
-        # Where events began, and how far each negated pattern had come: only where some event may begin earlier.
-        self._begun = Past() if Begin.of("place") in self._asked else None
-        self._past = [Past() for _ in self._negated]
+        # Where events began, and how far negated patterns had come: for those that ask for it.
+        self._begun = Past() if any(self._earlier) else None
+        asked = frozenset(program.asked)
+        self._past = {number: Past() for number in range(len(self._negated)) if Derived("ended before begin", number) in asked}
         self._start = start
         self._runs = [start(*each) for each in self._negated]
         self._ended = Ended(len(self._runs))
@@ -63,25 +63,28 @@ class Negating(Around):
         """Read a batch, as `Evaluation.chunks`."""
         seen = _Segments(events, self._ended)
         made = {Derived("place"): seen.places}
-        begins = seen.places
+        begins = _begins(events) if self._pasts else seen.places
         if self._begun is not None:
-            begins = _begins(events)
             seen.keep(begins, self._begun)
         for number, run in enumerate(self._runs):
             given = dataclasses.replace(events, values=_with(events, made), vetoed=None)
             begun = self._begun if self._earlier[number] else None
             ended, before = seen.latest(number, run.chunks(given), begun)
             made |= {Derived("ended", number): ended, Derived("ended before", number): before}
-            asked = Derived("ended before begin", number)
-            if asked in self._asked:
-                made[asked] = seen.at_begin(ended, before, begins, self._past[number])
-        seen.close([past for past in (self._begun, *self._past) if past is not None])
+            if number in self._past:
+                made[Derived("ended before begin", number)] = seen.at_begin(ended, before, begins, self._past[number])
+        seen.close(self._pasts)
         yield from self.evaluation.chunks(dataclasses.replace(events, values=_with(events, made)))
+
+    @property
+    def _pasts(self) -> list[Past]:
+        """All that is remembered of earlier places."""
+        return [*([] if self._begun is None else [self._begun]), *self._past.values()]
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
         self._ended.release(np.asarray(slots, np.int64) + 1)
-        for past in filter(None, (self._begun, *self._past)):
+        for past in self._pasts:
             past.forget(np.asarray(slots, np.int64) + 1)
         for run in self._runs:
             run.release(slots)
@@ -105,13 +108,13 @@ class Negating(Around):
         return (
             super().memory_usage()
             + self._ended.nbytes
-            + sum(past.nbytes for past in self._past)
+            + sum(past.nbytes for past in self._pasts)
             + sum(run.memory_usage() for run in self._runs)
         )
 
     def dump(self) -> dict[str, Any]:
         """The live state as named sections."""
-        assert self._begun is None, "only tables have events that begin earlier"
+        assert not self._pasts, "only tables have events that begin earlier"
         sections = {**super().dump(), "negated": self._ended.dump()}
         for number, run in enumerate(self._runs):
             sections |= {f"negated{number}/{name}": section for name, section in run.dump().items()}
@@ -257,11 +260,12 @@ class _Segments:
         """
         starts: Array = np.zeros(len(self.places), np.int64)
         for chunk in chunks:
-            rows, found = self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments], chunk.starts
-            if begun is not None:
-                place, begin = begun.last(self._kept[self._segment_partition[chunk.segments]], found)
-                found = np.where(place == found, begin, found)
-            np.maximum.at(starts, rows, found + 1)
+            rows = self._cuts[chunk.segments] + chunk.ends - self._base[chunk.segments]
+            if begun is None:
+                starts[rows] = chunk.starts + 1
+            else:
+                place, begin = begun.last(self._kept[self._segment_partition[chunk.segments]], chunk.starts)
+                np.maximum.at(starts, rows, np.where(place == chunk.starts, begin, chunk.starts) + 1)
         if self._order is not None:
             starts = starts[self._order]
         before = self._before[self._present, number + 1]

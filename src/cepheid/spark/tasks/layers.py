@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.measures import measured
 from cepheid.engine.run import layers
 from cepheid.spark.tasks.absences import UNTIL
+from cepheid.spark.tasks.packing import steps
 from cepheid.spark.tasks.rows import View, stored_measures
 from cepheid.spark.tasks.worker import Incoming, Task, compiled_here
 
@@ -61,7 +61,7 @@ def _matches(
     compiled = compiled_here(dataclasses.asdict(task))
     travelled = pa.Table.from_batches([batch for batch in batches if batch.num_rows])
     if complete is None and UNTIL in travelled.column_names:
-        complete = int(raw(plain(travelled[UNTIL].chunk(0)))[0])
+        complete = int(steps(travelled[UNTIL].slice(0, 1))[0])
     # Sorted by key, then by time: the stream is sorted by time alone.
     found = layers.run(compiled, task.read(travelled), null_keys=null_keys, until=complete, sort=True)
     view = _view(compiled, found.events.schema, task)
