@@ -26,7 +26,7 @@ from cepheid.logical import plan
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import negated
 from cepheid.testing import generators
-from cepheid.testing.differential import OF_TABLES, WAYS, Case, check, draw
+from cepheid.testing.differential import WAYS, Case, check, draw
 
 CASES = {
     "TIMED": 10_000,
@@ -62,8 +62,7 @@ def differs(case: Case) -> tuple[str | None, bool]:
     except AssertionError as error:
         return f"whole: {error}", bool(found)
     runs = [("whole", engine) for engine in ENGINES]
-    ways = OF_TABLES if case.query.tree.definitions else WAYS
-    runs += [(way, engine) for way, engine in zip(ways, itertools.islice(itertools.cycle(ENGINES), case.number % 3, None), strict=False)]
+    runs += [(way, engine) for way, engine in zip(WAYS, itertools.islice(itertools.cycle(ENGINES), case.number % 3, None), strict=False)]
     for way, engine in runs:
         if WAYS[way](case, engine) != found:
             return f"{way}, {engine}", bool(found)

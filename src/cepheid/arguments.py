@@ -84,7 +84,7 @@ def asked_of(
         complete = time_number(until, source.schema, argument="until")
     if isinstance(complete, int):
         source = up_to(source, complete)
-    if isinstance(source.events, pa.RecordBatchReader) and (sort or order or engine == "reference" or tree.definitions):
+    if isinstance(source.events, pa.RecordBatchReader) and (sort or order or engine == "reference"):
         source = dataclasses.replace(source, events=source.events.read_all())
     return Asked(source, complete, engine, sort, null_keys, order)
 

@@ -176,7 +176,6 @@ class Queries(Mapping[str, Query]):
             each = self._queries[name]
             with _named(name):
                 found[name] = each.compiled(each.schema(schema, **where))
-                found[name].refuse_layers("cepheid.queries")
         return found
 
     def recognizer(
@@ -202,7 +201,7 @@ class Queries(Mapping[str, Query]):
         check_choice("null_keys", null_keys, ("drop", "group"))
         compiled = self._compiled(schema, type=type, time=time)
         options: dict[str, Any] = {"null_keys": null_keys, "variant": engine, "max_bytes": check_max_bytes(max_bytes)}
-        first = next(iter(compiled.values())).schema
+        first = next(iter(compiled.values())).source
         recognizer = QueriesRecognizer(compiled, first, lateness=lateness, order=columns_of("order", order), **options)
         if snapshot is not None:
             recognizer.restore(snapshot)

@@ -229,15 +229,14 @@ class Query:
             return self._by_definition(asked)
         source, compiled = asked.source, self.compiled(asked.source.schema)
         options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": allowed}
-        if compiled.layers:
-            return layers.run(compiled, source.events, **options)
         if isinstance(source.events, pa.RecordBatchReader):
             pieces, told = asked.pieces(progress)
             types = NamedTypes(compiled.plan, compiled.programs)
             recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types)
             found = batches.whole(recognizer, pieces, until=asked.until, progress=told, max_bytes=allowed)
             return dataclasses.replace(found, warnings=types.warnings)
-        return batch.run(compiled, source.events, **options)
+        run = layers.run if compiled.layers else batch.run
+        return run(compiled, source.events, **options)
 
     def batches(
         self,
@@ -255,8 +254,8 @@ class Query:
     ) -> Batches:
         """The matches of `run`, in batches that are made when they are read: any number of matches, in bounded memory.
 
-        Takes the arguments of `run`, except max_bytes: the result has no limit. With EVENT definitions there is one batch, made at once, within the
-        limit of `run`. Returns `Batches`. Raises as `run`; errors in the events of a reader are raised when these events are read.
+        Takes the arguments of `run`, except max_bytes: the result has no limit. Returns `Batches`. Raises as `run`; errors in the events of a reader
+        are raised when these events are read.
         """
         asked = asked_of(
             self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
@@ -265,9 +264,6 @@ class Query:
             matches = self._by_definition(asked)
             return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
         compiled = self.compiled(asked.source.schema)
-        if compiled.layers:
-            found = layers.run(compiled, asked.source.events, **asked.of_table, sample=sample, progress=progress)
-            return Batches(found.layout, iter([found]), lambda: Rest(found.undecided, found.null_keys, found.warnings))
         types = NamedTypes(compiled.plan, compiled.programs)
         recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
         pieces, told = asked.pieces(progress)

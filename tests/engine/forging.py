@@ -78,6 +78,10 @@ EMBEDDED = upgrade_cases.QUERIES | {
     "less without a window": "SELECT * WHERE (A OR C) AS x ; B AS y FILTER x.v < y.v AND y.k = x.k LIMIT 3",
     "negated by keys": f"SELECT * WHERE A AS x ; B AS y UNLESS (C ; NOT D ;[<= 4 seconds] C) {KEYED} CONSUME BY PARTITION",
     "restricted without a bound": "SELECT RESTRICTED x, z WHERE A AS x ; (B AS y ALL (C AS z OR D)) ; PROJECT NONE (A ; B) CONSUME BY PARTITION",
+    "made by all": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 9 seconds)"
+    " SELECT LAST p, z WHERE P+ AS p ; C AS z PARTITION BY k WITHIN 20 seconds HAVING count(p) > 1 CONSUME BY PARTITION",
+    "made without a window": "EVENT P(v) AS (SELECT LAST y.v AS v WHERE A AS x ; B AS y PARTITION BY k) EVENT Q(v) AS (SELECT p.v AS v"
+    " WHERE P AS p ; NOT P ; C) SELECT * WHERE D ; Q AS q NOT FOLLOWED BY Q FOR 3 seconds",
     "two absences": f"SELECT NXT * WHERE A AS x ; B AS y NOT FOLLOWED BY (C ; A) FOR 5 seconds NOT FOLLOWED BY D FOR 3 seconds {KEYED}",
 }
 LATENESS = upgrade_cases.LATENESS | {"next": "3s", "two absences": "2s", "all of a few": "4s"}
@@ -101,6 +105,9 @@ BUCKETS = [
     ["guarded_count", "guarded_choice", "guarded"],
     ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     ["match_graph", "last", "maximal", "absence"],
+    ["made"],
+    ["made_later"],
+    ["next", "made", "made by all"],
 ]
 
 
@@ -122,6 +129,14 @@ NUMBERS = {
             "released",
             "waiting",
             "waiting_marks",
+            "standing",
+            "layer_rows",
+            "layer_last",
+            "lines",
+            "past",
+            "begun",
+            "absence_begun",
+            "having_last",
         ),
         "<i8",
     ),
@@ -159,7 +174,7 @@ EXTREMES = (
 
 def base_name(name):
     """What a section holds: its name without the numbers of queries and absences."""
-    return re.sub(r"^(\d+/)?(absence\d+/)?", "", name).split(" ")[0].rstrip("0123456789")
+    return re.sub(r"^(layered \d+/)?((layer|held)?\d+/)?((absence|negated)\d+/)?", "", name).split(" ")[0].rstrip("0123456789")
 
 
 def wrapped(value, kind):

@@ -235,10 +235,10 @@ def test_no_memory_error_reaches_a_user(method, monkeypatch):
         raise MemoryError
 
     for owner, name in (
-        (recognizer._state, "feed"),
-        (recognizer._state, "advance"),
-        (recognizer._state, "undecided"),
-        (recognizer._state, "dump"),
+        (recognizer._member.state, "feed"),
+        (recognizer._member.state, "advance"),
+        (recognizer._member.state, "undecided"),
+        (recognizer._member.state, "dump"),
     ):
         monkeypatch.setattr(owner, name, exhausted)
     arguments = {"push": [MANY.slice(5)], "advance_time": [100]}.get(method, [])

@@ -12,7 +12,7 @@ from cepheid.engine.run import batch
 from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.logical.beginnings import spans
 from cepheid.testing import events, generators
-from cepheid.testing.differential import OF_TABLES, WAYS, check, draw
+from cepheid.testing.differential import WAYS, check, draw
 from cepheid.testing.generators import LAYERED
 
 PAIR = "EVENT P(d) AS (SELECT duration() AS d WHERE A AS a ; B) "
@@ -23,9 +23,11 @@ TABLE = pa.table(
 
 def test_random_programs(seed, cases):
     matched = made = 0
+    ways = list(WAYS)
     for number, case in enumerate(draw(LAYERED, count=cases // 2, seed=seed, longest=9)):
-        for engine in ("compiled", "python", "checked"):
-            check(case, WAYS[OF_TABLES[number % len(OF_TABLES)]](case, engine))
+        for place, engine in enumerate(("compiled", "python", "checked")):
+            for way in (ways[(number + place) % len(ways)], ways[(number + place + 4) % len(ways)]):
+                check(case, WAYS[way](case, engine))
         pattern = case.query.bound(case.query.schema(case.events)).pattern
         matched += bool(case.expected)
         made += bool(case.expected) and spans(pattern)
@@ -189,15 +191,36 @@ def test_a_restricted_choice_by_begin_is_refused():
         cepheid.query(f"{PAIR} SELECT RESTRICTED * WHERE P").run(TABLE)
 
 
-def test_streams_refuse_definitions_with_a_way_out():
-    query = cepheid.query(f"{PAIR} SELECT p.d AS d WHERE P AS p")
-    for what, run in (
-        ("a recognizer", lambda: query.recognizer(TABLE.schema)),
-        ("cepheid.queries", lambda: cepheid.queries({"a": query}).run(TABLE)),
-    ):
-        with pytest.raises(NotSupportedError, match=f"{what} cannot run EVENT definitions yet") as error:
-            run()
-        assert any("make two queries" in line for line in error.value.help)
+def test_several_queries(seed):
+    """Queries with definitions of their own, beside others and beside each other: as a table, pushed, restored."""
+    texts = {
+        "pairs": f"{PAIR} SELECT p.d AS d, c.k AS k WHERE P AS p ; C AS c",
+        "keyed": "EVENT P(d) AS (SELECT duration() AS d WHERE A AS a ; B PARTITION BY k) SELECT * WHERE P AS p ; C AS c PARTITION BY k",
+        "later": "EVENT P(v) AS (SELECT a.v AS v WHERE A AS a NOT FOLLOWED BY B FOR 2) SELECT p.v AS v WHERE C ; P AS p",
+        "plain": "SELECT * WHERE A AS a ; C AS c PARTITION BY k WITHIN 5",
+    }
+    several, queries = cepheid.queries(texts), {name: cepheid.query(text) for name, text in texts.items()}
+    matched = 0
+    for number in range(10):
+        rng = random.Random(f"{seed}/{number}")
+        table = generators.table(generators.random_stream(rng, most=14), timed=False)
+        expected = {name: query.run(table, null_keys="group") for name, query in queries.items()}
+        found = several.run(table, null_keys="group")
+        assert all(found[name] == each and found[name].undecided == each.undecided for name, each in expected.items())
+        recognizer = several.recognizer(table.schema, null_keys="group")
+        given = {name: [] for name in texts}
+        for row in range(len(table)):
+            for name, matches in recognizer.push(table.slice(row, 1)).items():
+                given[name] += list(matches)
+            if rng.random() < 0.3:
+                recognizer = several.recognizer(table.schema, null_keys="group", snapshot=recognizer.snapshot())
+        if len(table):
+            for name, matches in recognizer.advance(recognizer.latest + 1).items():
+                given[name] += list(matches)
+        assert given == {name: list(each) for name, each in expected.items()}
+        matched += bool(given["pairs"])
+    assert matched
+    assert "why  EVENT definitions make events for it alone" in str(several.explain(schema=generators.SCHEMA))
 
 
 def test_explain_says_how_each_definition_is_evaluated():

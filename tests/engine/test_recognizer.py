@@ -255,7 +255,7 @@ def test_memory_does_not_grow_with_the_stream(text, keys, monkeypatch):
         assert len(recognizer.push(table)) > 50
         usage.append(recognizer.memory_usage())
     assert max(usage[50:]) <= 1.2 * max(usage[:50])
-    assert recognizer._state.payload.events.num_rows < 3000
+    assert recognizer._member.state.payload.events.num_rows < 3000
 
 
 @pytest.mark.parametrize("pattern", ["A+ AS x ; B AS y", "(A+ AS x : A) ; B AS y"])
@@ -270,7 +270,7 @@ def test_what_is_used_up_is_given_back_without_a_window(select, pattern, clauses
     for number, table in enumerate(tables):
         found += recognizer.push(table)
         usage.append(recognizer.memory_usage())
-        kept.append(recognizer._state.payload.events.num_rows)
+        kept.append(recognizer._member.state.payload.events.num_rows)
         if number % 30 == 29:
             recognizer.restore(recognizer.snapshot())
     assert max(usage[50:]) <= 1.2 * max(usage[:50])
@@ -343,7 +343,7 @@ def test_an_interrupted_push_leaves_no_silent_half_state(lateness, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(recognizer._state.evaluation), "chunks", interrupted)
+        patched.setattr(type(recognizer._member.state.evaluation), "chunks", interrupted)
         with pytest.raises(KeyboardInterrupt):
             recognizer.push(batch("B3 A4"))
     for use in (

@@ -67,8 +67,8 @@ def test_as_a_table(text, most, monkeypatch):
 def test_an_event_that_can_change_nothing_waits_as_a_letter():
     recognizer = cepheid.query("SELECT * WHERE A ; B WITHIN 5").recognizer(SCHEMA)
     calls = []
-    chunks = recognizer._state.evaluation.chunks
-    recognizer._state.evaluation.chunks = lambda events: calls.append(len(events)) or chunks(events)
+    chunks = recognizer._member.state.evaluation.chunks
+    recognizer._member.state.evaluation.chunks = lambda events: calls.append(len(events)) or chunks(events)
     for time in range(singles.MOST_WAITING - 1):
         recognizer.push({"type": "C", "ts": time, "k": 1, "v": 1.0})
     assert calls == []

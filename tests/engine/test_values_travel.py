@@ -178,7 +178,7 @@ def test_a_stream_of_ever_different_texts_keeps_those_of_its_state(name: str, mo
         given, most = 0, 0
         for start in range(0, 400, 2):
             given += len(recognizer.push(texts_of(range(start, start + 2))))
-            most = max(most, len(recognizer._state.texts))
+            most = max(most, len(recognizer._member.state.texts))
             if start % 50 == 0:
                 recognizer.undecided()
         ascending = sum(f"text {number}" < f"text {number + (1 if name == 'plain' else 3)}" for number in range(390))
@@ -234,4 +234,4 @@ def test_without_guards_nothing_of_it_is_stored() -> None:
     recognizer = cepheid.query(QUERIES["absence"]).recognizer(SCHEMA)
     recognizer.push(texts_of(range(3)))
     assert "texts" not in container.unpack(recognizer.snapshot(), fingerprint=recognizer._fingerprint())
-    assert not len(recognizer._state.texts)
+    assert not len(recognizer._member.state.texts)

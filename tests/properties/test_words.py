@@ -154,7 +154,7 @@ def test_a_sequence_of_hundreds_of_variables(strategy: str, count: int) -> None:
 
 
 def evaluation_of(recognizer: cepheid.Recognizer) -> Numbered:
-    run = recognizer._state.evaluation
+    run = recognizer._member.state.evaluation
     assert isinstance(run, Numbered)
     return run
 

@@ -42,11 +42,15 @@ QUERIES = {
     "refused": "SELECT * WHERE A AS x ; NOT (B ;[<= 2 seconds] B) ; C AS y PARTITION BY k WITHIN 12 seconds",
     "detected": "SELECT RESTRICTED * WHERE A AS x ; ((B AS y ALL C AS z) WITHIN 9 seconds) PARTITION BY k WITHIN 15 seconds",
     "judged": "SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 12 seconds HAVING (x.v + y.v) % 3 = 0 CONSUME BY PARTITION",
+    "made": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 8 seconds) SELECT p.v AS v, c.v AS w"
+    " WHERE P AS p ; NOT A ; C AS c PARTITION BY k WITHIN 20 seconds",
+    "made later": "EVENT P(v) AS (SELECT x.v AS v WHERE A AS x NOT FOLLOWED BY B FOR 3 seconds PARTITION BY k) SELECT x.v AS v, p.v AS w"
+    " WHERE B AS x ; P AS p PARTITION BY k WITHIN 20 seconds",
     "lagged": "SELECT * WHERE A AS x ; B AS y FILTER x[v - lag(v, 1) <= 6] PARTITION BY k WITHIN 10 seconds",
 }
-"""One of each method of evaluation, with an absence, with measures, and five that compare events."""
+"""One of each method of evaluation, with an absence, with measures, five that compare events, and two over matches as events."""
 
-FEW = ("pairs", "unanswered")
+FEW = ("pairs", "unanswered", "made", "made later")
 """Those of them that are enough for a test."""
 KEYS, EVENTS, DISORDER, LATENESS = 4, 15, 5, "6 seconds"
 """Of a stream: keys, events of a file (one file is one micro-batch), seconds that an event comes too late at most, and what is allowed."""

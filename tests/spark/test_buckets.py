@@ -9,7 +9,8 @@ import pytest
 
 import cepheid
 from cepheid.errors import SnapshotError
-from cepheid.spark.tasks.buckets import Bucket, Unit
+from cepheid.spark.tasks.buckets import Bucket
+from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.worker import TIME, Task, pack_schema
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("type", pa.string())])

@@ -7,12 +7,12 @@ import datetime as dt
 import random
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import cepheid
 from cepheid.errors import InputError, LimitError, NotSupportedError
-from cepheid.spark import on, translated
-from cepheid.spark.tasks import layers
+from cepheid.spark import on, register, translated
 from cepheid.testing import events, generators
 from cepheid.testing.differential import matches_up_to
 
@@ -118,50 +118,41 @@ def test_random_programs(spark, seed, cases):
     assert matched >= 1
 
 
-def test_whole_partitions_are_gathered(monkeypatch):
-    """Batches that end anywhere: each partition is read as a whole, and few at a time."""
-    read = []
-    monkeypatch.setattr(layers, "GATHERED", 4)
-    monkeypatch.setattr(
-        layers, "_matches", lambda *args: read.append([batch.to_pydict() for batch in args[3] if batch.num_rows]) or iter(())
-    )
-    monkeypatch.setattr(layers, "Incoming", lambda *_: _Changes())
-    keys = [1, 1, 2, 2, 2, 2, 3, 4, 4, 4, 5]
-    batches = [pa.record_batch({"k": keys[start : start + 2]}) for start in range(0, len(keys), 2)]
-
-    class _Task:
-        keys = ("k",)
-
-    monkeypatch.setattr(layers, "Task", lambda **_: _Task())
-    list(layers.run_layers({}, "drop", None, pa.schema([]).serialize().to_pybytes(), iter(batches)))
-    pieces = [[key for batch in piece for key in batch["k"]] for piece in read]
-    assert [key for piece in pieces for key in piece] == keys
-    assert len(pieces) > 1
-    assert all(not set(first) & set(second) for number, first in enumerate(pieces) for second in pieces[number + 1 :])
+def test_what_is_undecided(spark):
+    """What ends while a definition waits; the end of the events decides it."""
+    text = f"{ALONE} SELECT a.since AS since, o.ts AS at WHERE Ok AS o ; Alone AS a PARTITION BY user"
+    query = cepheid.query(text)
+    expected = query.run(logins())
+    assert len(expected) == 0
+    assert len(expected.undecided) > 0
+    found = spark.createDataFrame(logins()).transform(query.on(undecided=True)).toArrow()
+    assert found["undecided"].to_pylist() == [True] * len(expected.undecided)
+    assert shown(found.select(["user", "since", "at"])) == shown(expected.undecided.to_arrow().select(["user", "since", "at"]))
+    same(spark, text, logins(), until="end")
 
 
-class _Changes:
-    def __init__(self):
-        self.last = None
-
-    def read(self, batch):
-        keys = batch.column("k").to_pylist()
-        changed = [key != before for key, before in zip(keys, [self.last, *keys], strict=False)]
-        self.last = keys[-1]
-        return None, pa.array(changed).to_numpy(zero_copy_only=False)
+def test_several_queries_in_one_job(spark):
+    """One with definitions, and one without."""
+    queries = {
+        "made": cepheid.query(f"{BURST} SELECT b.failures AS n WHERE Burst AS b ; Ok PARTITION BY user"),
+        "plain": cepheid.query("SELECT count(f) AS n WHERE Fail+ AS f ; Ok PARTITION BY user"),
+    }
+    found = spark.createDataFrame(logins()).transform(on(queries)).toArrow()
+    for name, query in queries.items():
+        mine = found.filter(pc.equal(found["query"], name)).drop_columns(["query"])
+        assert shown(mine) == shown(query.run(logins()).to_arrow(events=True))
 
 
 def test_what_is_refused(spark):
     frame = spark.createDataFrame(logins())
     query = cepheid.query(f"{BURST} SELECT b.failures AS n WHERE Burst AS b PARTITION BY user")
-    for options, match in (({"positions": True}, "positions=True"), ({"undecided": True}, "undecided=True")):
-        with pytest.raises(NotSupportedError, match=match):
-            frame.transform(query.on(**options))
-    with pytest.raises(NotSupportedError, match="several queries in one job cannot run EVENT definitions yet"):
-        frame.transform(on({"a": query}))
+    with pytest.raises(NotSupportedError, match="positions=True"):
+        frame.transform(query.on(positions=True))
+    with pytest.raises(NotSupportedError, match="a table function cannot run EVENT definitions yet"):
+        register(spark, "made", query, schema=logins().schema)
     stream = spark.readStream.format("rate").load().selectExpr("'Fail' AS type", "timestamp AS ts", "'a' AS user")
-    with pytest.raises(NotSupportedError, match="a stream cannot run EVENT definitions yet"):
-        stream.transform(query.on(lateness="1s"))
+    with pytest.raises(InputError, match=r"since= needs a query .* this one has EVENT definitions"):
+        stream.transform(query.on(lateness="1s", since=START))
 
 
 def test_an_error_in_the_events_has_its_key(spark):
@@ -175,6 +166,6 @@ def test_an_error_in_the_events_has_its_key(spark):
 def test_explain_says_where_events_are_made(spark):
     query = cepheid.query(f"{BURST} SELECT b.failures AS n WHERE Burst AS b PARTITION BY user")
     text = query.on().explain(spark.createDataFrame(logins()))
-    assert "Burst are made in the tasks, of whole partitions" in text
+    assert "Burst are made in the tasks, behind the shuffle" in text
     assert "one key in one task: PARTITION BY user" in text
     assert "none (EVENT definitions may ask for every event)" in text

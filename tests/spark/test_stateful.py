@@ -21,8 +21,9 @@ from cepheid.engine.memory.container import table_bytes, table_of
 from cepheid.engine.memory.container import unpack as unpacked
 from cepheid.errors import LimitError, SnapshotError
 from cepheid.spark.tasks import buckets as stateful
-from cepheid.spark.tasks.buckets import Bucket, Unit
+from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
+from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, pack_schema
 from cepheid.testing.differential import fits, matches_up_to
 from cepheid.testing.generators import (
@@ -33,6 +34,7 @@ from cepheid.testing.generators import (
     ENGINE,
     JUDGING_GUARDED,
     LAGGED,
+    LAYERED,
     NEGATING,
     NESTED,
     POSITIONAL,
@@ -62,6 +64,7 @@ FRAGMENTS = {
     "HAVING": dataclasses.replace(JUDGING_GUARDED, unit="s"),
     "strategies around guards": dataclasses.replace(CHOOSING, unit="s"),
     "positions": dataclasses.replace(POSITIONAL, unit="s"),
+    "matches as events": dataclasses.replace(LAYERED, unit="s"),
     "strategies around positions": dataclasses.replace(POSITIONAL, operators=(*POSITIONAL.operators, ("select", 6)), unit="s"),
 }
 START, SECOND = 1_700_000_000_000_000, 1_000_000
@@ -87,15 +90,17 @@ def task_of(query, *, index=False):
         "fingerprint": compiled.program.fingerprint,
         "keys": tuple(f"k{place}" for place in range(len(compiled.keys))),
         "key_names": compiled.keys,
-        "payload": tuple((name, name) for name in TIMED.names if name not in compiled.keys)
+        "payload": ()
+        if compiled.layers
+        else tuple((name, name) for name in TIMED.names if name not in compiled.keys)
         + tuple((name, f"k{place}") for place, name in enumerate(compiled.keys)),
         "shown": (*shown, "$index") if index else shown,
         "ties": ("row",),
         "tie_names": ("row",),
         "index": index,
         "time_name": "ts",
-        "values": names_of(compiled),
-        "reads": tuple((name, name) for name in compiled.read_in_order),
+        "values": () if compiled.layers else names_of(compiled),
+        "reads": tuple((name, name) for name in (TIMED.names if compiled.layers else compiled.read_in_order)),
     }
 
 
@@ -116,7 +121,7 @@ def output_of(queries, tasks):
 def travelling(queries, table):
     """The events as they travel, and each query's letters among those of all: what `batch.prepare` does with columns."""
     every = [query.compiled(query.schema(TIMED)) for query in queries]
-    compiled = [each for each in every if not each.lags]
+    compiled = [each for each in every if not (each.lags or each.layers)]
     pool = list(dict.fromkeys(condition for each in compiled for alphabet in each.alphabets for condition in alphabet.conditions))
     keys = key_table(table, every[0].keys) if every[0].keys else None
     columns = {f"k{place}": column for place, column in enumerate(keys.columns if keys is not None else [])}
@@ -139,7 +144,7 @@ def travelling(queries, table):
     events = pa.table(columns)
     places = [
         ((), ())
-        if each.lags
+        if each not in compiled
         else (tuple(names), None if alone else tuple(tuple(map(pool.index, alphabet.conditions)) for alphabet in each.alphabets))
         for each in every
     ]
@@ -223,7 +228,8 @@ def shown(row):
 
 
 def until_of(query):
-    return "end" if query.compiled(query.schema(TIMED)).absences else None
+    compiled = query.compiled(query.schema(TIMED))
+    return "end" if any(layer.absences for layer in (compiled, *compiled.layers)) else None
 
 
 def expected(query, table):
@@ -269,7 +275,8 @@ def test_a_stream_gives_what_the_table_gives(fragment, cases, seed, monkeypatch)
         wanted = expected(query, table)
         assert sorted(map(shown, found)) == sorted(map(shown, wanted)), (seed, number, query.text, table.to_pylist())
         compiled = query.compiled(query.schema(TIMED))
-        if compiled.horizon is not None and not any(program.trackers for program in compiled.programs):  # these look back for ever
+        programs = [program for layer in (compiled, *compiled.layers) for program in layer.programs]
+        if Bucket(unit).horizon is not None and not any(program.trackers for program in programs):  # these look back for ever
             assert not [state for _, state in states.values() if state is not None], (seed, number, query.text, "state of idle keys")
         matched += bool(found)
     assert matched >= cases // 80
@@ -434,14 +441,14 @@ def test_idle_keys_are_forgotten_and_start_again():
     bucket = Bucket(unit)
     bucket.step([events], 0)
     bucket.step([], seconds(1))
-    assert len(bucket.partitions) == 1000
+    assert bucket.keys == 1000
 
     def held():
         return sum(map(len, unpacked(bucket.dump(), fingerprint=unit.fingerprint).values()))
 
     full = held()
     bucket.step([], seconds(12))
-    assert len(bucket.partitions) == 0
+    assert bucket.keys == 0
     assert bucket.empty
     assert held() < full / 20
     again, _ = travelling([query], pa.concat_tables([events_of("A20 B21", key=key) for key in range(500, 510)]))
@@ -469,7 +476,7 @@ def test_only_index_keeps_idle_keys(where, forgotten, wanted):
         found += [row for _, blob in step.rows for row in unpack(output, pa.array([blob], pa.binary())).to_pylist()[0]]
         if (start, watermark) == (4, 30) and start == stop:
             assert bucket.empty == forgotten
-            assert len(bucket.partitions) == (0 if forgotten else 1)
+            assert bucket.keys == (0 if forgotten else 1)
         bucket = Bucket(unit) if bucket.empty else Bucket(unit).load(bucket.dump())
     times = {row: int(time.timestamp()) - START // SECOND for row, time in enumerate(whole["ts"].to_pylist())}
     assert [tuple(times[event["row"]] for name in "xyz" for event in row[name]) for row in found] == wanted
@@ -501,7 +508,7 @@ def test_a_million_keys_that_come_once():
     assert max(sizes[3:]) <= 1.1 * max(sizes[:3])
     bucket.step([], seconds(10_000))
     assert bucket.empty
-    assert len(bucket.partitions) == 0
+    assert bucket.keys == 0
 
 
 def test_queries_share_their_events():

@@ -25,6 +25,8 @@ DDL = "k int, ts timestamp, type string, v long"
 BASE = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 PAIRS = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 10 seconds")
 
+RUN = "EVENT Run(n) AS (SELECT count(a) AS n WHERE A : A AS a : A PARTITION BY k WITHIN 15 seconds)"
+
 
 def table_of(rows):
     """Events from (key, second, type, number)."""
@@ -203,6 +205,8 @@ def test_several_queries_share_one_stream(feed, seed):
         "pairs": PAIRS,
         "count": cepheid.query("SELECT count(x) AS n WHERE A+ AS x ; C PARTITION BY k WITHIN 5 seconds"),
         "next": cepheid.query("SELECT NXT * WHERE B AS y ; C AS z PARTITION BY k WITHIN 20 seconds"),
+        "made": cepheid.query(f"{RUN} SELECT r.n AS runs, end_time() WHERE Run AS r ; C PARTITION BY k WITHIN 12 seconds"),
+        "made and shown": cepheid.query(f"{RUN} SELECT * WHERE B AS b ; Run AS run PARTITION BY k WITHIN 20 seconds"),
     }
     events, arrival = disordered(seed, count=120)
     feed.put(arrival)
@@ -216,6 +220,25 @@ def test_several_queries_share_one_stream(feed, seed):
         for found in (rows, [row.asDict(recursive=True) for row in batch]):
             mine = [row for row in found if row["query"] == name]
             assert sorted(map(own_values, mine)) == sorted(map(own_values, expected)), name
+
+
+def test_matches_as_events_on_a_stream(feed, seed):
+    """Definitions in two layers, one of which waits for what must not follow: decided when it is known, and forgotten when it is over."""
+    lonely = "EVENT Lonely(v) AS (SELECT a.v AS v WHERE A AS a NOT FOLLOWED BY C FOR 3 seconds PARTITION BY k)"
+    pair = "EVENT Pair(v, w) AS (SELECT x.v AS v, y.v AS w WHERE Lonely AS x ; Lonely AS y PARTITION BY k WITHIN 20 seconds)"
+    query = cepheid.query(f"{lonely} {pair} SELECT p.v AS v, p.w AS w, b.v AS b WHERE Pair AS p ; B AS b PARTITION BY k WITHIN 40 seconds")
+    events, arrival = disordered(seed, count=160)
+    expected = query.run(table_of(events), until="end").to_arrow().to_pylist()
+    for start in range(0, len(arrival), 80):
+        feed.put(arrival[start : start + 80])
+        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    feed.close()
+    progress = feed.run(feed.stream().transform(query.on(lateness="6 seconds", late=True)))
+    rows = feed.rows()
+    assert len(rows) == len(expected) > 0
+    assert sorted((row["v"], row["w"], row["b"]) for row in rows) == sorted((row["v"], row["w"], row["b"]) for row in expected)
+    assert all(row["decided_time"] - row["end_time"] == dt.timedelta(seconds=3) for row in rows)
+    assert progress[-2]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
 
 
 def own_values(row):

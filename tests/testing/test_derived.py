@@ -112,16 +112,24 @@ def test_what_leaves_open_which_matches_there_are_is_no_definition(query, what):
         run("EVENT ANY(v) AS (SELECT a.ts AS v WHERE A AS a) SELECT * WHERE A", events("A1"))
 
 
-def test_what_ends_behind_an_undecided_event_is_undecided():
-    """B7 may still come: then there is no P behind A2, and (D ; C) is a match."""
+def test_what_ends_while_a_definition_waits_is_undecided():
+    """B7 may still come: then there is no P behind A2, and (D ; C) is a match. Undecided is what is given if nothing comes any more."""
     text = "EVENT P(n) AS (SELECT count(a) AS n WHERE A AS a NOT FOLLOWED BY B FOR 5) SELECT * WHERE (D ; C) UNLESS P"
     matches = same(text, events("D1 A2 C3"))
-    assert ([(m.start, m.end) for m in matches], [(m.start, m.end) for m in matches.undecided]) == ([], [(0, 2)])
+    assert ([(m.start, m.end) for m in matches], [(m.start, m.end) for m in matches.undecided]) == ([], [])
     assert len(same(text, events("D1 A2 C3"), until="end")) == 0
     assert len(same(text, events("D1 A2 C3 B4 X8"))) == 1
-    # Only in its own partition, and not before it.
-    keyed = text.replace(" FOR 5)", " FOR 5 PARTITION BY k)") + " PARTITION BY k"
-    assert len(same(keyed, events("D1(k=1) C2(k=1) A3(k=1) D4(k=2) C5(k=2) C6(k=1)"))) == 2
+    # Whether there is an A or not: what ends in the last 5 waits.
+    matches = same(text.replace("UNLESS P", ""), events("D1 C2 C3 X7"))
+    assert ([(m.start, m.end) for m in matches], [(m.start, m.end) for m in matches.undecided]) == ([(0, 1)], [(0, 2)])
+    # Definitions wait one after the other: C3 is known at 3 + 5 + 2.
+    layered = text.replace(" SELECT * ", " EVENT Q(n) AS (SELECT p.n AS n WHERE P AS p NOT FOLLOWED BY C FOR 2) SELECT * ").replace(
+        "UNLESS P", ""
+    )
+    assert [len(same(layered, events(f"D1 C3 X{last}"))) for last in (9, 10)] == [0, 1]
+    # The absences of the query itself come on top.
+    own = text.replace("UNLESS P", "NOT FOLLOWED BY B FOR 2")
+    assert [len(same(own, events(f"D1 C3 X{last}"))) for last in (9, 10)] == [0, 1]
 
 
 def test_a_definition_of_one_event_is_that_event(seed, cases):

@@ -47,10 +47,13 @@ QUERIES = {
     "unless": f"SELECT * WHERE (A AS x ALL B AS y) UNLESS (C ; D) {KEYED}",
     "restricted": f"SELECT RESTRICTED * WHERE A AS x ; ((B AS y ALL C AS z) WITHIN 5 seconds) UNLESS (D AS w FILTER w.v > 40) {KEYED}",
     "having": "SELECT LAST x, y WHERE (A OR B)+ AS x ; C AS y PARTITION BY k WITHIN 9 seconds HAVING count(x) > 1 CONSUME BY PARTITION",
+    "made": f"EVENT P(v) AS (SELECT LAST y.v AS v WHERE A AS x ; B AS y {KEYED}) SELECT * WHERE P AS p ; NOT (P ; D) ; P AS q {KEYED}",
+    "made_later": "EVENT P(v) AS (SELECT x.v AS v WHERE A AS x NOT FOLLOWED BY C FOR 4 seconds PARTITION BY k)"
+    f" SELECT * WHERE B AS y ; P AS p {KEYED}",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
-LATENESS = {"limit": "4s", "absence": "4s", "absence_from_start": "4s"}
+LATENESS = {"limit": "4s", "made": "4s", "made_later": "4s", "absence": "4s", "absence_from_start": "4s"}
 BUCKETS = {
     "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     "bucket_absence": ["absence"],
@@ -61,6 +64,7 @@ BUCKETS = {
     "bucket_negated": ["negated", "unless"],
     "bucket_restricted": ["restricted"],
     "bucket_having": ["having"],
+    "bucket_made": ["made", "made_later", "last"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""

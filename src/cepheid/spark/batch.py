@@ -28,9 +28,8 @@ from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.slices import refusal, slice_count, sliced, slices
-from cepheid.spark.source import arrow_bytes, source_of
+from cepheid.spark.source import source_of
 from cepheid.spark.tasks.absences import UNTIL
-from cepheid.spark.tasks.layers import run_layers
 from cepheid.spark.tasks.rows import INDEX, stored_type
 from cepheid.spark.tasks.worker import LETTER, SLICE, TIME, Task, pack_schema, run_task, value_column
 from cepheid.spark.times import above_watermark, count_of, outside, time_column
@@ -116,11 +115,6 @@ class Plan:
             raise NotSupportedError(
                 "positions=True does not know the events that EVENT definitions add", help="q.run(..) gives positions, of all events"
             )
-        if self.options.undecided and self.compiled.layers:
-            raise NotSupportedError(
-                "undecided=True gives matches of events that come in, and this query has EVENT definitions",
-                help="leave it out, or say until=: up to when the events are complete",
-            )
         if self.options.columns is not None and self.compiled.layout.measures:
             what = "COUNT(*)" if self.compiled.plan.count else "measures"
             raise InputError(
@@ -151,6 +145,11 @@ class Plan:
     def attributes(self) -> tuple[str, ...]:
         """The attributes that events of the output may have: the input columns, and those that EVENT definitions add."""
         return tuple(name for name in self.compiled.schema.attributes if name != STREAM_COLUMN)
+
+    @property
+    def incoming(self) -> tuple[str, ...]:
+        """The attributes of the events that come in, without those of EVENT definitions."""
+        return tuple(name for name in self.source.schema.attributes if name != STREAM_COLUMN)
 
     @property
     def fields(self) -> dict[str, spark_types.DataType]:
@@ -215,21 +214,11 @@ class Plan:
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches, and where the dropped events are counted."""
         prepared, observation = self.prepared()
-        if self.compiled.layers:
-            return self._run_layers(prepared), observation
         task = self.task().plain | {"sliced": self.sliced}
         (letters,) = letters_of([self])
         work = functools.partial(run_task, task, letters=None if has_own_letters([self]) else letters)
         matches = map_in_arrow(self.distributed(prepared), work, self.output())
         return matches, observation
-
-    def _run_layers(self, prepared: DataFrame) -> DataFrame:
-        """The matches of a query with EVENT definitions, which tasks make of whole partitions."""
-        complete: int | str | None = END if self.ends else self.until
-        if complete is None and any(layer.absences for layer in (*self.compiled.layers, self.compiled)):
-            prepared = self.with_greatest_time(prepared)
-        work = functools.partial(run_layers, self.task().plain, self.options.null_keys, complete, arrow_bytes(self.output()))
-        return map_in_arrow(self.distributed(prepared), work, self.output())
 
     def with_greatest_time(self, prepared: DataFrame) -> DataFrame:
         """The events with the greatest time of the table in the column UNTIL."""
@@ -470,7 +459,7 @@ class Plan:
         made = ", ".join(definition.name for definition in compiled.plan.definitions)
         lines = {
             "evaluation": f"{guarantee.evaluation}, in mapInArrow over sorted events",
-            "events": f"{made} are made in the tasks, of whole partitions" if made else "",
+            "events": f"{made} are made in the tasks, behind the shuffle" if made else "",
             "not used": refusals_text(compiled),
             "tasks": self._where(),
             "left out": dropped,
@@ -551,7 +540,7 @@ def letters_of(plans: Sequence[Plan]) -> tuple[Letters, ...]:
     place = {condition: number for number, (condition, _) in enumerate(itertools.chain(*columns.values()))}
 
     def letters(plan: Plan) -> Letters:
-        if plan.compiled.lags:
+        if plan.compiled.lags or plan.compiled.layers:
             return (), ()
         every = [alphabet.conditions for alphabet in plan.compiled.alphabets]
         return tuple(columns), None if own_letters else tuple(tuple(place[each] for each in own) for own in every)
@@ -617,4 +606,4 @@ LONG_SIGN = 63
 
 Letters = tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None]
 """The letter columns, and for each program of a query (`Compiled.programs`) the number of each predicate's bit in them; None: there is one program,
-and the column has its letters. A query with lag has no columns, and makes its letters itself."""
+and the column has its letters. A query with lag or EVENT definitions has no columns, and makes its letters itself."""

@@ -21,8 +21,8 @@ from cepheid.spark.columns import column_named
 from cepheid.spark.error_rows import map_in_arrow
 from cepheid.spark.source import arrow_bytes
 from cepheid.spark.tasks.absences import FOREVER, UNDECIDED, run_absences
-from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import BUCKET
+from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.worker import TIME, run_tasks
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class Several:
         plans = tuple(Plan.of(query, options, frame) for query in queries)
         first = plans[0]
         for name, plan in zip(names or (), plans, strict=bool(names)):
-            plan.compiled.refuse_layers("several queries in one job")
             if (plan.compiled.written, plan.compiled.derived) != (first.compiled.written, first.compiled.derived):
                 raise InputError(
                     f"the query `{name}` is partitioned by {keys_text(plan.compiled) or 'nothing'}, and `{(names or ('',))[0]}` by"
@@ -111,8 +110,8 @@ class Several:
 
     def run(self) -> tuple[DataFrame, Observation | None]:
         """The DataFrame of matches of a batch, and where the dropped events are counted."""
-        delayed = self.first.options.undecided or any(plan.compiled.absences for plan in self.plans)
-        if self.names is None and (self.first.compiled.layers or not delayed):
+        delayed = self.first.options.undecided or any(plan.compiled.absences or plan.compiled.layers for plan in self.plans)
+        if self.names is None and not delayed:
             return self.first.run()
         observation = Observation() if self.first.dropped else None
         prepared = prepare(self.plans, observed=observation)
@@ -133,10 +132,11 @@ class Several:
         """The matches that are decided by `until`, of queries with absences among them: time passes for all keys of a task at once."""
         first = self.first
         unit, until = self.unit(prepared, output=self.output()), first.until
-        if until is None and first.options.until is None:
+        ends = first.ends or not any(layer.absences for plan in self.plans for layer in (plan.compiled, *plan.compiled.layers))
+        if until is None and not ends:
             prepared = first.with_greatest_time(prepared)
         frame = first.by_key(prepared).sortWithinPartitions(*map(column_named, [TIME, *first.key_names]), *first.tie_order)
-        complete = FOREVER if first.ends else until
+        complete = FOREVER if ends else until
         return map_in_arrow(frame, functools.partial(run_absences, dataclasses.asdict(unit), complete), self.output())
 
     def unit(self, prepared: DataFrame, *, output: spark_types.StructType, late: bool = False) -> Unit:
@@ -146,10 +146,11 @@ class Several:
             letters=self.letters,
             ties=self.first.tie_names,
             queries=self.names,
-            late=tuple((name, self.first.payload_column(name)) for name in self.first.attributes) if late else None,
+            late=tuple((name, self.first.payload_column(name)) for name in self.first.incoming) if late else None,
             output=arrow_bytes(output),
             schema=arrow_bytes(spark_types.StructType([field for field in prepared.schema if field.name != BUCKET])),
             max_bytes=self.first.options.max_bytes,
+            null_keys=self.first.options.null_keys,
         )
 
     def _lead(self) -> Plan:

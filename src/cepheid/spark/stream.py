@@ -33,8 +33,9 @@ from cepheid.spark.batch import Plan, prepare, shuffle_tasks
 from cepheid.spark.columns import nullable
 from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
-from cepheid.spark.tasks.buckets import COUNTS, DECIDED, Bucket, Unit
+from cepheid.spark.tasks.buckets import COUNTS, DECIDED, Bucket
 from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
+from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.watermark import with_watermark
 
 if TYPE_CHECKING:
@@ -76,7 +77,6 @@ class StreamPlan:
     def __post_init__(self) -> None:
         """Check the session, and give the event time its watermark."""
         first = self.several.first
-        first.compiled.refuse_layers("a stream")
         check_session(first.source.frame)
         check_hand_over(self.several.plans)
         frame, lateness = with_watermark(first)
@@ -138,7 +138,7 @@ class StreamPlan:
     def prepared(self) -> DataFrame:
         """The events as they travel, with their buckets."""
         keys = self.first.key_columns()
-        late = [self.first.payload_column(name) for name in self.first.attributes] if self.options.late else []
+        late = [self.first.payload_column(name) for name in self.first.incoming] if self.options.late else []
         bucket = {BUCKET: self._bucket(list(keys.values()))}
         return prepare(self.several.plans, observed=f"{OBSERVED}.dropped", first=bucket, last=late)
 
@@ -170,7 +170,7 @@ class StreamPlan:
         place = [field.name for field in fields].index("end_time") + 1
         fields.insert(place, spark_types.StructField(DECIDED, spark_types.TimestampType()))
         if self.options.late:
-            event = [spark_types.StructField(name, self.first.source.fields[name]) for name in self.first.attributes]
+            event = [spark_types.StructField(name, self.first.source.fields[name]) for name in self.first.incoming]
             fields.append(spark_types.StructField(LATE, nullable(spark_types.StructType(event))))
         return spark_types.StructType(fields)
 
@@ -348,7 +348,9 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
     for plan in plans if options.since is not None else ():
         compiled = plan.compiled
         reason = (
-            f"has {compiled.looks_back}, which looks at the events before"
+            "has EVENT definitions"
+            if compiled.layers
+            else f"has {compiled.looks_back}, which looks at the events before"
             if compiled.looks_back is not None
             else "has no time in WITHIN"
             if compiled.window is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cepheid.logical.absence import take_out
 from cepheid.testing.evaluate import Event
 
 if TYPE_CHECKING:
@@ -18,18 +19,17 @@ if TYPE_CHECKING:
 
 def merged(
     definitions: Sequence[EventDefinition], events: Sequence[Event], run: Callable[[QueryPlan, Sequence[Event]], Any]
-) -> tuple[list[Event], list[Event]]:
-    """The stream with the events of all definitions, and the events behind which it is not known: absences may still be decided there.
+) -> list[Event]:
+    """The stream with the events of all definitions.
 
-    run: gives the `reference.Result` of a plan over a stream.
+    run: gives the `reference.Result` of a plan over a stream behind which nothing comes.
     """
     completed: dict[int, list[Event]] = {}
-    stream, unknown = list(events), []
+    stream = list(events)
     for definition in definitions:
         plan = definition.plan
         for partition in run(plan, stream).partitions:
             keys = dict(zip(plan.keys, partition.key, strict=True))
-            unknown += [stream[partition.positions[group.end]] for group in partition.undecided]
             for group in partition.groups:
                 end = stream[partition.positions[group.end]]
                 time = end.attributes.get(plan.schema.time_column or "", end.time)
@@ -39,7 +39,13 @@ def merged(
                     attributes = {**own, **keys, **dict(zip(definition.attributes, values, strict=True))}
                     completed.setdefault(id(end), []).append(Event(definition.name, end.time, attributes, begins=start))
         stream = [each for event in events for each in _with_completed(event, completed)]
-    return stream, unknown
+    return stream
+
+
+def settled(definitions: Sequence[EventDefinition]) -> int:
+    """How long after an event it is known what definitions make there: each sees what those before it make, and waits for its absences."""
+    absences = (take_out(definition.plan.pattern)[1] for definition in definitions)
+    return sum(max((absence.duration for absence in own), default=0) for own in absences)
 
 
 def _with_completed(event: Event, completed: dict[int, list[Event]]) -> list[Event]:

@@ -294,6 +294,3 @@ WAYS: dict[str, Callable[[Case, str | None], list[Row]]] = {
     "batched": batched,
 }
 """How events come to an engine."""
-
-OF_TABLES = ("whole", "listed", "read", "batched")
-"""The ways in which a query with EVENT definitions runs."""

@@ -25,7 +25,7 @@ from cepheid.errors import InputError, LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
 from cepheid.testing.denotation import MAX_MATCHES, Denotation, Match, project, select
-from cepheid.testing.derived import merged
+from cepheid.testing.derived import merged, settled
 from cepheid.testing.evaluate import EXACT, Event, attribute_value, evaluate, fit, time_value
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ def matches(
     the limits, InputError for times that descend or are missing where the query asks for them.
     """
     _check(events, max_events)
-    limits: Any = {"until": until, "max_events": max_events, "max_matches": max_matches}
-    events, unknown = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
-    stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches, unknown)
+    limits: Any = {"until": "end", "max_events": max_events, "max_matches": max_matches}
+    events = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
+    stream = _Stream(plan, events, (), tuple(range(len(events))), max_matches)
     return stream.partition(_consume(plan, [stream]), until, _latest(events)).candidates
 
 
@@ -120,8 +120,8 @@ def run(
     _check(events, max_events)
     if until is None:
         until = _latest(events)  # of what comes in: what is made of it is not later
-    limits: Any = {"until": until, "null_keys": null_keys, "max_events": max_events, "max_matches": max_matches}
-    events, unknown = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
+    limits: Any = {"until": "end", "null_keys": null_keys, "max_events": max_events, "max_matches": max_matches}
+    events = merged(plan.definitions, events, lambda inner, stream: run(inner, stream, **limits))
     places: dict[tuple[object, ...], list[int]] = defaultdict(list)
     dropped = 0
     for place, event in enumerate(events):
@@ -132,7 +132,7 @@ def run(
             dropped += 1
         elif None not in derived:
             places[written + derived].append(place)
-    streams = [_Stream(plan, events, key, tuple(mine), max_matches, unknown) for key, mine in places.items()]
+    streams = [_Stream(plan, events, key, tuple(mine), max_matches) for key, mine in places.items()]
     consumed = _consume(plan, streams)
     return Result(tuple(stream.partition(consumed, until, _latest(events)) for stream in streams), dropped, tuple(events))
 
@@ -163,26 +163,15 @@ def _key_value(value: object) -> object:
 
 
 class _Stream:
-    """One partition's events with all matches of the pattern.
-
-    unknown: events behind which the stream is not known, for a definition has matches there that are undecided. known: the first of them.
-    """
+    """One partition's events with all matches of the pattern."""
 
     def __init__(
-        self,
-        plan: logical.QueryPlan,
-        events: Sequence[Event],
-        key: tuple[object, ...],
-        positions: tuple[int, ...],
-        limit: int,
-        unknown: Sequence[Event],
+        self, plan: logical.QueryPlan, events: Sequence[Event], key: tuple[object, ...], positions: tuple[int, ...], limit: int
     ) -> None:
         self.plan = plan
         self.key = key
         self.positions = positions
         self.events = [events[position] for position in positions]
-        open_ = {id(event) for event in unknown}
-        self.known = next((place for place, event in enumerate(self.events) if id(event) in open_), len(self.events))
         denotation = Denotation(self.events, max_matches=limit, text=plan.text)
         self.by_end: dict[int, list[Match]] = defaultdict(list)
         for match in denotation.matches(plan.pattern):
@@ -205,10 +194,14 @@ class _Stream:
 
     def partition(self, selected: Mapping[tuple[tuple[object, ...], int], list[Match]], until: Until, latest: int | None) -> Partition:
         groups: dict[State, list[Group]] = {"given": [], "undecided": [], "vetoed": []}
+        complete = until if until is not None else latest
+        known = settled(self.plan.definitions)
+        if complete is not None and complete != "end":
+            complete -= known
         for end in sorted(self.by_end):
             kept = selected[self.key, end]
-            states = [self._state(match, until, latest) for match in kept]
-            if end > self.known:
+            states = [self._state(match, complete) for match in kept]
+            if known and complete != "end" and (complete is None or complete < (self.events[end].time or 0)):
                 states = ["undecided" if state == "given" else state for state in states]
             for state in dict.fromkeys(states):
                 groups[state].append(self._group(end, [match for match, own in zip(kept, states, strict=True) if own == state]))
@@ -225,8 +218,8 @@ class _Stream:
         """SELECT's projection: matches with the same interval and the same positions of the shown variables are one."""
         return sorted({Match(match.start, match.end, project(match.mapping, self.plan.variables)) for match in kept})
 
-    def _state(self, match: Match, until: Until, latest: int | None) -> State:
-        """Whether a match is given: not where an absence has been broken, not yet where one may still be."""
+    def _state(self, match: Match, complete: Until) -> State:
+        """Whether a match is given: not where an absence has been broken, not yet where one may still be; complete: up to when events are known."""
         state: State = "given"
         for absence, breaking in self.absences:
             time = self.events[match.start if absence.from_start else match.end].time
@@ -235,7 +228,6 @@ class _Stream:
             deadline = time + absence.duration
             if any(match.end < other.start and (self.events[other.end].time or 0) <= deadline for other in breaking):
                 return "vetoed"
-            complete = until if until is not None else latest
             if complete != "end" and (complete is None or complete < deadline):
                 state = "undecided"
         return state

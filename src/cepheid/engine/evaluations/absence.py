@@ -23,6 +23,7 @@ import pyarrow as pa
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.evaluations.guarded_run import latest
 from cepheid.engine.evaluations.numbered import started
+from cepheid.engine.evaluations.past import Past
 from cepheid.engine.input.keys import group
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.partitions import Arrived
@@ -32,6 +33,7 @@ from cepheid.engine.letters.encoded import EventForm
 from cepheid.engine.letters.values import no_events
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import numbers
+from cepheid.logical.plan import Begin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -254,6 +256,7 @@ class AbsenceState:
         self._form = EventForm.of(program)
         self._runs = [absence.evaluation(variant=variant, texts=texts) for absence in self.absences]
         self._completed = [Ends.none() for _ in self.absences]
+        self._begun = Past() if any(absence.earlier for absence in self.absences) else None
         self._empty = Held.none(schema, self._form)
         self._held: deque[Held] = deque()
         self._released = 0
@@ -262,18 +265,28 @@ class AbsenceState:
     def read(self, letters: Array, negated: Sequence[Array], times: Array, events: pa.Table, arrived: Arrived) -> None:
         """Take a batch: letters of p, and for each absence those of n. Linear."""
         grouped = slice(None) if arrived.order is None else arrived.order
-        for number, (run, own) in enumerate(zip(self._runs, negated, strict=True)):
-            chunks = run.chunks(Events(own[grouped], times[grouped], arrived.cuts, arrived.slots))
-            completed = [_ends(chunk, chunk.starts, times, arrived) for chunk in chunks]
-            self._completed[number] = Ends.joined([self._completed[number], *completed])
         slots: Array = np.full(arrived.rows, -1, np.int32)
         slots[grouped] = np.repeat(arrived.slots, arrived.lengths)
         rows = np.flatnonzero(slots >= 0)
+        if self._begun is not None:
+            places, begins = arrived.positions, events[Begin.of("place").path[0]].to_numpy()
+            earlier = rows[begins[rows] < places[rows]]
+            self._begun.add(slots[earlier], places[earlier], begins[earlier], times[earlier])
+        for number, (run, own) in enumerate(zip(self._runs, negated, strict=True)):
+            chunks = run.chunks(Events(own[grouped], times[grouped], arrived.cuts, arrived.slots))
+            completed = [_ends(chunk, self._begins(number, chunk, arrived), times, arrived) for chunk in chunks]
+            self._completed[number] = Ends.joined([self._completed[number], *completed])
         if len(rows):
             own = letters[rows].astype(np.uint64)
             shown = having(self._form.letters(own), self._program.automaton.alphabet, [(mask, 0) for mask in self._program.relevant_masks])
             kept = events.select(self._empty.events.schema.names).take(pa.array(rows[shown]))
             self._held.append(Held(own, times[rows], slots[rows], shown, decoded(kept)))
+
+    def _begins(self, number: int, found: Chunk, arrived: Arrived) -> Array:
+        """Where the matches of an n begin."""
+        if self._begun is None or not self.absences[number].earlier:
+            return found.starts
+        return self._begun.at(arrived.slots[found.segments], found.starts)
 
     def release(self, now: int | None) -> Held:
         """The events whose deadline has passed if no event before `now` comes any more; None: all. O(events released)."""
@@ -332,6 +345,11 @@ class AbsenceState:
     # ---------------------------------------------------------------------------------------------------------------- giving back
 
     @property
+    def held_events(self) -> list[pa.Table]:
+        """The events that wait and that a match may show."""
+        return [part.events for part in self._held]
+
+    @property
     def completed(self) -> Sequence[Ends]:
         """For each absence the matches of n that may still veto something."""
         return self._completed
@@ -344,6 +362,8 @@ class AbsenceState:
     def expire(self, now: int, idle: Array) -> Array:
         """Give back the memory of partitions in which no n can go on at `now` or later; returns those of the slots `idle` where nothing waits."""
         count = self.partitions.slots
+        if self._begun is not None:
+            self._begun.expire(now - max(absence.window for absence in self.absences))
         busy: Array = np.zeros(count, np.bool_)
         for part in self._held:
             busy[part.slots] = True
@@ -365,6 +385,8 @@ class AbsenceState:
         for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
             run.release(slots)
             self._completed[number] = completed.take(~np.isin(completed.owners, slots))
+        if self._begun is not None:
+            self._begun.forget(slots)
 
     def text_numbers(self) -> list[Array]:
         """The numbers of the texts that are somewhere in it."""
@@ -374,6 +396,7 @@ class AbsenceState:
     def nbytes(self) -> int:
         """Bytes of the run state."""
         held = sum(part.nbytes for part in self._held) + sum(completed.nbytes for completed in self._completed)
+        held += 0 if self._begun is None else self._begun.nbytes
         return held + int(self._before.nbytes) + sum(run.memory_usage() for run in self._runs)
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
@@ -386,6 +409,8 @@ class AbsenceState:
             "held_events": container.table_bytes(held.events),
             "released": struct.pack("<q", self._released),
         }
+        if self._begun is not None:
+            sections["absence_begun"] = self._begun.dump().tobytes()
         for number, (run, completed) in enumerate(zip(self._runs, self._completed, strict=True)):
             sections |= {f"absence{number}/{name}": content for name, content in run.dump().items()}
             sections[f"absence{number}"] = np.stack([completed.owners, completed.positions, completed.times]).astype("<i8").tobytes()
@@ -420,6 +445,8 @@ class AbsenceState:
         for number, run in enumerate(self._runs):
             prefix = f"absence{number}/"
             run.load({name.removeprefix(prefix): content for name, content in sections.items() if name.startswith(prefix)}, stored)
+        if self._begun is not None:
+            self._begun.load(numbers(sections, "absence_begun", width=4), stored)
         self._completed = completed
         self._held = deque([held] if len(held) else [])
         self._before = seen - waiting

@@ -55,6 +55,7 @@ class Negating(Around):
         self._begun = Past() if any(self._earlier) else None
         asked = frozenset(program.asked)
         self._past = {number: Past() for number in range(len(self._negated)) if Derived("ended before begin", number) in asked}
+        self._window = None if program.automaton.parts else bounds.get("window")
         self._start = start
         self._runs = [start(*each) for each in self._negated]
         self._ended = Ended(len(self._runs))
@@ -73,18 +74,27 @@ class Negating(Around):
             made |= {Derived("ended", number): ended, Derived("ended before", number): before}
             if number in self._past:
                 made[Derived("ended before begin", number)] = seen.at_begin(ended, before, begins, self._past[number])
-        seen.close(self._pasts)
+        seen.close([past for past, _ in self._pasts.values()])
         yield from self.evaluation.chunks(dataclasses.replace(events, values=_with(events, made)))
 
     @property
-    def _pasts(self) -> list[Past]:
-        """All that is remembered of earlier places."""
-        return [*([] if self._begun is None else [self._begun]), *self._past.values()]
+    def _pasts(self) -> dict[str, tuple[Past, int | None]]:
+        """All that is remembered of earlier places, by the name of its section, and for how long it is asked for.
+
+        Where an event began is asked of what a negated pattern begins with. How far such a pattern had come is asked at places where events begin; a
+        match that one of them goes on with begins before that place, and is no longer than the window.
+        """
+        found = {f"past{number}": (past, self._window) for number, past in self._past.items()}
+        if self._begun is not None:
+            windows = [bounds.get("window") for _, bounds in self._negated]
+            known = [window for window in windows if window is not None]
+            found["begun"] = self._begun, max(known) if len(known) == len(windows) else None
+        return found
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
         self._ended.release(np.asarray(slots, np.int64) + 1)
-        for past in self._pasts:
+        for past, _ in self._pasts.values():
             past.forget(np.asarray(slots, np.int64) + 1)
         for run in self._runs:
             run.release(slots)
@@ -94,6 +104,9 @@ class Negating(Around):
         """Free what no match can go on with; returns the idle slots: a negated pattern matters to partial matches alone."""
         for run in self._runs:
             run.expire(time)
+        for past, window in self._pasts.values():
+            if window is not None:
+                past.expire(time - window)
         return super().expire(time)
 
     def ensure_slots(self, count: int) -> None:
@@ -108,14 +121,14 @@ class Negating(Around):
         return (
             super().memory_usage()
             + self._ended.nbytes
-            + sum(past.nbytes for past in self._pasts)
+            + sum(past.nbytes for past, _ in self._pasts.values())
             + sum(run.memory_usage() for run in self._runs)
         )
 
     def dump(self) -> dict[str, Any]:
         """The live state as named sections."""
-        assert not self._pasts, "only tables have events that begin earlier"
         sections = {**super().dump(), "negated": self._ended.dump()}
+        sections |= {name: past.dump() for name, (past, _) in self._pasts.items()}
         for number, run in enumerate(self._runs):
             sections |= {f"negated{number}/{name}": section for name, section in run.dump().items()}
         return sections
@@ -124,6 +137,8 @@ class Negating(Around):
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
         with fitting():
             self._ended.load(numbers(sections, "negated", width=2 + len(self._runs)), stored)
+            for name, (past, _) in self._pasts.items():
+                past.load(numbers(sections, name, width=4), stored, first=1)
         for number, run in enumerate(self._runs):
             run.load(_section(sections, number), stored)
         super().load(sections, stored)
@@ -198,7 +213,7 @@ class _Segments:
     def __init__(self, events: Events, ended: Ended) -> None:
         rows = events.records(workplace=0)
         ended.open(rows)
-        self._ended, self._cuts = ended, events.cuts
+        self._ended, self._cuts, self._times = ended, events.cuts, events.times
         lengths = self._lengths = np.diff(events.cuts, append=len(events))
         # Partitions that are not kept are behind all others, but for the one that goes on, in the workplace.
         apart = np.flatnonzero(rows == 0)
@@ -236,13 +251,14 @@ class _Segments:
 
     def keep(self, begins: Array, begun: Past) -> None:
         """Remember where the events of this batch begin that begin before their places."""
-        earlier = np.flatnonzero(begins < self.places)
-        begun.add(self._owners(earlier), self.places[earlier], begins[earlier])
+        self._keep(np.flatnonzero(begins < self.places), begins, begun)
+
+    def _keep(self, events: Array, values: Array, past: Past) -> None:
+        past.add(self._owners(events), self.places[events], values[events], self._times[events])
 
     def at_begin(self, ended: Array, before: Array, begins: Array, past: Past) -> Array:
         """Of each event the greatest start of the matches that have ended before it begins; ended, before: as `latest` gives them."""
-        rises = np.flatnonzero(ended > before)
-        past.add(self._owners(rises), self.places[rises], ended[rises])
+        self._keep(np.flatnonzero(ended > before), ended, past)
         earlier = np.flatnonzero(begins < self.places)
         found = before.copy()
         found[earlier] = past.last(self._owners(earlier), begins[earlier] - 1)[1]
@@ -264,8 +280,8 @@ class _Segments:
             if begun is None:
                 starts[rows] = chunk.starts + 1
             else:
-                place, begin = begun.last(self._kept[self._segment_partition[chunk.segments]], chunk.starts)
-                np.maximum.at(starts, rows, np.where(place == chunk.starts, begin, chunk.starts) + 1)
+                owners = self._kept[self._segment_partition[chunk.segments]]
+                np.maximum.at(starts, rows, begun.at(owners, chunk.starts) + 1)
         if self._order is not None:
             starts = starts[self._order]
         before = self._before[self._present, number + 1]

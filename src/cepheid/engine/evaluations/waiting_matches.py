@@ -61,11 +61,15 @@ class Lines:
 
 
 class WaitingMatches:
-    """The matches of a query with absences FROM START that are not decided yet; absences: all of the query."""
+    """The matches of a query with absences FROM START that are not decided yet.
 
-    def __init__(self, absences: Sequence[Absence]) -> None:
+    absences: all of the query. at_end: they wait from their ends on, so that those of one event are decided together.
+    """
+
+    def __init__(self, absences: Sequence[Absence], *, at_end: bool = False) -> None:
         self.absences = tuple(absences)
         self.lines = Lines.joined([])
+        self._at_end = at_end
         self._longest = longest([absence for absence in self.absences if absence.from_start])
 
     def add(self, parts: Sequence[Lines]) -> None:
@@ -80,7 +84,7 @@ class WaitingMatches:
         lines = self.lines
         ends = Ends(lines.slots, _last(lines.chunk), lines.ends)
         lines = lines.take(np.flatnonzero(~any_vetoed(ends, completed, self.absences, starts=lines.starts)))
-        decided = np.ones(len(lines), np.bool_) if now is None else ~undecided(lines.starts, now - 1, self._longest)
+        decided = np.ones(len(lines), np.bool_) if now is None else ~undecided(self._since(lines), now - 1, self._longest)
         self.lines = lines.take(np.flatnonzero(~decided))
         found = lines.take(np.flatnonzero(decided))
         return found.take(np.argsort(found.places, kind="stable"))
@@ -88,7 +92,11 @@ class WaitingMatches:
     @property
     def deadline(self) -> int | None:
         """When the first of them is decided: once an event after this time has come; None: none waits."""
-        return int(self.lines.starts.min()) + self._longest if len(self.lines) else None
+        return int(self._since(self.lines).min()) + self._longest if len(self.lines) else None
+
+    def _since(self, lines: Lines) -> Array:
+        """The times from which they wait."""
+        return lines.ends if self._at_end else lines.starts
 
     # ---------------------------------------------------------------------------------------------------------------- snapshots
 

@@ -167,6 +167,10 @@ class Partitions:
             self._known = self._known.take(pa.array(self._row_of[live])).combine_chunks()
             self._row_of[live] = np.arange(len(live))
 
+    def retain(self, keys: pa.Table) -> None:
+        """Forget all keys but these, each of which has a slot."""
+        self.forget(np.setdiff1d(self.live, self._slots_of(keys.select(list(self.keys)))))
+
     @property
     def live(self) -> Array:
         """The slots in use (int64), ascending."""

@@ -182,6 +182,15 @@ class Payload:
                 help="use another snapshot, or start again without it",
             ) from None
 
+    def has(self, slots: Array, positions: Array) -> Array:
+        """Whether events in some slots at some positions are kept (bool); new events are sorted, as for `find`."""
+        self._sort(together=False)
+        wanted = _joined(slots, positions)
+        found: Array = np.zeros(len(wanted), np.bool_)
+        for keys, _ in self._sorted:
+            found |= keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+        return found
+
     def _found(self, slots: Array, lengths: Array, positions: Array) -> Array:
         if len(positions) <= FEW_ROWS:
             owners = itertools.chain.from_iterable(map(itertools.repeat, slots.tolist(), lengths.tolist()))
@@ -264,12 +273,14 @@ class Payload:
         at_once: bool = False,
         pinned: tuple[Array, Array, Array] | None = None,
         held: Callable[[], tuple[Array, Array] | None] = lambda: None,
+        begins: Callable[[Array], Array] | None = None,
     ) -> None:
         """Drop events that no later match can show, once more than half are such: amortized O(1) per event. at_once: each of them, O(n).
 
         seen: events of each slot so far, as positions count them. now: the least time that a later event can have. consumed: the place in the
         stream up to which events are used up, for each slot or for all; None: none ever are. pinned: what stays all the same, as `find` takes it.
-        held: gives slot and position of all others that matter, None: the bounds say it.
+        held: gives slot and position of all others that matter, None: the bounds say it. begins: gives for some rows those where their events begin,
+        which stay with them.
         """
         if not at_once and self._count < 2 * self._after_compaction:
             return
@@ -287,6 +298,8 @@ class Payload:
             alive &= np.isin(_joined(self.slots, self.positions), _joined(*known))
         if pinned is not None:
             alive[self.find(*pinned)] = True
+        if begins is not None:
+            alive[begins(np.flatnonzero(alive))] = True
         count = int(np.count_nonzero(alive))
         if 2 * count < len(alive) or (at_once and count < len(alive)):
             self.keep(alive)

@@ -45,6 +45,11 @@ def array_from(values: Array, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
+def times_from(steps: Array, kind: pa.DataType) -> pa.Array:
+    """Times in steps of their type as an array of it: what `engine.input.read.times_of` gives, back."""
+    return array_from(steps.astype(f"i{kind.bit_width // 8}"), kind)
+
+
 class Picked:
     """Some of the events that a stream keeps, of which a column is made when it is asked for; immutable.
 
@@ -60,6 +65,14 @@ class Picked:
     def num_rows(self) -> int:
         """How many events there are."""
         return len(self._pieces) + len(self._single)
+
+    def select(self, names: Sequence[str]) -> Picked:
+        """The same with some of the columns."""
+        numbers = [self.schema.get_field_index(name) for name in names]
+        single = [tuple(values[number] for number in numbers) for values in self._single]
+        return Picked(
+            pa.schema([self.schema.field(name) for name in names]), [(table.select(names), row) for table, row in self._pieces], single
+        )
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column, in one piece."""

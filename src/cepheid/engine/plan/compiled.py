@@ -37,6 +37,8 @@ from cepheid.logical.windows import hoist
 from cepheid.schema import STREAM_COLUMN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cepheid.automata import Automaton, Program
     from cepheid.engine.evaluations.base import AnyEvaluation
     from cepheid.engine.evaluations.method import Guarantee, Method
@@ -165,6 +167,21 @@ class Compiled:
             labels = (*labels, frozenset())  # of the place where a match begins
         return layout_of(self.plan, labels, keys=self.keys)
 
+    @property
+    def source(self) -> EventSchema:
+        """The schema of the events that come in, without those of EVENT definitions."""
+        return self.layers[0].schema if self.layers else self.schema
+
+    @property
+    def schemas(self) -> tuple[EventSchema, ...]:
+        """Of the events once those of each EVENT definition are there."""
+        return (*(layer.schema for layer in self.layers[1:]), self.schema) if self.layers else ()
+
+    @property
+    def settled(self) -> int:
+        """How long after an event it is known what definitions make there: each sees what those before it make, and waits for its absences."""
+        return sum(layer.delay for layer in self.layers)
+
     def refuse_layers(self, what: str) -> None:
         """Raise NotSupportedError for a query with EVENT definitions; what: cannot run it."""
         if self.layers:
@@ -248,14 +265,14 @@ class Compiled:
     @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ when state of the one cannot be read by the other: program, bounds, keys or schema differ."""
-        return self._identity(tuple(self.schema.attributes.items()))
+        return self._identity(tuple(self.schema.attributes.items()), [layer.fingerprint for layer in self.layers])
 
     @cached_property
     def meaning(self) -> bytes:
         """The same, but for the attributes of the schema: for a state that says itself which ones it keeps."""
-        return self._identity(())
+        return self._identity((), [layer.meaning for layer in self.layers])
 
-    def _identity(self, attributes: tuple[tuple[str, pa.DataType], ...]) -> bytes:
+    def _identity(self, attributes: tuple[tuple[str, pa.DataType], ...], layers: Sequence[bytes]) -> bytes:
         schema = (self.schema.type_column, self.schema.stream, self.schema.time_column, attributes)
         count_window = None if self.from_adjacency else self.count_window
         bounds = (self.method.name, self.window, count_window, self.consume.value, self.limit)
@@ -264,7 +281,8 @@ class Compiled:
         measures = tuple(measure.expression for measure in self.plan.computed)
         absences = tuple((absence.program.fingerprint, *absence.bounds) for absence in self.absences)
         form = (GUARDS_FORM,) if self.valued else ()
-        text = canonical_text((*bounds, *judged, *form, self.keys, self.derived, *schema, *measures, *absences))
+        made = [(each.name, each.attributes, layer) for each, layer in zip(self.plan.definitions, layers, strict=True)]
+        text = canonical_text((*bounds, *judged, *form, self.keys, self.derived, *schema, *measures, *absences, *made))
         return hashlib.sha256(self.program.fingerprint + text.encode()).digest()
 
     def evaluation(self, *, variant: str | None = None, sample: int | None = None, texts: Texts | None = None) -> AnyEvaluation:

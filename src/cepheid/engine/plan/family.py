@@ -185,6 +185,8 @@ def families(queries: Mapping[str, Compiled]) -> tuple[list[Family], dict[str, C
 
 def alone_for(compiled: Compiled) -> str | None:
     """Why a query can be of no family: what else than an event that its conditions name matters to it; None where nothing does."""
+    if compiled.layers:
+        return "EVENT definitions make events for it alone"
     if compiled.plan.having is not None:
         return "HAVING judges its matches one by one"
     if compiled.absences:

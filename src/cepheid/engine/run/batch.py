@@ -26,11 +26,10 @@ from cepheid.engine.output.marks import Even, Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import measured
 from cepheid.engine.run.allowance import Allowance
-from cepheid.engine.run.beginnings import begun
+from cepheid.engine.run.beginnings import PLACE, begun
 from cepheid.engine.run.having import Having
 from cepheid.engine.run.together import SPARSE, EvenChunk, Places, chunk_of, even_in_stream_order, ragged_in_stream_order
 from cepheid.language.syntax import Consumption
-from cepheid.logical.plan import Begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -179,7 +178,7 @@ def _partitioned(compiled: Compiled, events: pa.Table, stream: Array | None, *, 
 
 def _begins(events: pa.Table) -> Array:
     """For each row of a table the position where its event begins."""
-    begins: Array = events[Begin.of("place").path[0]].to_numpy()
+    begins: Array = events[PLACE].to_numpy()
     return begins
 
 

@@ -13,11 +13,18 @@ import numpy as np
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.memory.pools import offsets_of
 from cepheid.engine.run.having import distinct
+from cepheid.logical.plan import BEGIN, Begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cepheid.engine.memory.pools import Array
+
+PLACE, TIME = (Begin.of(kind).path[0] for kind in ("place", "time"))
+"""Columns that say where an event begins: its position in the partition, and its time."""
+
+ROW, NUMBER = f"{BEGIN}row", f"{BEGIN}number"
+"""The same for the stream as a whole: its row there, and its number among the events that came in."""
 
 
 def begun(chunks: Iterator[Chunk], labels: Sequence[frozenset[str]], begins: Callable[[Chunk], Array]) -> Iterator[Chunk]:

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cepheid.engine.input.named_types import NamedTypes
+    from cepheid.engine.input.partitions import Arrived
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
+    from cepheid.engine.output.matches import Layout
     from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import Found
 
@@ -72,9 +74,13 @@ class Member:
         self._looked = events
         idle = self.state.expire(latest)
         if self._forgets and self.partitions.keys and len(idle := np.intersect1d(idle, self.partitions.live)):
-            self.state.release(idle)
-            self.partitions.forget(idle)
+            self.forget(idle)
         self.state.compact(latest, at_once=True)
+
+    def forget(self, slots: Array) -> None:
+        """Forget the partitions in these slots, in which nothing is open: they start again when their keys come again."""
+        self.state.release(slots)
+        self.partitions.forget(slots)
 
     @property
     def nbytes(self) -> int:
@@ -116,17 +122,36 @@ class QueryMember(Member):
         self._lags = Lags(compiled.lags, schema)
 
     @property
+    def layout(self) -> Layout:
+        """What the matches look like."""
+        return self.state.layout
+
+    @property
     def null_keys(self) -> int:
         """Events dropped for a NULL in PARTITION BY."""
         return self._written.null_keys
 
-    def read(self, events: pa.Table, times: Array, *, first: int, now: int, letters: Sequence[Array] | None = None) -> Found:
+    def arrive(self, events: pa.Table) -> Arrived:
+        """Events by partition, which counts them."""
+        return self.partitions.arrive(events, interleaved=self.state.interleaved)
+
+    def read(
+        self,
+        events: pa.Table,
+        times: Array,
+        *,
+        first: int,
+        now: int | None,
+        letters: Sequence[Array] | None = None,
+        arrived: Arrived | None = None,
+    ) -> Found:
         """The matches that events decide.
 
-        first: place of the first of them in the stream. now: the least time that a later one may have. letters: of each program, if they are known,
-        which they are not of a query with lag.
+        first: place of the first of them in the stream. now: the least time that a later one may have, None: there will be none. letters: of each
+        program, if they are known, which they are not of a query with lag. arrived: what `arrive` said, where it has been asked.
         """
-        arrived = self.partitions.arrive(events, interleaved=self.state.interleaved)
+        if arrived is None:
+            arrived = self.arrive(events)
         shown = self._written.arrive(events).positions if self.compiled.derived else None
         known: Sequence[Array | None] = [None] * len(self._readers) if letters is None else letters
 
@@ -138,6 +163,20 @@ class QueryMember(Member):
         if self._types is not None:
             self._types.see(events, (own, *negated))
         return self.state.feed(own, times, events, arrived, first=first, shown=shown, negated=negated, now=now)
+
+    def advance(self, now: int | None) -> Found:
+        """As `QueryState.advance`."""
+        return self.state.advance(now)
+
+    def undecided(self) -> Found:
+        """As `QueryState.undecided`."""
+        return self.state.undecided()
+
+    def forget_all(self, slots: Array) -> None:
+        """As `forget`, and positions are counted anew in partitions of PARTITION BY in which no other one is left."""
+        self.forget(slots)
+        if self._has_both_keys:
+            self._written.retain(self.partitions.table(self.partitions.live))
 
     @property
     def nbytes(self) -> int:

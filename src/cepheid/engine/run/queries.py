@@ -6,6 +6,7 @@ query. Queries that differ in constants alone are one member (`Family`), every o
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -22,7 +23,8 @@ from cepheid.engine.memory import container
 from cepheid.engine.output.matches import Matches, compact, concatenate
 from cepheid.engine.plan.family import MEMBER, alone_for, families
 from cepheid.engine.run.intake import Intake
-from cepheid.engine.run.member import IDLE_CHECK, Member, QueryMember, load_keys
+from cepheid.engine.run.layered import Layered, member_of
+from cepheid.engine.run.member import IDLE_CHECK, Member, load_keys
 from cepheid.errors import CepheidError, LimitError
 
 if TYPE_CHECKING:
@@ -220,6 +222,15 @@ def _parts(owner: FamilyMember | str, matches: Matches) -> Iterator[tuple[str, P
         yield owner, Part(matches)
 
 
+@contextlib.contextmanager
+def _of_query(name: str) -> Iterator[None]:
+    """A limit that a definition of a query passes is that query's."""
+    try:
+        yield
+    except LimitError as error:
+        raise error.of_query(name) from None
+
+
 class QueriesRecognizer(Intake[ByName]):
     """The run state of several queries over one stream. Make one with `Queries.recognizer`.
 
@@ -245,16 +256,18 @@ class QueriesRecognizer(Intake[ByName]):
         options = {**options, "group_nulls": self._group_nulls}
         self._families = [FamilyMember(family, self.schema, **options) for family in found]
         self._filtered = {name: FilteredMember(each, self.schema, **options) for name, each in alone.items() if alone_for(each) is None}
-        self._alone = {name: QueryMember(each, self.schema, **options) for name, each in alone.items() if name not in self._filtered}
+        self._alone = {
+            name: member_of(each, self.schema, max_bytes=max_bytes, **options) for name, each in alone.items() if name not in self._filtered
+        }
         self._written = {
             written: Partitions(written, self.schema, grouped=written if self._group_nulls else ())
             for written in dict.fromkeys(member.compiled.written for member in (*self._families, *self._filtered.values()))
         }
-        self._visited: list[Member] = []  # by the last batch
+        self._visited: list[Member | Layered] = []  # by the last batch
         self._pushes = 0
         conditions = [condition for family in found for condition in family.shared]
-        # What a lag says depends on the keys of its query, which asks its conditions itself.
-        asked = [alphabet for each in alone.values() if not each.lags for alphabet in each.alphabets]
+        # What a lag says depends on the keys of its query, which asks its conditions itself; and so does one that makes events.
+        asked = [alphabet for each in alone.values() if not (each.lags or each.layers) for alphabet in each.alphabets]
         conditions += [condition for alphabet in asked for condition in alphabet.conditions]
         self._pooled = PooledReader(conditions, schema)
         self.nothing: dict[str, Matches] = {name: each.layout.nothing for name, each in self.compiled.items()}
@@ -272,11 +285,17 @@ class QueriesRecognizer(Intake[ByName]):
 
     def _found(self, events: pa.Table, times: Array) -> FoundByName:
         if not events.num_rows:
-            return FoundByName(self.nothing, ((name, member.state.advance(self._now)) for name, member in self._alone.items()))
+            return FoundByName(self.nothing, self._advance())
         first = self._events
         self._latest = max(self._latest, int(times[-1]))
         self._events += events.num_rows
         return FoundByName(self.nothing, self._read(events, times, first)).then(self._tidy)
+
+    def _advance(self) -> Iterator[tuple[FamilyMember | str, Found]]:
+        for name, member in self._alone.items():
+            with _of_query(name):
+                found = member.advance(self._now)
+            yield name, found
 
     def _read(self, events: pa.Table, times: Array, first: int) -> Iterator[tuple[FamilyMember | str, Found]]:
         words = self._pooled.read(events)
@@ -298,14 +317,19 @@ class QueriesRecognizer(Intake[ByName]):
                 self._visited.append(single)
                 yield name, own_found
         for name, own in self._alone.items():
+            if isinstance(own, Layered):
+                with _of_query(name):
+                    found = own.read(events, times, first=first, now=self._now)
+                yield name, found
+                continue
             pooled = () if own.compiled.lags else own.compiled.alphabets
             each = [self._pooled.letters(words, alphabet, events.num_rows) for alphabet in pooled]
             yield name, own.read(events, times, first=first, now=self._now, letters=each or None)
 
     def _undecided(self) -> FoundByName:
-        return FoundByName(self.nothing, ((name, member.state.undecided()) for name, member in self._alone.items()))
+        return FoundByName(self.nothing, ((name, member.undecided()) for name, member in self._alone.items()))
 
-    def _every(self) -> list[Member]:
+    def _every(self) -> list[Member | Layered]:
         return [*self._families, *self._filtered.values(), *self._alone.values()]
 
     def _tidy(self) -> None:

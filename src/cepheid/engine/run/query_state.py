@@ -22,10 +22,11 @@ from cepheid.engine.input.payload import Payload, decoded
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.memory.container import reading
 from cepheid.engine.memory.pools import NUMBER_LIMIT
-from cepheid.engine.output.gather import array_from
+from cepheid.engine.output.gather import array_from, times_from
 from cepheid.engine.output.marks import Ragged
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.output.measures import Computation
+from cepheid.engine.run.beginnings import PLACE, ROW, TIME, begun
 from cepheid.engine.run.having import Having
 from cepheid.language.syntax import Consumption
 
@@ -131,9 +132,10 @@ class Found:
 class QueryState:
     """The run state of one query over `partitions`.
 
-    layout, measures: what matches look like, where that is not what the query says (Spark's types). interleaved: whether partitions are fed in the
-    order of the stream, so that pieces of the matches are in that order too. placed: matches show the positions that `feed` is given, as with derived
-    keys. texts: of the values of its events. options: of `Compiled.evaluation`.
+    layout, measures: what matches look like, where that is not what the query says (Spark's types). kept: the columns of its events that it keeps,
+    where these are more than matches show. interleaved: whether partitions are fed in the order of the stream, so that pieces of the matches are in
+    that order too. placed: matches show the positions that `feed` is given, as with derived keys. at_end: with absences FROM START too the matches of
+    one event are decided together. texts: of the values of its events. options: of `Compiled.evaluation`.
     """
 
     def __init__(
@@ -143,8 +145,10 @@ class QueryState:
         *,
         layout: Layout | None = None,
         measures: tuple[Measure, ...] | None = None,
+        kept: pa.Schema | None = None,
         interleaved: bool = False,
         placed: bool = False,
+        at_end: bool = False,
         **options: Any,
     ) -> None:
         self.compiled = compiled
@@ -153,20 +157,20 @@ class QueryState:
         self.layout = layout or compiled.layout
         self.measures = compiled.plan.measures if measures is None else measures
         self._compute = Computation(self.measures, self.layout.time)
-        self._having = Having(compiled, self.layout.time) if compiled.plan.having is not None else None
+        self._having = Having(compiled, self.layout.time) if compiled.judges else None
         self.interleaved = interleaved or compiled.interleaved
         self.options = options
         self.texts = Texts()
         self.evaluation = compiled.evaluation(texts=self.texts, **options)
         self._moved = 0, 0
-        self.payload = Payload(self.layout.events)
+        self.payload = Payload(self.layout.events if kept is None else kept)
         variant = options.get("variant")
         self.absences = (
             AbsenceState(
                 compiled.absences,
                 compiled.program,
                 partitions,
-                self.layout.events,
+                self.payload.schema,
                 interleaved=self.interleaved,
                 texts=self.texts,
                 variant=variant,
@@ -174,7 +178,7 @@ class QueryState:
             if compiled.absences
             else None
         )
-        self.waiting = WaitingMatches(compiled.absences) if compiled.waits else None
+        self.waiting = WaitingMatches(compiled.absences, at_end=at_end) if compiled.waits else None
         # Places in the stream up to which events are used up: of all of them, or for each slot. A snapshot has none of it, for the next trigger
         # says it again.
         # With HAVING the evaluation goes on with them, for they may turn out not to be used up.
@@ -192,7 +196,7 @@ class QueryState:
         places: Array | None = None,
         shown: Array | None = None,
         negated: Sequence[Array] = (),
-        now: int = NEVER,
+        now: int | None = NEVER,
     ) -> Found:
         """The matches that are decided in a batch: those that end in it, without absences.
 
@@ -206,21 +210,29 @@ class QueryState:
         self.absences.read(letters, negated, times, events, arrived)
         return self.advance(now)
 
-    def advance(self, now: int) -> Found:
-        """No event before `now` will come: the matches that this decides, which without absences are none."""
+    def advance(self, now: int | None) -> Found:
+        """No event before `now` will come (None: no event at all): the matches that this decides, which without absences are none."""
         absences = self.absences
-        return Found(self, None) if absences is None else Found(self, self._released(absences, now), now).then(lambda: absences.forget(now))
+        if absences is None:
+            return Found(self, None)
+        found = Found(self, self._released(absences, now), now)
+        return found if now is None else found.then(lambda: absences.forget(now))
 
     def undecided(self) -> Found:
         """The matches that wait, and that nothing has vetoed yet: what would be given if nothing came any more. O(state); nothing changes."""
         if self.absences is None:
             return Found(self, None)
-        shown: dict[str, Any] = {"layout": self.layout, "measures": self.measures, "interleaved": self.interleaved}
+        shown: dict[str, Any] = {
+            "layout": self.layout,
+            "measures": self.measures,
+            "kept": self.payload.schema,
+            "interleaved": self.interleaved,
+            "placed": self.placed,
+        }
         copy = QueryState(self.compiled, self.partitions, **shown, **self.options)
         with reading():  # numbers that a forged snapshot put at the ends of their ranges may be beyond them by now
             copy.load(*self.dump(), self.partitions.stored, latest=ALWAYS)
-        assert copy.absences is not None
-        return Found(copy, self._released(copy.absences, None))
+        return copy.advance(None)
 
     def _released(self, absences: AbsenceState, now: int | None) -> Batch | None:
         """The events that the pattern may read now."""
@@ -265,7 +277,9 @@ class QueryState:
         return self.evaluation if self._having is None else None
 
     def _judged(self, having: Having, chunks: Iterator[Chunk], slots: Array) -> Iterator[Chunk]:
-        """What HAVING leaves of some chunks; slots: of their segments."""
+        """What HAVING leaves of some chunks, of matches from where they begin; slots: of their segments."""
+        if self.compiled.earlier:
+            chunks = begun(chunks, self.layout.labels, lambda chunk: self._kept_of(chunk, slots, PLACE))
 
         def spans(chunk: Chunk) -> tuple[Array, Array, Array]:
             owners = slots[chunk.segments].astype(np.int64)
@@ -297,8 +311,42 @@ class QueryState:
         segments = arrived.cuts.searchsorted(found, "right") - 1
         kept = self._columns_of(batch, rows)
         shown = rows + batch.first if batch.shown is None else batch.shown[rows]
-        self.payload.append(kept, arrived.slots[segments], found + arrived.before[segments], shown, batch.times[rows])
+        slots, positions = arrived.slots[segments], found + arrived.before[segments]
+        self.payload.append(kept, slots, positions, shown, batch.times[rows])
+        if self.compiled.earlier and isinstance(kept, pa.Table):
+            self._keep_begins(kept, slots, positions)
         return on
+
+    def _keep_begins(self, events: pa.Table, slots: Array, positions: Array) -> None:
+        """Keep a row for the place where each of some events begins, if there is none: a match may begin there, and shows when."""
+        places, times, rows = (events[name].to_numpy() for name in (PLACE, TIME, ROW))
+        earlier = np.flatnonzero(places < positions)
+        earlier = earlier[np.unique(np.stack([slots[earlier], places[earlier]]), axis=1, return_index=True)[1]]
+        earlier = earlier[~self.payload.has(slots[earlier], places[earlier])]
+        if not len(earlier):
+            return
+        made = events.take(pa.array(earlier))
+        if self.layout.time is not None:
+            number = made.schema.get_field_index(self.layout.time)
+            made = made.set_column(number, made.schema.field(number), times_from(times[earlier], made.schema.field(number).type))
+        self.payload.append(made, slots[earlier], places[earlier], rows[earlier], times[earlier])
+
+    def _begin_rows(self, rows: Array) -> Array:
+        """The rows of the places where kept events begin."""
+        payload = self.payload
+        own = payload.slots[rows]
+        return payload.find(own, np.ones(len(rows), np.int64), payload.events[PLACE].to_numpy()[rows])
+
+    def _kept_of(self, chunk: Chunk, slots: Array, name: str) -> Array:
+        """A number that is kept of each mark of a chunk; slots: of its segments."""
+        events, rows = self.payload.shown(self.payload.find(slots[chunk.segments], np.diff(chunk.offsets), chunk.positions))
+        numbers: Array = events.column(name).to_numpy()[rows]
+        return numbers
+
+    def kept(self, name: str) -> list[Array]:
+        """A number of all events that a later match may show."""
+        held = [] if self.absences is None else self.absences.held_events
+        return [table[name].to_numpy() for table in (self.payload.events, *held)]
 
     def _columns_of(self, batch: Batch, rows: Array) -> pa.Table | tuple[Any, ...]:
         """What matches show of some rows of a batch."""
@@ -346,6 +394,8 @@ class QueryState:
             kind = layout.time_fields[0].type
             times = array_from(payload.times[rows[offsets[:-1]]], kind), array_from(payload.times[rows[offsets[1:] - 1]], kind)
         events, rows = payload.shown(rows)
+        if len(payload.schema) > len(layout.events):
+            events = events.select(layout.events.names)
         return Matches(layout, Ragged(offsets, shown, labels, rows), events, partitions, keys, counts=found.counts, times=times)
 
     def in_order(self, matches: Matches, found: Chunk, arrived: Arrived) -> Matches:
@@ -401,6 +451,7 @@ class QueryState:
             at_once=at_once,
             pinned=None if self.waiting is None else marks_of(self.waiting.lines),
             held=self.evaluation.held,
+            begins=self._begin_rows if self.compiled.earlier else None,
         )
 
     def _fitted(self, consumed: Array) -> Array:

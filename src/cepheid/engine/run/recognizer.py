@@ -16,6 +16,7 @@ from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches
 from cepheid.engine.run.intake import Intake, is_rows
+from cepheid.engine.run.layered import member_of
 from cepheid.engine.run.member import QueryMember
 from cepheid.engine.run.singles import Singles
 
@@ -57,13 +58,14 @@ class Recognizer(Intake[Matches]):
         max_bytes: int | None = None,
         types: NamedTypes | None = None,
     ) -> None:
-        compiled.refuse_layers("a recognizer")
         self.compiled = compiled
         options: dict[str, Any] = {"variant": variant, "sample": sample, "interleaved": interleaved}
-        super().__init__(compiled.schema, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)
-        self._member = QueryMember(compiled, self.schema, group_nulls=self._group_nulls, types=types, **options)
-        self._state = self._member.state
-        self._singles = Singles.of(self._state, self.schema) if lateness is None and types is None else None
+        super().__init__(compiled.source, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)
+        options = {**options, "group_nulls": self._group_nulls, "types": types}
+        self._member = member_of(compiled, self.schema, max_bytes=max_bytes, **options)
+        self._singles = None
+        if lateness is None and types is None and isinstance(self._member, QueryMember):
+            self._singles = Singles.of(self._member.state, self.schema)
         self._read = 0  # events of the stream that are no more in `_singles`
 
     def push(self, events: object) -> Matches:
@@ -79,7 +81,7 @@ class Recognizer(Intake[Matches]):
             if taken is not None:
                 self._latest, now = taken
                 self._events += 1
-                return self._settled(row).all(self._allowance()) if now else self._state.layout.nothing
+                return self._settled(row).all(self._allowance()) if now else self._member.layout.nothing
         return super().push(row)
 
     def _settled(self, row: Any = ()) -> Found:
@@ -104,7 +106,7 @@ class Recognizer(Intake[Matches]):
     def _found(self, events: pa.Table, times: Array) -> Found:
         self._settle()
         if not events.num_rows:
-            return self._state.advance(self._now)
+            return self._member.advance(self._now)
         first = self._events
         self._latest = max(self._latest, int(times[-1]))
         self._events += events.num_rows
@@ -112,7 +114,7 @@ class Recognizer(Intake[Matches]):
         return self._member.read(events, times, first=first, now=self._now).then(self._tidy)
 
     def _undecided(self) -> Found:
-        return self._state.undecided()
+        return self._member.undecided()
 
     def _tidy(self) -> None:
         self._member.tidy(latest=self._latest, events=self._events)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.spark.tasks.buckets import Bucket, Unit
+from cepheid.spark.tasks.buckets import Bucket
 from cepheid.spark.tasks.packing import steps
+from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.worker import Incoming
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ def run_absences(unit: Mapping[str, Any], until: int | None, batches: Iterator[p
             bucket.expire(now)
     if bucket is not None and until is not None:
         # Integers may count on behind FOREVER.
-        end = until if until != FOREVER else min(max(until, now + max(compiled.delay for compiled in bucket.compiled)), LAST_END)
+        end = (
+            until
+            if until != FOREVER
+            else min(max(until, now + max(compiled.delay + compiled.settled for compiled in bucket.compiled)), LAST_END)
+        )
         for rows, _ in bucket.read([], end + 1):
             yield from told(rows, undecided=False)
         for rows in bucket.undecided() if UNDECIDED in bucket.output.names else ():

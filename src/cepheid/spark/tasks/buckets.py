@@ -14,42 +14,34 @@ same, but for events of one key that agree in time and tie-breakers.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.evaluations.absence import decided_at
-from cepheid.engine.input.lags import Lags
 from cepheid.engine.input.order import NEVER, ReorderBuffer
-from cepheid.engine.input.partitions import Partitions
 from cepheid.engine.letters.values import one_chunk
-from cepheid.engine.letters.words import are_letters
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import CHOOSE, process_memory
 from cepheid.engine.run.allowance import Allowance
-from cepheid.engine.run.query_state import QueryState
 from cepheid.errors import InputError, LimitError, SnapshotError
-from cepheid.logical.canonical import canonical_text
-from cepheid.spark.tasks import shared
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
+from cepheid.spark.tasks.layers import LAYERED, LayeredState
 from cepheid.spark.tasks.packing import blobs, steps
 from cepheid.spark.tasks.rows import piece_rows
-from cepheid.spark.tasks.worker import TIME, Task, aligned, compiled_here, own_letters
+from cepheid.spark.tasks.states import States
+from cepheid.spark.tasks.worker import TIME, aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cepheid.engine.input.partitions import Arrived
     from cepheid.engine.memory.pools import Array
-    from cepheid.engine.plan.compiled import Compiled
     from cepheid.engine.run.query_state import Found
-    from cepheid.spark.tasks.rows import View
+    from cepheid.spark.tasks.unit import Unit
 
 MICROS = 1000
 """Microseconds of a millisecond: Spark's watermark counts these, its timestamps those."""
@@ -79,74 +71,6 @@ def stream_max_bytes() -> int:
     return min(OUTPUT_BYTES, process_memory() // OUTPUT_SHARE)
 
 
-@dataclass(frozen=True)
-class Unit:
-    """What the stateful part of a stream has to know, in plain values: it travels in a closure. What follows from them is computed where it is used.
-
-    tasks: one per query (see `worker.Task`); all have the same keys and columns. letters: per task the columns its letters come from, and for
-    each of its predicates the number of the bit in them (64 per column). ties: columns that order events of equal time. queries: their names,
-    None for a single one. late: whether late events are given back; they have the columns of `columns`. output: serialized Arrow schema of a row.
-    schema: serialized Arrow schema of what travels. buckets: over how many the keys are spread. lateness: milliseconds that an event may come
-    later than a younger one; None: the watermark alone says what is known. max_bytes: of the rows that a visit of a bucket may give, None:
-    `stream_max_bytes`.
-    """
-
-    tasks: tuple[Mapping[str, Any], ...]
-    letters: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...] | None], ...]
-    ties: tuple[str, ...]
-    queries: tuple[str, ...] | None
-    late: tuple[tuple[str, str], ...] | None
-    output: bytes
-    schema: bytes
-    buckets: int = 1
-    lateness: int | None = None
-    max_bytes: int | None = None
-
-    @cached_property
-    def unpacked(self) -> tuple[Task, ...]:
-        """The tasks."""
-        return tuple(Task(**task) for task in self.tasks)
-
-    @cached_property
-    def compiled(self) -> tuple[Compiled, ...]:
-        """The query of each task."""
-        return tuple(compiled_here(task) for task in self.tasks)
-
-    @cached_property
-    def travelling(self) -> pa.Schema:
-        """What travels."""
-        return pa.ipc.read_schema(pa.py_buffer(self.schema))
-
-    @cached_property
-    def row(self) -> pa.Schema:
-        """A row of the output."""
-        return pa.ipc.read_schema(pa.py_buffer(self.output))
-
-    @cached_property
-    def views(self) -> tuple[View, ...]:
-        """How each query shows its matches."""
-        return tuple(task.view(compiled, self.travelling) for task, compiled in zip(self.unpacked, self.compiled, strict=True))
-
-    @cached_property
-    def fingerprint(self) -> bytes:
-        """Of what a state means: each query with its bounds, what it keeps of the events, names and order of queries, and the letters' bits.
-
-        The output is no part of it, nor how much of it there may be, nor whether late events are given back, nor the lateness, nor columns that
-        nothing keeps: these may change between restarts.
-        """
-        kept = {*self.ties, *(column for task in self.unpacked for column in (*task.keys, *(own for _, own in task.payload)))}
-        kept |= {column for task in self.unpacked for own in task.values for column in own}
-        kept |= {column for task in self.unpacked for _, column in task.reads}
-        types = [(field.name, field.type) for field in self.travelling if field.name in kept]
-        digest = hashlib.sha256(canonical_text(tuple(sorted(types))).encode())
-        for compiled, task in zip(self.compiled, self.unpacked, strict=True):
-            digest.update(compiled.meaning)
-            more = tuple(filter(None, (task.values, task.reads)))
-            digest.update(canonical_text((task.keys, task.key_names, task.payload, task.index, *more)).encode())
-        digest.update(canonical_text((self.queries, self.letters, self.ties)).encode())
-        return digest.digest()
-
-
 @dataclass(slots=True)
 class Step:
     """What one visit of a bucket gives.
@@ -172,20 +96,10 @@ class Bucket:
         self.unit = unit
         self.tasks, self.compiled, self.views = unit.unpacked, unit.compiled, unit.views
         self.schema, self.output = unit.travelling, unit.row
-        first = self.tasks[0]
-        self.forgets = not any(task.index or compiled.looks_back for task, compiled in zip(self.tasks, self.compiled, strict=True))
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
-        keys = pa.schema([self.schema.field(column).with_name(name) for name, column in zip(first.key_names, first.keys, strict=True)])
-        # NULL keys that are to be dropped are dropped before they come here.
-        self.partitions = Partitions(first.key_names, keys, grouped=first.key_names)
-        self.states = [
-            QueryState(compiled, self.partitions, layout=view.layout, measures=view.measures)
-            for compiled, view in zip(self.compiled, self.views, strict=True)
-        ]
-        self.readers = [compiled.readers(state.texts) for compiled, state in zip(self.compiled, self.states, strict=True)]
-        reads = {name: self.schema.field(column).type for task in self.tasks for name, column in task.reads}
-        lags = {lag.path[0]: lag for compiled in self.compiled for lag in compiled.lags}
-        self.lags = Lags(tuple(lags.values()), pa.schema(list(reads.items())))
+        plain = [number for number, compiled in enumerate(self.compiled) if not compiled.layers]
+        self.parts: list[States | LayeredState] = [States(unit, plain)] if plain else []
+        self.parts += [LayeredState(unit, number) for number, compiled in enumerate(self.compiled) if compiled.layers]
         self.events = 0
         self.latest = NEVER
         self.timers: list[int] = []
@@ -226,7 +140,7 @@ class Bucket:
             "late": late.num_rows,
             "matches": matches,
             "waiting": len(self.order.times),
-            "keys": len(self.partitions),
+            "keys": self.keys,
         }
         step.deadline = self._deadline()
         return step
@@ -252,71 +166,31 @@ class Bucket:
 
     def _decided(self, now: int, allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         events, times = self.order.advance(now)
-        found = self._recognize(events, times, now) if len(times) else [state.advance(now) for state in self.states]
-        return self._rows(found, allowance)
+        if not len(times):
+            return self._rows(((part, part.advance(now)) for part in self.parts), allowance)
+        first = self.events
+        self.events += events.num_rows
+        self.latest = max(self.latest, int(times[-1]))
+        return self._rows(((part, part.read(events, times, first=first, now=now)) for part in self.parts), allowance)
 
     def undecided(self) -> Iterator[pa.Table]:
         """The rows of the matches that wait for their time of absence to pass, and that nothing vetoes so far. O(state); nothing changes."""
-        return (rows for rows, _ in self._rows([query_state.undecided() for query_state in self.states]))
+        return (rows for rows, _ in self._rows((part, part.undecided()) for part in self.parts))
 
-    def _recognize(self, events: pa.Table, times: Array, now: int) -> list[Found]:
-        """The matches of each query that events in order decide, not made yet."""
-        named = dict(zip(self.tasks[0].key_names, self.tasks[0].keys, strict=True))
-        keys = pa.table([events[column] for column in named.values()], names=list(named)) if named else events
-        arrived = self.partitions.arrive(keys)
-        read = self._read(events, arrived)
-        found = []
-        for number, (task, query_state) in enumerate(zip(self.tasks, self.states, strict=True)):
-            shown = [events[column] for _, column in task.payload]
-            if task.index:
-                shown.append(pa.chunked_array([pa.array(arrived.positions)]))
-            table = pa.Table.from_arrays(shown, schema=query_state.layout.events)
-            letters, *negated = self._said(events, read, arrived, number)
-            found.append(query_state.feed(letters, times, table, arrived, first=self.events, negated=negated, now=now))
-        self.events += events.num_rows
-        self.latest = max(self.latest, int(times[-1]))
-        return found
-
-    def _letters(self, events: pa.Table, number: int) -> list[Array]:
-        """The letters of a query's programs: its predicates' bits among those of all queries."""
-        columns, places = self.unit.letters[number]
-        return own_letters([one_chunk(events[column]) for column in columns], places, self.compiled[number].alphabets)
-
-    def _said(self, events: pa.Table, read: pa.Table, arrived: Arrived, number: int) -> list[Array]:
-        """What events say to a query's programs: their letters, and the values that guards read; read: `_read`."""
-        compiled, readers = self.compiled[number], self.readers[number]
-        if compiled.lags:
-            return [reader.read(read, positions=lambda: arrived.positions) for reader in readers]
-        letters = self._letters(events, number)
-        if compiled.positional:
-            return [
-                reader.read(read, positions=lambda: arrived.positions, letters=own) for reader, own in zip(readers, letters, strict=True)
-            ]
-        values = self.tasks[number].values
-        if not values:
-            return letters
-        columns = [[one_chunk(events[name]) for name in own] for own in values]
-        return [reader.of_columns(own, column) for reader, own, column in zip(readers, letters, columns, strict=True)]
-
-    def _read(self, events: pa.Table, arrived: Arrived) -> pa.Table:
-        """The attributes of which queries make letters and values here, with the lagged columns."""
-        columns = dict(pair for task in self.tasks for pair in task.reads)
-        table = events.select(list(columns.values())).rename_columns(list(columns))
-        return self.lags.read(table, arrived, self.partitions.seen)
-
-    def _rows(self, found: Sequence[Found], allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
+    def _rows(
+        self, parts: Iterable[tuple[States | LayeredState, Sequence[Found]]], allowance: Allowance | None = None
+    ) -> Iterator[tuple[pa.Table, Array]]:
         """The rows of each query's matches as they are made, and when they are decided; raises LimitError past the allowance."""
-        for number, own_found in enumerate(found):
+        for number, own_found in ((number, own) for part, found in parts for number, own in zip(part.numbers, found, strict=True)):
             name = None if self.unit.queries is None else self.unit.queries[number]
             for matches in own_found.pieces(allowance):
                 for own in self.views[number].pieces(matches):
                     if allowance is not None:
                         allowance.used += own.nbytes
                     rows = own if name is None else own.add_column(0, "query", pa.repeat(name, own.num_rows))
-                    yield (
-                        aligned(rows, self.output),
-                        decided_at(self.compiled[number].absences, steps(own["start_time"]), steps(own["end_time"])),
-                    )
+                    compiled = self.compiled[number]
+                    decided = decided_at(compiled.absences, steps(own["start_time"]), steps(own["end_time"]))
+                    yield aligned(rows, self.output), decided + compiled.settled
 
     def _dated(self, rows: pa.Table, times: Array) -> pa.Table:
         """The rows with the times at which they are decided, in microseconds."""
@@ -339,45 +213,43 @@ class Bucket:
 
     def expire(self, now: int) -> None:
         """Forget the keys in which nothing can go on in any query, and the events that no match can show."""
-        finished = np.zeros(self.partitions.slots, np.int64)
-        finished[self.partitions.live] = 1
-        for query_state in self.states:
-            slots = query_state.expire(now)
-            finished[slots[slots < len(finished)]] += 1
-            query_state.compact(now, at_once=True)
-        idle = np.flatnonzero(finished > len(self.states))
-        self.empty = self.forgets and len(idle) == len(self.partitions) and not len(self.order.times)
-        if self.forgets and self.partitions.keys and len(idle):
-            for query_state in self.states:
-                query_state.release(idle)
-            self.partitions.forget(idle)
+        for part in self.parts:
+            part.expire(now)
+        self.empty = all(part.empty for part in self.parts) and not len(self.order.times)
 
     def _deadline(self) -> int | None:
         """The least watermark (milliseconds) at which something is decided, or (if nothing waits) at which every key is idle."""
         waiting = [int(self.order.times.min())] if len(self.order.times) else []
-        waiting += [state.deadline for state in self.states if state.deadline is not None]
+        waiting += [deadline for part in self.parts for deadline in part.deadlines]
         if waiting:
             return -(-min(waiting) // MICROS)
-        horizons = [compiled.horizon for compiled in self.compiled]
-        if not len(self.partitions) or None in horizons:
-            return None
-        return -(-(self.latest + max(horizon or 0 for horizon in horizons)) // MICROS) + 1
+        horizon = self.horizon
+        return None if horizon is None or not self.keys else -(-(self.latest + horizon) // MICROS) + 1
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state."""
+        return max(part.keys for part in self.parts)
+
+    @property
+    def horizon(self) -> int | None:
+        """How long after its time an event can matter to some query; None: for ever."""
+        horizons = [part.horizon for part in self.parts]
+        return None if None in horizons else max(horizon or 0 for horizon in horizons)
 
     # ---------------------------------------------------------------------------------------------------------------- state as bytes
 
     def dump(self) -> bytes:
         """The state; raises LimitError past STATE_LIMIT. O(live state)."""
-        keys, seen = self.partitions.dump()
         numbers = {"events": self.events, "latest": self.latest, "watermark": self.order.watermark, "timers": self.timers}
         numbers["buckets"] = self.unit.buckets
         sections = {
             "bucket": json.dumps(numbers).encode(),
-            "keys": container.table_bytes(keys),
-            "seen": seen.astype("<i8"),
             "pending": container.table_bytes(self.order.pending),
         }
-        sections |= self.lags.dump(self.partitions.seen)
-        data = container.pack(sections | shared.dump(self.states), fingerprint=self.unit.fingerprint, compress=True)
+        for part in self.parts:
+            sections |= part.dump(latest=self.latest)
+        data = container.pack(sections, fingerprint=self.unit.fingerprint, compress=True)
         if len(data) > STATE_LIMIT:
             raise LimitError(
                 f"the state of one bucket has {len(data)} bytes, and the limit is {STATE_LIMIT} (STATE_LIMIT)",
@@ -396,15 +268,16 @@ class Bucket:
             buckets = container.number_in({"buckets": self.unit.buckets} | numbers, "buckets")
             self.events, self.latest = container.number_in(numbers, "events"), container.time_in(numbers, "latest")
             self.timers = [container.time_in({"timers": timer}, "timers") for timer in numbers["timers"]]
-            seen = np.frombuffer(sections["seen"], "<i8").reshape(2, -1).astype(np.int64)
-            stored = self.partitions.load(container.table_of(sections["keys"]), seen)
             self.order.watermark = container.time_in(numbers, "watermark")
             self.order.pending = self._conformed(container.table_of(sections["pending"]))
             self.order.times = steps(self.order.pending[TIME])
             self.order.check(self.latest)
-            self._check_pending()
-            shared.load(self.states, sections, stored, latest=self.latest)
-            self.lags.load(sections, stored)
+            if self.order.pending[TIME].null_count:
+                raise ValueError("waiting events have no time")
+            for part in self.parts:
+                part.check(self.order.pending)
+                own = {name: content for name, content in sections.items() if name.startswith(LAYERED) == isinstance(part, LayeredState)}
+                part.load(own, latest=self.latest, events=self.events)
         self._check_buckets(buckets)
         return self
 
@@ -416,18 +289,6 @@ class Bucket:
             for name, kind in zip(self.schema.names, self.schema.types, strict=True)
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)
-
-    def _check_pending(self) -> None:
-        """Raise ValueError for events that wait without a time, or with a letter that no query has."""
-        columns = {column for own, _ in self.unit.letters for column in own}
-        if any(self.order.pending[column].null_count for column in (TIME, *columns)):
-            raise ValueError("waiting events have no time or no letter")
-        for number, compiled in enumerate(self.compiled):
-            if compiled.lags:
-                continue
-            programs = zip(self._letters(self.order.pending, number), compiled.programs, strict=True)
-            if not all(are_letters(letters.astype(np.uint64), program.automaton.alphabet) for letters, program in programs):
-                raise ValueError("waiting events have letters of another query")
 
     def seal(self) -> bytes:
         """What the states of all buckets are of, as bytes."""

@@ -1,76 +1,86 @@
-"""A query with EVENT definitions in a task: whole partitions, some at a time, as the embedded engine runs them.
+"""A query with EVENT definitions in a bucket: its run state is that of the embedded recognizer, layer by layer.
 
-Comes in: the sorted events of some partitions. Goes out: the rows of their matches. All that a match is made of lies in one partition of the query,
-for its keys are keys of each definition. Imports no Spark.
+Comes in: events in order, as they travel: all attributes, for what definitions make has no letters before it is made. Goes out: `Found`. All that a
+match is made of lies in one partition of the query, for its keys are keys of each definition. Imports no Spark.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.output.measures import measured
-from cepheid.engine.run import layers
-from cepheid.spark.tasks.absences import UNTIL
-from cepheid.spark.tasks.packing import steps
-from cepheid.spark.tasks.rows import View, stored_measures
-from cepheid.spark.tasks.worker import Incoming, Task, compiled_here
+from cepheid.engine.run.layered import Layered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from cepheid.engine.plan.compiled import Compiled
-
-GATHERED = 1 << 20
-"""Events that are gathered before whole partitions of them are read; a partition with more is read as a whole."""
-
-
-def run_layers(
-    task: Mapping[str, Any], null_keys: str, complete: int | str | None, output: bytes, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The matches of a task's events, as mapInArrow hands them out.
-
-    complete: up to which time the events are complete, None: the column `UNTIL` says it, where there are absences. output: serialized Arrow schema
-    of a row. Raises as `worker.run_task`, and LimitError for matches of some partitions that memory cannot hold.
-    """
-    own = Task(**task)
-    incoming = Incoming(own, own.keys)
-    schema = pa.ipc.read_schema(pa.py_buffer(output))
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        _, changed = incoming.read(batch)
-        last = int(np.flatnonzero(changed)[-1]) if changed.any() else -1
-        if last >= 0 and sum(each.num_rows for each in held) + last >= GATHERED:
-            yield from _matches(own, null_keys, complete, [*held, batch.slice(0, last)], schema)
-            held = [batch.slice(last)]
-        else:
-            held.append(batch)
-    if held:
-        yield from _matches(own, null_keys, complete, held, schema)
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.run.query_state import Found
+    from cepheid.spark.tasks.unit import Unit
 
 
-def _matches(
-    task: Task, null_keys: str, complete: int | str | None, batches: Sequence[pa.RecordBatch], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """The matches in whole partitions."""
-    compiled = compiled_here(dataclasses.asdict(task))
-    travelled = pa.Table.from_batches([batch for batch in batches if batch.num_rows])
-    if complete is None and UNTIL in travelled.column_names:
-        complete = int(steps(travelled[UNTIL].slice(0, 1))[0])
-    # Sorted by key, then by time: the stream is sorted by time alone.
-    found = layers.run(compiled, task.read(travelled), null_keys=null_keys, until=complete, sort=True)
-    view = _view(compiled, found.events.schema, task)
-    shown = dataclasses.replace(found, layout=view.layout, measures=None)
-    for rows in view.pieces(measured(view.measures, shown)):
-        yield from rows.select(schema.names).cast(schema).to_batches()
+LAYERED = "layered "
+"""What the names of the sections of these states begin with."""
 
 
-def _view(compiled: Compiled, events: pa.Schema, task: Task) -> View:
-    fields, measures = stored_measures(compiled)
-    layout = dataclasses.replace(compiled.layout, events=events, measures=fields)
-    return View(layout, measures, task.shown, index=False)
+class LayeredState:
+    """The state of one query with EVENT definitions, as `States` of others; number: of the query in the unit."""
+
+    def __init__(self, unit: Unit, number: int) -> None:
+        self.numbers = (number,)
+        self._prefix = f"{LAYERED}{number}/"
+        self.task, compiled, view = unit.unpacked[number], unit.compiled[number], unit.views[number]
+        schema = pa.schema([(name, unit.travelling.field(column).type) for name, column in self.task.reads])
+        self.layered = Layered(
+            compiled,
+            schema,
+            layout=view.layout,
+            measures=view.measures,
+            group_nulls=unit.null_keys == "group",
+            max_bytes=unit.max_bytes,
+        )
+        self.empty = True
+
+    def read(self, events: pa.Table, times: Array, *, first: int, now: int) -> list[Found]:
+        """The matches that events in order decide; first: how many events came before."""
+        return [self.layered.read(self.task.read(events), times, first=first, now=now)]
+
+    def advance(self, now: int) -> list[Found]:
+        """The matches that are decided if no event before `now` comes any more."""
+        return [self.layered.advance(now)]
+
+    def undecided(self) -> list[Found]:
+        """The matches that wait; nothing changes."""
+        return [self.layered.undecided()]
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state."""
+        return self.layered.keys
+
+    def expire(self, now: int) -> None:
+        """Forget the keys in which nothing can go on, and the events that no match can show."""
+        self.empty = self.layered.forget(now)
+
+    @property
+    def deadlines(self) -> list[int]:
+        """When the first match is decided, or an event made, of what waits."""
+        return self.layered.deadlines
+
+    @property
+    def horizon(self) -> int | None:
+        """How long after its time an event can matter; None: for ever."""
+        return self.layered.horizon
+
+    def dump(self, *, latest: int) -> dict[str, Any]:
+        """The live state as sections."""
+        return {self._prefix + name: content for name, content in self.layered.dump(latest=latest).items()}
+
+    def load(self, sections: Mapping[str, Any], *, latest: int, events: int) -> None:
+        """Go on, fresh, from what `dump` gave; raises what nonsense in it raises."""
+        own = {name.removeprefix(self._prefix): content for name, content in sections.items() if name.startswith(self._prefix)}
+        self.layered.load_after(own, latest=latest, events=events, null_keys=0)
+
+    def check(self, pending: pa.Table) -> None:
+        """Events that wait have no letters that could be wrong."""

@@ -68,7 +68,8 @@ class View:
         cls, compiled: Compiled, schema: pa.Schema, *, payload: Sequence[tuple[str, str]], shown: tuple[str, ...], index: bool, time: str
     ) -> View:
         """The view of a task (see `worker.Task`); schema: of the columns that travelled."""
-        fields = [schema.field(column).with_name(name) for name, column in payload]
+        # The events of EVENT definitions have attributes that nothing brought here.
+        fields = list(compiled.layout.events) if compiled.layers else [schema.field(column).with_name(name) for name, column in payload]
         fields += [pa.field(INDEX, pa.int64())] if index else []
         columns, measures = stored_measures(compiled)
         layout = dataclasses.replace(compiled.layout, events=pa.schema(fields), time=time, measures=columns)

@@ -26,8 +26,8 @@ from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_m
 from cepheid.schema import is_text
 from cepheid.spark.tasks.absences import run_absences
 from cepheid.spark.tasks.bounds import outside
-from cepheid.spark.tasks.buckets import Unit
 from cepheid.spark.tasks.packing import letters_column, letters_of
+from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, different
 
 if TYPE_CHECKING:

@@ -1,0 +1,202 @@
+"""The stream with the events that matches make: where they stand, where they begin, what they have (docs/decisions/0011-events.md).
+
+Comes in: events, then the matches of one EVENT definition after the other. Goes out: the events with one more for each match, behind the event that
+completes it, and behind what that event has completed by definitions before. All is done in columns, but for matches that begin and end with the same
+events: these are put in order one by one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.input.keys import normalized
+from cepheid.engine.output.matches import plain_type
+from cepheid.engine.run.beginnings import NUMBER, ROW
+from cepheid.logical.plan import Begin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.output.matches import Matches
+    from cepheid.logical.plan import EventDefinition
+    from cepheid.schema import EventSchema
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The matches of a definition over a stream.
+
+    ends: for each the row of the stream that completes it. numbers: of the event that comes in with which it begins. begun: the time of that. All are
+    int64.
+    """
+
+    matches: Matches
+    ends: Array
+    numbers: Array
+    begun: Array
+
+    def take(self, chosen: Array) -> Completed:
+        """Some of them."""
+        return Completed(self.matches.take(chosen), self.ends[chosen], self.numbers[chosen], self.begun[chosen])
+
+
+COLUMNS = ("times", "numbers", "begun", "depth")
+"""The numbers of the events of a `Stream`."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Events in the order of the stream; what comes in is numbered.
+
+    times: of each. numbers: of the event that comes in with which each begins: its own, or that with which its match begins. begun: the time of that.
+    depth: 0 for what comes in, else one more than that of the event that completes it. All are int64.
+    """
+
+    events: pa.Table
+    times: Array
+    numbers: Array
+    begun: Array
+    depth: Array
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @classmethod
+    def of(cls, events: pa.Table, times: Array, *, first: int = 0) -> Self:
+        """What comes in; first: the number of the first event."""
+        count = events.num_rows
+        return cls(events, times, np.arange(first, first + count), times, np.zeros(count, np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Stream]) -> Stream:
+        """Several, one behind the other; at least one."""
+        filled = [part for part in parts if len(part)] or parts[:1]
+        if len(filled) == 1:
+            return filled[0]
+        columns = (np.concatenate([getattr(part, name) for part in filled]) for name in COLUMNS)
+        return cls(pa.concat_tables([part.events for part in filled]), *columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the events and the numbers."""
+        return int(self.events.nbytes) + sum(int(getattr(self, name).nbytes) for name in COLUMNS)
+
+    def cut(self, count: int) -> tuple[Stream, Stream]:
+        """The first so many, and the others."""
+        return self._slice(slice(count)), self._slice(slice(count, None))
+
+    def _slice(self, rows: slice) -> Stream:
+        count = len(self.times[rows])
+        return Stream(self.events.slice(rows.start or 0, count), *(getattr(self, name)[rows] for name in COLUMNS))
+
+    def as_read(self, places: Array, begun_places: Array, begun_rows: Array | None = None) -> pa.Table:
+        """The events with columns that say where each begins (`plan.Begin`).
+
+        places: the position of each in its partition. begun_places: where it begins there. begun_rows: where it begins in the stream; given where
+        events are kept, with their numbers.
+        """
+        values = {"place": begun_places, "time": self.begun, "length": places - begun_places, "age": self.times - self.begun}
+        columns = {Begin.of(kind).path[0]: column for kind, column in values.items()}
+        if begun_rows is not None:
+            columns |= {ROW: begun_rows, NUMBER: self.numbers}
+        events = self.events
+        for name, column in columns.items():
+            events = events.append_column(name, pa.array(column, pa.int64()))
+        return events
+
+    def with_events(self, definition: EventDefinition, found: Completed, schema: EventSchema) -> tuple[Stream, Array]:
+        """The stream with an event for each match of a definition, and the rows of this stream in it, -1 for new ones.
+
+        schema: of all these events; those of this stream are `conformed`.
+        """
+        found = found.take(_in_order(found))
+        depth, behind = self.depth[found.ends] + 1, self._behind(found.ends)
+        # What is completed deeper stands first: all of it is below the event that the other one is completed by.
+        sorting = np.lexsort((-depth, behind))
+        found, depth, behind = found.take(sorting), depth[sorting], behind[sorting]
+        old, new = np.arange(len(self)), behind + np.arange(len(behind))
+        old += np.searchsorted(behind, old, "right")
+        rows = np.empty(len(old) + len(new), np.int64)
+        rows[old], rows[new] = np.arange(len(old)), len(old) + np.arange(len(new))
+        own = ((self.times, self.times[found.ends]), (self.numbers, found.numbers), (self.begun, found.begun), (self.depth, depth))
+        stream = Stream(self._columns(definition, found, schema).take(pa.array(rows)), *(np.concatenate(columns)[rows] for columns in own))
+        return stream, np.where(rows < len(old), rows, -1)
+
+    def _behind(self, ends: Array) -> Array:
+        """For each of some rows the first row behind it and all that it completes, and what that completes."""
+        behind = np.full(len(ends), len(self.depth))
+        for level in np.unique(self.depth[ends]).tolist():
+            own = self.depth[ends] == level
+            others = np.append(np.flatnonzero(self.depth <= level), len(self.depth))
+            behind[own] = others[np.searchsorted(others, ends[own], "right")]
+        return behind
+
+    def conformed(self, definition: EventDefinition, schema: EventSchema) -> Stream:
+        """The events with the columns of a schema, which has those of a definition too, and in its types, but for dictionaries."""
+        columns = {}
+        for name, kind in schema.attributes.items():
+            plain = plain_type(kind)
+            if name not in self.events.column_names:
+                typed = name == schema.type_column
+                columns[name] = (
+                    pa.repeat(pa.scalar(definition.plan.schema.stream, plain), len(self)) if typed else pa.nulls(len(self), plain)
+                )
+                continue
+            own = self.events[name]
+            columns[name] = own if own.type == plain or pa.types.is_dictionary(own.type) else own.cast(plain)
+        return dataclasses.replace(self, events=pa.table(columns))
+
+    def _columns(self, definition: EventDefinition, found: Completed, schema: EventSchema) -> pa.Table:
+        """The events, which have all columns, and behind them those of the matches."""
+        made, ends = found.matches.measures, pa.array(found.ends)
+        assert made is not None
+        measures = dict(zip(definition.attributes, made.columns, strict=True))
+        columns = {}
+        for name, kind in schema.attributes.items():
+            plain, old = plain_type(kind), self.events[name]
+            if name in measures:
+                new = measures[name]
+            elif name == schema.type_column:
+                new = pa.repeat(pa.scalar(definition.name, plain), len(ends))
+            elif name == schema.time_column:
+                new = old.take(ends)
+            elif name in definition.keys:
+                new = normalized(old).take(ends)
+            else:
+                new = pa.nulls(len(ends), old.type)
+            columns[name] = _joined(old, new, plain)
+        return pa.table(columns)
+
+
+def _joined(old: Any, new: Any, plain: pa.DataType) -> pa.ChunkedArray:
+    kind = old.type if old.type == new.type else plain
+    chunks = [chunk.cast(kind) for column in (old, new) for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
+    return pa.chunked_array(chunks, kind)
+
+
+def _in_order(found: Completed) -> Array:
+    """Numbers of the matches as their events stand: by what ends them, what starts them, then by their variables."""
+    ordering = np.lexsort((found.numbers, found.ends))
+    same = np.flatnonzero((np.diff(found.numbers[ordering]) == 0) & (np.diff(found.ends[ordering]) == 0))
+    if not len(same):
+        return ordering
+    cuts = np.flatnonzero(np.diff(same, prepend=-2) != 1)
+    for start, stop in zip(same[cuts].tolist(), [*(same[cuts[1:] - 1] + 2).tolist(), int(same[-1]) + 2], strict=True):
+        ordering[start:stop] = sorted(ordering[start:stop].tolist(), key=lambda number: _bindings(found.matches, number))
+    return ordering
+
+
+def _bindings(found: Matches, number: int) -> list[tuple[str, list[int]]]:
+    """The positions of each variable of a match, by name."""
+    positions, labels, _ = found.marks.match(number)
+    names: dict[str, list[int]] = {}
+    for position, label in zip(positions.tolist(), labels.tolist(), strict=True):
+        for name in found.layout.labels[label]:
+            names.setdefault(name, []).append(position)
+    return sorted(names.items())
