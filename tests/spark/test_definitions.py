@@ -148,7 +148,7 @@ def test_what_is_refused(spark):
     query = cepheid.query(f"{BURST} SELECT b.failures AS n WHERE Burst AS b PARTITION BY user")
     with pytest.raises(NotSupportedError, match="positions=True"):
         frame.transform(query.on(positions=True))
-    with pytest.raises(NotSupportedError, match="a table function cannot run EVENT definitions yet"):
+    with pytest.raises(NotSupportedError, match="a table function has no EVENT definitions"):
         register(spark, "made", query, schema=logins().schema)
     stream = spark.readStream.format("rate").load().selectExpr("'Fail' AS type", "timestamp AS ts", "'a' AS user")
     with pytest.raises(InputError, match=r"since= needs a query .* this one has EVENT definitions"):

@@ -47,7 +47,8 @@ QUERIES = {
     "unless": f"SELECT * WHERE (A AS x ALL B AS y) UNLESS (C ; D) {KEYED}",
     "restricted": f"SELECT RESTRICTED * WHERE A AS x ; ((B AS y ALL C AS z) WITHIN 5 seconds) UNLESS (D AS w FILTER w.v > 40) {KEYED}",
     "having": "SELECT LAST x, y WHERE (A OR B)+ AS x ; C AS y PARTITION BY k WITHIN 9 seconds HAVING count(x) > 1 CONSUME BY PARTITION",
-    "made": f"EVENT P(v) AS (SELECT LAST y.v AS v WHERE A AS x ; B AS y {KEYED}) SELECT * WHERE P AS p ; NOT (P ; D) ; P AS q {KEYED}",
+    "made": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE P AS p ; NOT (P ; D) ; P AS q PARTITION BY k WITHIN 20 seconds",
     "made_later": "EVENT P(v) AS (SELECT x.v AS v WHERE A AS x NOT FOLLOWED BY C FOR 4 seconds PARTITION BY k)"
     f" SELECT * WHERE B AS y ; P AS p {KEYED}",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",

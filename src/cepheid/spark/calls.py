@@ -93,7 +93,8 @@ def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, c
     names = {each.name: f"c{index}" for index, each in enumerate(fields)}
     source = Described(names, schema, {each.name: each.dataType for each in fields})
     plan = Plan(query, options, source, query.compiled(schema), case_sensitive)
-    plan.compiled.refuse_layers("a table function")
+    if plan.compiled.layers:
+        raise NotSupportedError("a table function has no EVENT definitions", help="use df.transform(q.on(..))")
     if plan.compiled.absences and options.until is None:
         raise InputError(
             "NOT FOLLOWED BY needs to know up to when the events are complete, and a task of a table function sees only its own",

@@ -182,19 +182,6 @@ class Compiled:
         """How long after an event it is known what definitions make there: each sees what those before it make, and waits for its absences."""
         return sum(layer.delay for layer in self.layers)
 
-    def refuse_layers(self, what: str) -> None:
-        """Raise NotSupportedError for a query with EVENT definitions; what: cannot run it."""
-        if self.layers:
-            raise NotSupportedError(
-                f"{what} cannot run EVENT definitions yet",
-                help=(
-                    "q.run(table) runs them, over the whole table",
-                    "or make two queries: the output of the inner one is a stream for the outer one, whose events then begin where they end",
-                ),
-                text=self.plan.text or None,
-                span=self.plan.definitions[0].plan.pattern.span,
-            )
-
     @property
     def judges(self) -> bool:
         """Whether the evaluation lists all matches, and `engine.run.having` does what comes after that."""

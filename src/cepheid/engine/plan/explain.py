@@ -351,9 +351,10 @@ def keys_text(compiled: Compiled) -> str:
 
 
 def _given(compiled: Compiled, unit: int | None) -> str:
-    """When matches are given, with absences."""
-    by_end, by_start = (longest(compiled.absences, from_start=each) for each in (False, True))
-    after_end = f"the match's end by {_duration(by_end, unit)}" if any(not each.from_start for each in compiled.absences) else ""
+    """When matches are given, with absences; those of EVENT definitions come before its own."""
+    by_end, by_start = (compiled.settled + longest(compiled.absences, from_start=each) for each in (False, True))
+    waits = compiled.settled or any(not each.from_start for each in compiled.absences)
+    after_end = f"the match's end by {_duration(by_end, unit)}" if waits else ""
     after_start = f"its start by {_duration(by_start, unit)}" if compiled.waits else ""
     passed = " and ".join(filter(None, [after_end, after_start]))
     return f"once event time has passed {passed}" if passed else ""
