@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 import cepheid
-from cepheid.engine.run import batch
+from cepheid.engine.input import payload
+from cepheid.engine.run import batch, layered, member
 from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.logical.beginnings import spans
 from cepheid.testing import events, generators
-from cepheid.testing.differential import WAYS, check, draw
+from cepheid.testing.differential import WAYS, check, draw, matches_up_to
 from cepheid.testing.generators import LAYERED
 
 PAIR = "EVENT P(d) AS (SELECT duration() AS d WHERE A AS a ; B) "
@@ -189,6 +190,46 @@ def test_what_the_engine_lacks_says_so_and_the_reference_has_it(pattern, what):
 def test_a_restricted_choice_by_begin_is_refused():
     with pytest.raises(NotSupportedError, match="SELECT RESTRICTED of a match that may begin with an event that a match makes"):
         cepheid.query(f"{PAIR} SELECT RESTRICTED * WHERE P").run(TABLE)
+
+
+def test_what_a_stream_gives_back_is_not_missed(seed, cases, monkeypatch):
+    """Long streams, with a look for what is over after each push: the matches of the table, and in the end nothing is left."""
+    for module in (member, layered):
+        monkeypatch.setattr(module, "IDLE_CHECK", 1)
+    monkeypatch.setattr(payload, "LEAST_COMPACTION", 1)
+    matched = compared = 0
+    for number in range(cases // 8):
+        rng = random.Random(f"{seed}/{number}")
+        key = rng.choice(["", " PARTITION BY k"])
+        pattern = rng.choice(NEGATIONS).format(*rng.choices(PARTS, k=3))
+        made = f"EVENT P(n) AS (SELECT count(m) AS n WHERE ({rng.choice(MADE)}) AS m{rng.choice(['', ' NOT FOLLOWED BY C FOR 2'])}{key} WITHIN 4)"
+        query = cepheid.query(f"{made} SELECT * WHERE {pattern}{key} WITHIN 9")
+        rows = [{"type": rng.choice("AABBC"), "ts": time, "k": rng.choice([1, 1, 2])} for time in sorted(rng.choices(range(60), k=40))]
+        table = pa.Table.from_pylist(rows)
+        try:
+            expected = matches_up_to(2_000, query, table)
+            recognizer = query.recognizer(table.schema)
+        except NotSupportedError:
+            continue
+        if expected is None:
+            continue
+        found, row = [], 0
+        while row < len(table):
+            count = rng.choice([1, 1, 2, 7])
+            found += list(recognizer.push(table.slice(row, count)))
+            row += count
+            if rng.random() < 0.2:
+                recognizer = query.recognizer(table.schema, snapshot=recognizer.snapshot())
+        found += list(recognizer.advance_time(rows[-1]["ts"] + 1))
+        assert sorted(map(repr, found)) == sorted(map(repr, expected)), f"CEPHEID_SEED={seed} {number} {query.text} {rows}"
+        assert sorted(map(repr, recognizer.undecided())) == sorted(map(repr, expected.undecided)), f"{seed} {number} {query.text} {rows}"
+        recognizer.advance_time(1000)
+        for layer, _ in recognizer._member._layers:
+            assert layer.standing._count == len(layer.member.state.payload) == 0, query.text
+        compared += 1
+        matched += bool(found)
+    assert compared > cases / 20
+    assert matched > cases / 50
 
 
 def test_several_queries(seed):

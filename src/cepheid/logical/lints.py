@@ -11,8 +11,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from cepheid.errors import quoted
+from cepheid.language.syntax import TimeModel
 from cepheid.logical import growth, variables
 from cepheid.logical.describe import describe_expression
+from cepheid.logical.durations import widest
 from cepheid.logical.plan import (
     AGGREGATES,
     All,
@@ -273,8 +275,12 @@ def no_window(context: Context, pattern: Pattern) -> None:
     """`;`, `+` or ALL without a window: on a stream every partial match is kept for ever; and `+[<= 30m]` or `:+`, of which the events are."""
     found = _unbounded(pattern)
     if found is not None:
+        links = zip(found.links, found.items[1:], strict=True) if isinstance(found, Sequence) else ()
+        waits = [link.model.value for link, item in links if link.model in WAIT_FOR_EVER and widest(item) != 1]
         context.warn(
-            "no window bounds the pattern in time: on a stream its state grows without end",
+            f"no window bounds the pattern in time: under {waits[0]} what waits for its next match waits for ever, also when it had one"
+            if waits
+            else "no window bounds the pattern in time: on a stream its state grows without end",
             found.span,
             "add WITHIN, as in WITHIN 1h or WITHIN 1000 EVENTS; a table ends, but without a window its matches can be as long as it is",
         )
@@ -289,6 +295,9 @@ def no_window(context: Context, pattern: Pattern) -> None:
             " events are forgotten",
         )
 
+
+WAIT_FOR_EVER = (TimeModel.SNOOPIB, TimeModel.ODE)
+"""The models under which what has begun before the first match behind ends may still be next, however late it ends (what-is-next, section 3)."""
 
 FEW = 1_000
 """Matches of one event that surprise nobody."""

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 UNTIL = "$until"
 """The column that has the greatest time of the table, where no other time is given."""
 
-EXPIRED_AFTER = 64
-"""Batches between two looks for keys that are idle."""
+EXPIRED_AFTER = 8
+"""Reads between two looks for keys that are idle."""
+
+GATHERED = 1 << 16
+"""Events that are read at once, and those of one of Spark's batches more."""
 
 UNDECIDED = "undecided"
 """The column of the output that says that a match may still be vetoed, where such ones are asked for."""
@@ -39,15 +42,13 @@ def run_absences(unit: Mapping[str, Any], until: int | None, batches: Iterator[p
     tie-breakers. Raises as `worker.run_task`.
     """
     bucket: Bucket | None = None
-    for number, batch in enumerate(batches):
-        if not batch.num_rows:
-            continue
-        table = pa.Table.from_batches([batch])
+    for number, table in enumerate(_gathered(batches)):
         if bucket is None:
             bucket = Bucket(Unit(**unit))
             incoming = Incoming(bucket.tasks[0], bucket.tasks[0].keys)
             until = int(steps(table[UNTIL].slice(0, 1))[0]) if until is None else until
-        times, _ = incoming.read(batch)
+        for batch in table.to_batches():
+            times, _ = incoming.read(batch)
         now = int(times[-1])
         for rows, _ in bucket.read([table.select(bucket.schema.names)], now):
             yield from told(rows, undecided=False)
@@ -64,6 +65,18 @@ def run_absences(unit: Mapping[str, Any], until: int | None, batches: Iterator[p
             yield from told(rows, undecided=False)
         for rows in bucket.undecided() if UNDECIDED in bucket.output.names else ():
             yield from told(rows, undecided=True)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The events of some batches together, none of it without events. PERF: Spark's batches are small for what is done for each."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held += [batch] if batch.num_rows else []
+        if sum(each.num_rows for each in held) >= GATHERED:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def told(rows: pa.Table, *, undecided: bool) -> list[pa.RecordBatch]:
