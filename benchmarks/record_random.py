@@ -46,7 +46,7 @@ CASES = {
 }
 """Of each fragment of `cepheid.testing.generators`: time, correlation, both; negation, also of and around these; these in whole queries, strategies
 around them, positions; what the event algebra's detector runs; THEN, of and around local patterns, and of and around those that compare; HAVING,
-over both; EVENT definitions, whose events the pattern may have, over tables alone."""
+over both; EVENT definitions, whose events the pattern has."""
 
 ENGINES = ("compiled", "python", "checked")
 AT_ONCE = 250

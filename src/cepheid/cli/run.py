@@ -232,7 +232,7 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
     """The matches of the query, by Spark on this machine, in the order of their ends."""
     source = schema_of(query, streams, settings)
     compiled = query.compiled(source)
-    layout, absent = compiled.layout, bool(compiled.absences)
+    layout, absent = compiled.layout, compiled.decides_later
     if layout.time is None:
         raise NotSupportedError("on Spark events need a time column", help="name it with time=")
     from cepheid.spark import merge, on, translated

@@ -132,7 +132,7 @@ class Several:
         """The matches that are decided by `until`, of queries with absences among them: time passes for all keys of a task at once."""
         first = self.first
         unit, until = self.unit(prepared, output=self.output()), first.until
-        ends = first.ends or not any(layer.absences for plan in self.plans for layer in (plan.compiled, *plan.compiled.layers))
+        ends = first.ends or not any(plan.compiled.decides_later for plan in self.plans)
         if until is None and not ends:
             prepared = first.with_greatest_time(prepared)
         frame = first.by_key(prepared).sortWithinPartitions(*map(column_named, [TIME, *first.key_names]), *first.tie_order)

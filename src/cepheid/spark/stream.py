@@ -26,7 +26,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from cepheid.engine.plan.explain import evaluation_text, rows_text
+from cepheid.engine.plan.explain import evaluations_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
@@ -191,7 +191,7 @@ class StreamPlan:
         ties = [*(["the stream's place in FROM"] if self.first.source.rank else []), *(f"`{name}`" for name in options.order)]
         keys = ", ".join(compiled.keys)
         end = "its end"
-        if any(plan.compiled.absences for plan in self.several.plans):
+        if any(plan.compiled.decides_later for plan in self.several.plans):
             end = "its end (with NOT FOLLOWED BY: the deadline)"
         slowest = "the slowest source's" if self.lateness is None else f"greatest time of the micro-batches before - {self.watermark} ms"
         counted = any(plan.compiled.indexed for plan in self.several.plans)
@@ -215,7 +215,7 @@ class StreamPlan:
             "columns": ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.output() if field.name != LATE),
         }
         return "\n\n".join(
-            [rows_text(lines), *(f"{plan.query.text.strip()}\n{evaluation_text(plan.compiled)}" for plan in self.several.plans)]
+            [rows_text(lines), *(f"{plan.query.text.strip()}\n{evaluations_text(plan.compiled)}" for plan in self.several.plans)]
         )
 
 

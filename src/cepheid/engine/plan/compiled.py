@@ -183,6 +183,11 @@ class Compiled:
         return sum(layer.delay for layer in self.layers)
 
     @property
+    def decides_later(self) -> bool:
+        """Whether a match is decided later than it ends: for its absences, or those of a definition."""
+        return any(layer.absences for layer in (self, *self.layers))
+
+    @property
     def judges(self) -> bool:
         """Whether the evaluation lists all matches, and `engine.run.having` does what comes after that."""
         return self.plan.having is not None or self.earlier
@@ -317,6 +322,9 @@ class Compiled:
         if self.lags:
             events = "event" if depth_of(self.lags) == 1 else f"{depth_of(self.lags)} events"
             kept = f"{guarantee.state}; and of each partition the last {events}, for ever ({self.looks_back})"
+            guarantee = dataclasses.replace(guarantee, state=kept)
+        if self.settled:
+            kept = f"{guarantee.state}; and the events of the last d, until it is known what definitions make there, d = the sum of their absences"
             guarantee = dataclasses.replace(guarantee, state=kept)
         if not self.absences:
             return guarantee

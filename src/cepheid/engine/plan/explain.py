@@ -134,7 +134,12 @@ def _compiled_sections(query: Explained, plan: QueryPlan, schema: EventSchema) -
     absent = [f"\nabsence {number}\n{automaton_text(absence.program.automaton)}" for number, absence in enumerate(compiled.absences, 1)]
     yield "automaton", "\n".join([carrier_text(compiled.program), *absent])
     yield "program", program_text(compiled)
-    yield "evaluation", "\n\n".join([*_layers(compiled), evaluation_text(compiled)])
+    yield "evaluation", evaluations_text(compiled)
+
+
+def evaluations_text(compiled: Compiled) -> str:
+    """`evaluation_text` of a query, behind those of its EVENT definitions."""
+    return "\n\n".join([*_layers(compiled), evaluation_text(compiled)])
 
 
 def _layers(compiled: Compiled) -> Iterator[str]:
@@ -353,7 +358,7 @@ def keys_text(compiled: Compiled) -> str:
 def _given(compiled: Compiled, unit: int | None) -> str:
     """When matches are given, with absences; those of EVENT definitions come before its own."""
     by_end, by_start = (compiled.settled + longest(compiled.absences, from_start=each) for each in (False, True))
-    waits = compiled.settled or any(not each.from_start for each in compiled.absences)
+    waits = any(layer.absences for layer in compiled.layers) or any(not each.from_start for each in compiled.absences)
     after_end = f"the match's end by {_duration(by_end, unit)}" if waits else ""
     after_start = f"its start by {_duration(by_start, unit)}" if compiled.waits else ""
     passed = " and ".join(filter(None, [after_end, after_start]))

@@ -99,7 +99,10 @@ class Bucket:
         self.order = ReorderBuffer(self.schema, None, ties=unit.ties)
         plain = [number for number, compiled in enumerate(self.compiled) if not compiled.layers]
         self.parts: list[States | LayeredState] = [States(unit, plain)] if plain else []
-        self.parts += [LayeredState(unit, number) for number, compiled in enumerate(self.compiled) if compiled.layers]
+        self.max_bytes = unit.max_bytes or stream_max_bytes()
+        self.parts += [
+            LayeredState(unit, number, max_bytes=self.max_bytes) for number, compiled in enumerate(self.compiled) if compiled.layers
+        ]
         self.events = 0
         self.latest = NEVER
         self.timers: list[int] = []
@@ -129,7 +132,7 @@ class Bucket:
 
         def dated() -> Iterator[tuple[pa.Table, Array]]:
             nonlocal matches
-            for rows, times in self._decided(known, Allowance(self.unit.max_bytes or stream_max_bytes(), counts=False, help=OUTPUT_HELP)):
+            for rows, times in self._decided(known, Allowance(self.max_bytes, counts=False, help=OUTPUT_HELP)):
                 matches += len(times)
                 yield self._dated(rows, times), times
 

@@ -25,9 +25,12 @@ LAYERED = "layered "
 
 
 class LayeredState:
-    """The state of one query with EVENT definitions, as `States` of others; number: of the query in the unit."""
+    """The state of one query with EVENT definitions, as `States` of others.
 
-    def __init__(self, unit: Unit, number: int) -> None:
+    number: of the query in the unit. max_bytes: of the matches of a definition in one visit.
+    """
+
+    def __init__(self, unit: Unit, number: int, *, max_bytes: int) -> None:
         self.numbers = (number,)
         self._prefix = f"{LAYERED}{number}/"
         self.task, compiled, view = unit.unpacked[number], unit.compiled[number], unit.views[number]
@@ -38,7 +41,7 @@ class LayeredState:
             layout=view.layout,
             measures=view.measures,
             group_nulls=unit.null_keys == "group",
-            max_bytes=unit.max_bytes,
+            max_bytes=max_bytes,
         )
         self.empty = True
 
