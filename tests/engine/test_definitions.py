@@ -44,6 +44,7 @@ NEGATIONS = [
     "({0} AS x ; {2} AS y) UNLESS {1}",
     "{0} AS x UNLESS {1}",
     "{0} AS x NOT FOLLOWED BY {1} FOR 3",
+    "{0} AS x ; {2} AS y NOT FOLLOWED BY {1} FOR 3 FROM START",
 ]
 
 
@@ -230,6 +231,36 @@ def test_what_a_stream_gives_back_is_not_missed(seed, cases, monkeypatch):
         matched += bool(found)
     assert compared > cases / 20
     assert matched > cases / 50
+
+
+def test_a_match_that_waits_from_where_an_event_begins():
+    """Its hidden begin goes through a snapshot."""
+    table = pa.table({"type": ["B", "C", "X"], "ts": [3, 4, 5]})
+    query = cepheid.query("EVENT P(n) AS (SELECT count(b) AS n WHERE B AS b ; C) SELECT * WHERE P NOT FOLLOWED BY A FOR 3 FROM START")
+    recognizer = query.recognizer(table.schema)
+    recognizer.push(table)
+    assert [(match.start, match.end) for match in recognizer.undecided()] == [(0, 2)]
+    restored = query.recognizer(table.schema, snapshot=recognizer.snapshot())
+    assert [len(each.advance_time(time)) for each in (recognizer, restored) for time in (6, 7)] == [0, 1, 0, 1]
+
+
+def test_events_without_a_key_are_counted_while_they_wait():
+    table = pa.table({"type": ["B", "B", "X"], "ts": [1, 2, 2], "k": pa.array([None, 1, None], pa.int64())})
+    query = cepheid.query(
+        "EVENT P(n) AS (SELECT count(b) AS n WHERE B AS b NOT FOLLOWED BY A FOR 1 PARTITION BY k) SELECT * WHERE P PARTITION BY k"
+    )
+    recognizer = query.recognizer(table.schema)
+    counts = []
+    for row in range(3):
+        recognizer.push(table.slice(row, 1))
+        recognizer = query.recognizer(table.schema, snapshot=recognizer.snapshot())
+        counts.append(recognizer.null_keys)
+    recognizer.advance_time(9)
+    assert [*counts, recognizer.null_keys] == [1, 1, 2, 2]
+    assert query.run(table).null_keys == 2
+    grouped = query.recognizer(table.schema, null_keys="group")
+    grouped.push(table)
+    assert grouped.null_keys == 0
 
 
 def test_several_queries(seed):

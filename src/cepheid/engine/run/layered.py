@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.input.keys import key_codes
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.input.payload import decoded
 from cepheid.engine.input.read import times_of
@@ -117,13 +118,21 @@ class Layered:
         copy = Layered(self.compiled, **self._made_from)
         with container.reading():
             sections = container.unpack(container.pack(self.dump(latest=self._latest), fingerprint=NOBODY), fingerprint=NOBODY)
-            copy.load_after(sections, latest=self._latest, events=self._events, null_keys=0)
+            copy.load_after(sections, latest=self._latest, events=self._events, null_keys=self.null_keys)
         return copy.advance(None)
 
     @property
     def null_keys(self) -> int:
-        """Events dropped for a NULL in PARTITION BY of the query."""
-        return self._query.member.null_keys
+        """Events dropped for a NULL in PARTITION BY of the query, or that will be once they have waited."""
+        return self._query.member.null_keys + self._waiting_null_keys
+
+    @property
+    def _waiting_null_keys(self) -> int:
+        keys, found = self.compiled.written, 0
+        for part in (part for held in self._held for part in held.parts if keys):
+            codes, _ = key_codes(part.stream.events, keys, grouped=keys if self._made_from["group_nulls"] else ())
+            found += int(np.count_nonzero(codes < 0))
+        return found
 
     @property
     def _layers(self) -> list[tuple[_Layer, int]]:
@@ -212,9 +221,12 @@ class Layered:
         """Go on, fresh, from what `dump` gave after so many events; raises whatever nonsense in them raises."""
         self._events, self._latest = events, latest
         for number, (layer, _) in enumerate(self._layers):
-            layer.load(_part(sections, f"layer{number}/"), latest=latest, events=events, null_keys=null_keys)
+            layer.load(_part(sections, f"layer{number}/"), latest=latest, events=events)
         for number, (held, (layer, _)) in enumerate(zip(self._held, self._layers[:-1], strict=True)):
             held.load(_part(sections, f"held{number}/"), rows=layer.rows, events=events, latest=latest)
+        read = self._query.member.written
+        read.null_keys = null_keys - self._waiting_null_keys
+        demand(read.null_keys >= 0)
 
 
 def member_of(compiled: Compiled, schema: pa.Schema, *, max_bytes: int | None, **options: Any) -> Layered | QueryMember:
@@ -302,11 +314,11 @@ class _Layer:
         own = {"standing": self.standing.dump(), "layer_rows": np.array([self.rows], "<i8"), "layer_last": last}
         return self.member.dump(latest=latest) | own
 
-    def load(self, sections: Mapping[str, Any], *, latest: int, events: int, null_keys: int) -> None:
+    def load(self, sections: Mapping[str, Any], *, latest: int, events: int) -> None:
         """Go on, fresh, from what `dump` gave; events: how many came in. Raises whatever nonsense in it raises."""
         (self.rows,) = numbers(sections, "layer_rows").tolist()
         demand(0 <= self.rows < NUMBER_LIMIT)
-        self.member.load_after(sections, latest=latest, events=self.rows, null_keys=null_keys)
+        self.member.load_after(sections, latest=latest, events=self.rows, null_keys=0)
         self.standing.load(numbers(sections, "standing", width=3), events=events, rows=self.rows)
         self._last = numbers(sections, "layer_last").astype(np.int64)
         demand(len(self._last) == len(self.member.partitions), self._last <= latest)

@@ -117,7 +117,7 @@ class QueryMember(Member):
         self._types = types
         # Positions are those in the partitions of PARTITION BY, or of the whole stream, also where equalities partition these further.
         grouped = compiled.written if group_nulls else ()
-        self._written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self.partitions
+        self.written = Partitions(compiled.written, schema, grouped=grouped) if compiled.derived else self.partitions
         self._readers = compiled.readers(self.state.texts)
         self._lags = Lags(compiled.lags, schema)
 
@@ -129,7 +129,7 @@ class QueryMember(Member):
     @property
     def null_keys(self) -> int:
         """Events dropped for a NULL in PARTITION BY."""
-        return self._written.null_keys
+        return self.written.null_keys
 
     def arrive(self, events: pa.Table) -> Arrived:
         """Events by partition, which counts them."""
@@ -152,7 +152,7 @@ class QueryMember(Member):
         """
         if arrived is None:
             arrived = self.arrive(events)
-        shown = self._written.arrive(events).positions if self.compiled.derived else None
+        shown = self.written.arrive(events).positions if self.compiled.derived else None
         known: Sequence[Array | None] = [None] * len(self._readers) if letters is None else letters
 
         def positions() -> Array:
@@ -176,31 +176,31 @@ class QueryMember(Member):
         """As `forget`, and positions are counted anew in partitions of PARTITION BY in which no other one is left."""
         self.forget(slots)
         if self._has_both_keys:
-            self._written.retain(self.partitions.table(self.partitions.live))
+            self.written.retain(self.partitions.table(self.partitions.live))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the run state."""
-        return super().nbytes + self._lags.nbytes + (self._written.nbytes if self.compiled.derived else 0)
+        return super().nbytes + self._lags.nbytes + (self.written.nbytes if self.compiled.derived else 0)
 
     def dump(self, *, latest: int) -> dict[str, Any]:
         """The live state as sections."""
         sections = super().dump(latest=latest) | self._lags.dump(self.partitions.seen)
         if self._has_both_keys:
-            keys, seen = self._written.dump()
+            keys, seen = self.written.dump()
             sections |= {"written": container.table_bytes(keys), "written_seen": seen.astype("<i8")}
         return sections
 
     def load_after(self, sections: Mapping[str, Any], *, latest: int, events: int, null_keys: int) -> None:
         """Go on, fresh, from what `dump` gave after so many events; raises whatever nonsense in it raises."""
         if self._has_both_keys:
-            load_keys(self._written, sections["written"], sections["written_seen"])
+            load_keys(self.written, sections["written"], sections["written_seen"])
         elif self.compiled.derived:
-            self._written.seen[:] = events
+            self.written.seen[:] = events
         if self.compiled.written:
-            self._written.null_keys = null_keys
+            self.written.null_keys = null_keys
         self._lags.load(sections, self.load(sections, latest=latest))
-        for partitions in (self.partitions, self._written):
+        for partitions in (self.partitions, self.written):
             if sum(partitions.seen.tolist()) > events:
                 raise ValueError("its sections do not fit together")
 

@@ -509,7 +509,7 @@ class QueryState:
         if self.absences is not None:
             stored = self.absences.load(sections, stored, latest=latest)
         if self.waiting is not None:
-            self.waiting.load(sections, stored, labels=self.compiled.program.labels, latest=latest)
+            self.waiting.load(sections, stored, labels=len(self.layout.labels), latest=latest)
         if self._having is not None:
             self._having.load(sections, stored)
         self.evaluation.load(sections, stored)
