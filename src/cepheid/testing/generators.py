@@ -279,6 +279,7 @@ LAYERED = dataclasses.replace(
     strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "", "time", "events", "interval"),
     having=0.1,
+    from_start=0.3,
     layers=2,
 )
 """The same over events that matches have made."""
@@ -382,7 +383,8 @@ class QueryGenerator:
         pattern = self.pattern(fragment.depth, NONE)
         where = self._postfixes(pattern)
         strategy = random.choice(fragment.strategies)
-        counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"}  # one match is nothing to count
+        started = "FROM START" in where
+        counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"} and not started  # one match is nothing to count
         targets = "COUNT(*)" if counted else self._targets(pattern)
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
         if self.keys and random.random() < (0.7 if fragment.layers else fragment.partition):
@@ -393,7 +395,7 @@ class QueryGenerator:
             clauses.append("CONSUME BY " + random.choice(["NONE", "PARTITION", "PARTITION", "ANY", "ANY"]))
         if fragment.models and " THEN " in where and (model := random.choice(fragment.models)):
             clauses.append(f"TIME MODEL {model}")
-        if not counted and random.random() < fragment.limit:
+        if not counted and random.random() < fragment.limit and not started:
             clauses.append(f"LIMIT {random.randint(1, 3)}")
         return " ".join(clauses)
 
