@@ -48,6 +48,7 @@ def bind_definitions(context: Context, query: syntax.Query, bind: Bind) -> tuple
         derived = _derived(context, definition, plan)
         schema = _with_events(context, schema, definition, derived)
         found.append(derived)
+    _check_use(context, query)
     return tuple(found), schema
 
 
@@ -60,19 +61,38 @@ def check_keys(context: Context, query: syntax.Query, definitions: Iterable[Even
     for definition in definitions:
         missing = [name for name in query.partition_by if name not in definition.keys]
         if missing and (definition.name in used or set(query.partition_by) <= {*definition.keys, *definition.attributes}):
+            measure, compare = missing[0] in definition.attributes, f"compare here: x.{missing[0]} = y.{missing[0]}"
+            what = "a measure" if measure else "no key"
             raise context.error(
-                f"the events of `{definition.name}` may span several partitions: {quoted(missing)} is no key of its definition",
+                f"the events of `{definition.name}` may span several partitions: {quoted(missing)} is {what} of its definition",
                 query.place("partition_by", query.partition_by.index(missing[0])),
-                f"write PARTITION BY {', '.join(query.partition_by)} in the definition too, or compare here: x.{missing[0]} = y.{missing[0]}",
+                compare if measure else f"write PARTITION BY {', '.join(query.partition_by)} in the definition too, or {compare}",
+            )
+
+
+def _check_use(context: Context, query: syntax.Query) -> None:
+    """Warn of definitions whose events no pattern asks for: not by name, nor by ANY."""
+    patterns = [query.pattern, *(definition.query.pattern for definition in query.definitions)]
+    used = {node.name for pattern in patterns for node in _types(pattern)}
+    for definition in query.definitions if None not in used else ():
+        if definition.name not in used:
+            context.warn(
+                f"no pattern asks for `{definition.name}`",
+                definition.span,
+                "leave its definition out: else its events stand between the others, which `:` and WITHIN n EVENTS count",
             )
 
 
 def types_in(node: syntax.Node) -> Iterator[str]:
     """The event types that a pattern names, negated ones too."""
-    if isinstance(node, syntax.Type) and node.name is not None:
-        yield node.name
+    return (each.name for each in _types(node) if each.name is not None)
+
+
+def _types(node: syntax.Node) -> Iterator[syntax.Type]:
+    if isinstance(node, syntax.Type):
+        yield node
     for child in node.children():
-        yield from types_in(child)
+        yield from _types(child)
 
 
 def _check_names(context: Context, query: syntax.Query) -> None:

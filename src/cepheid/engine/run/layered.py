@@ -115,6 +115,8 @@ class Layered:
 
     def undecided(self) -> Found:
         """The matches that wait, and that are given if nothing comes any more. O(state); nothing changes."""
+        if not self.compiled.decides_later:
+            return self._query.member.undecided()
         copy = Layered(self.compiled, **self._made_from)
         with container.reading():
             sections = container.unpack(container.pack(self.dump(latest=self._latest), fingerprint=NOBODY), fingerprint=NOBODY)
