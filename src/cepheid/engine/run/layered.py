@@ -352,8 +352,8 @@ class Standing:
     def find(self, named: Array) -> tuple[Array, Array]:
         """The positions and rows of events, O(log n) each; raises SnapshotError for one that is not there, in a state that was changed."""
         known = self._lines[0, : self._count]
-        at = np.searchsorted(known, named)
-        if (np.append(known, -1)[at] != named).any():
+        at = np.minimum(np.searchsorted(known, named), self._count - 1)
+        if not self._count or (known[at] != named).any():
             raise SnapshotError(
                 "the snapshot that this state comes from is damaged: it lacks events with which others begin",
                 help="use another snapshot, or start again without it",
