@@ -1,4 +1,4 @@
-"""Matches as events on Spark batch: the matches of `q.run`, with keys in different tasks, options, schemas, and what is refused."""
+"""Matches as events on Spark batch (streams: `test_stream`, `test_stateful`): the matches of `q.run`, with keys in different tasks, options, schemas, and what is refused."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Several:
         return {} if row is None else row.asDict()
 
     def _decided(self, prepared: DataFrame) -> DataFrame:
-        """The matches that are decided by `until`, of queries with absences among them: time passes for all keys of a task at once."""
+        """The matches that are decided by `until`, of queries with absences or definitions among them: a task runs the state of a stream."""
         first = self.first
         unit, until = self.unit(prepared, output=self.output()), first.until
         ends = first.ends or not any(plan.compiled.decides_later for plan in self.plans)

@@ -384,9 +384,8 @@ class QueryGenerator:
         where = self._postfixes(pattern)
         strategy = random.choice(fragment.strategies)
         started = "FROM START" in where
-        counted = (
-            random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"} and not started
-        )  # one match is nothing to count
+        # One match is nothing to count.
+        counted = random.random() < fragment.count and strategy not in {"ANY", "RESTRICTED"} and not started
         targets = "COUNT(*)" if counted else self._targets(pattern)
         clauses = [f"SELECT {strategy} {targets}" if strategy else f"SELECT {targets}", f"WHERE {where}"]
         if self.keys and random.random() < (0.7 if fragment.layers else fragment.partition):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Layout, Matches
     from cepheid.engine.plan.compiled import Compiled
-    from cepheid.engine.run.query_state import Found, QueryState
+    from cepheid.engine.run.query_state import Found
     from cepheid.logical.plan import EventDefinition
     from cepheid.schema import EventSchema
 
@@ -130,6 +130,7 @@ class Layered:
 
     @property
     def _waiting_null_keys(self) -> int:
+        """How many of the events that wait between layers have a NULL in PARTITION BY of the query. O(events that wait)."""
         keys, found = self.compiled.written, 0
         for part in (part for held in self._held for part in held.parts if keys):
             codes, _ = key_codes(part.stream.events, keys, grouped=keys if self._made_from["group_nulls"] else ())
@@ -180,7 +181,8 @@ class Layered:
     @property
     def deadlines(self) -> list[int]:
         """When the first of what waits is decided, or read, in each layer that has some: once an event after this time has come."""
-        found = [state.deadline + wait for state, wait in self._states if state.deadline is not None]
+        states = [(layer.member.state, wait) for layer, wait in self._layers]
+        found = [state.deadline + wait for state, wait in states if state.deadline is not None]
         return found + [int(held.parts[0].stream.times[0]) + wait for held, wait in zip(self._held, self._waits, strict=True) if held.parts]
 
     @property
@@ -188,10 +190,6 @@ class Layered:
         """How long after its time an event can matter; None: for ever. Windows of definitions follow each other."""
         horizons = [layer.compiled.horizon for layer, _ in self._layers]
         return None if None in horizons else sum(horizon or 0 for horizon in horizons)
-
-    @property
-    def _states(self) -> list[tuple[QueryState, int]]:
-        return [(layer.member.state, wait) for layer, wait in self._layers]
 
     def _forget_begins(self) -> None:
         """Forget where events stand with which no event will begin any more."""
@@ -387,7 +385,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Part:
-    """Events that wait. rows: of each in the stream of the layer before (int64), -1: this layer made it."""
+    """Events that wait. rows: of each in the stream of the layer before (int64), -1: that layer made it."""
 
     stream: Stream
     rows: Array
