@@ -1,8 +1,8 @@
 """Matches that a stream's state makes of a batch: those decided later than they end, and those over events that matches have made.
 
 Comes in: sorted events of a task, for queries with NOT FOLLOWED BY or EVENT definitions. Goes out: the rows that are decided when the table ends, and
-where a stream would go on. The events go through the state of a stream's bucket (`buckets`), in the order of their times over all keys of the task, so
-that time passes for every key; what is complete is said by `until`. Imports no Spark.
+where a stream would go on. The events go through the state of a stream's bucket (`buckets`), in the order of their times over all keys of the task,
+so that time passes for every key; what is complete is said by `until`. Imports no Spark.
 """
 
 from __future__ import annotations
