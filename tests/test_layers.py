@@ -224,7 +224,28 @@ def run(code: str) -> str:
 
 
 def test_import_of_the_package_imports_no_extra() -> None:
-    assert run(f"import sys, cepheid; print(sorted(set({EXTRAS!r}) & set(sys.modules)))") == "[]"
+    assert run(f"import sys; from cepheid import *; print(query is not None, sorted(set({EXTRAS!r}) & set(sys.modules)))") == "True []"
+
+
+def test_import_of_the_package_loads_what_is_asked_for_alone() -> None:
+    heavy = ("pyarrow", "numpy", "lark", "cepheid.query", "cepheid.engine")
+    assert (
+        run(f"import sys, cepheid; print(sorted(set({heavy!r}) & set(sys.modules)), sorted(set(cepheid.__all__) - set(dir(cepheid))))")
+        == "[] []"
+    )
+
+
+def test_functions_named_as_their_modules_stay_functions() -> None:
+    loaded = "import cepheid.query, cepheid.queries, cepheid; from cepheid.query import Query"
+    assert run(f"{loaded}; print(cepheid.query.__name__, cepheid.queries.__name__, cepheid.Query is Query)") == "query queries True"
+    assert run("import cepheid; cepheid.Query; print(cepheid.query('SELECT * WHERE A').text)") == "SELECT * WHERE A"
+    with pytest.raises(AttributeError, match="module 'cepheid' has no attribute 'qurey'"):
+        _ = cepheid.qurey  # type: ignore[attr-defined]
+
+
+def test_help_of_the_command_line_loads_no_data() -> None:
+    help_ = "from typer.testing import CliRunner; from cepheid.cli.app import app; CliRunner().invoke(app, ['run', '--help'])"
+    assert run(f"import sys; {help_}; print(sorted({{'pyarrow', 'numpy', 'lark', 'rich'}} & set(sys.modules)))") == "[]"
 
 
 BLOCKED = """

@@ -11,7 +11,10 @@ Everything else hangs on these: `help(cepheid.query)`, `help(cepheid.Query)`.
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cepheid import errors
@@ -29,7 +32,7 @@ from cepheid.errors import (
     SnapshotError,
 )
 
-if TYPE_CHECKING or find_spec("pyarrow") is not None:
+if TYPE_CHECKING:
     from cepheid.engine.output.matches import Match, Matches
     from cepheid.engine.run.batches import Batches
     from cepheid.engine.run.queries import ByName, QueriesRecognizer
@@ -37,13 +40,6 @@ if TYPE_CHECKING or find_spec("pyarrow") is not None:
     from cepheid.language.builder import any_event, attr, event, param
     from cepheid.queries import Queries, queries
     from cepheid.query import Query, query
-else:  # a small device: the detectors of `cepheid.algebra` and `cepheid.succession` need Python alone
-
-    def __getattr__(name: str) -> object:
-        if name in __all__:
-            raise SetupError(f"cepheid.{name} needs pyarrow, which is not installed", help="pip install cepheid, with what it depends on")
-        raise AttributeError(name)
-
 
 __version__ = "0.2.0"
 
@@ -75,3 +71,47 @@ __all__ = [
     "queries",
     "query",
 ]
+
+LOADED_LATER = {
+    "Batches": "engine.run.batches",
+    "ByName": "engine.run.queries",
+    "Match": "engine.output.matches",
+    "Matches": "engine.output.matches",
+    "Queries": "queries",
+    "QueriesRecognizer": "engine.run.queries",
+    "Query": "query",
+    "Recognizer": "engine.run.recognizer",
+    "any_event": "language.builder",
+    "attr": "language.builder",
+    "event": "language.builder",
+    "param": "language.builder",
+    "queries": "queries",
+    "query": "query",
+}
+"""Where the names are that are loaded when they are first asked for: a command that shows its help needs none of them."""
+
+
+def __getattr__(name: str) -> object:
+    """A public name that was not asked for before."""
+    if name not in LOADED_LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if find_spec("pyarrow") is None:  # a small device: the detectors of `cepheid.algebra` and `cepheid.succession` need Python alone
+        raise SetupError(f"cepheid.{name} needs pyarrow, which is not installed", help="pip install cepheid, with what it depends on")
+    found: object = getattr(import_module(f"{__name__}.{LOADED_LATER[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """`cepheid.query` is the function, also once Python has loaded the module of this name, which it would put in the function's place."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in LOADED_LATER and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

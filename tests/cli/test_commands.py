@@ -17,8 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import cepheid
-from cepheid.cli import app as commands
-from cepheid.cli import doctor, failures
+from cepheid.cli import doctor, failures, queries
 from cepheid.cli.app import app
 from cepheid.engine.run import allowance
 
@@ -249,7 +248,7 @@ def test_an_internal_error_asks_for_a_report(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr(commands.queries, "load", fail)
+    monkeypatch.setattr(queries, "load", fail)
     monkeypatch.delenv(failures.TRACEBACK, raising=False)
     result = call("check", "q.ceql")
     assert (result.exit_code, result.stdout) == (70, "")
@@ -265,7 +264,7 @@ def test_statuses(error: BaseException, status: int, monkeypatch: pytest.MonkeyP
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(commands.queries, "load", fail)
+    monkeypatch.setattr(queries, "load", fail)
     result = call("check", "q.ceql")
     assert (result.exit_code, result.stdout) == (status, "")
 

@@ -32,8 +32,9 @@ def test_random_programs(seed, cases):
         pattern = case.query.bound(case.query.schema(case.events)).pattern
         matched += bool(case.expected)
         made += bool(case.expected) and spans(pattern)
-    assert matched > cases / 25
-    assert made > cases / 60
+    # Measured with 100 programs, by 38 seeds: 8 to 27 have matches, 20 as a mean; of made events 6 to 14, as a mean 10.
+    assert matched > cases / 50
+    assert made > cases / 200
 
 
 PARTS = ["A", "B", "C", "P", "P", "(P AS z)", "(A ; P)", "(P ; A)", "(P ; P)", "(P OR C)", "(C ; B)", "(P+)", "(B ;[<= 3] P)", "(P : C)"]

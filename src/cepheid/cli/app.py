@@ -1,23 +1,22 @@
-"""The commands. Each declares its arguments here, and leaves the work to the other modules."""
+"""The commands. Each declares its arguments here, and leaves the work to other modules, which it loads: the help shows without them."""
 
 from __future__ import annotations
 
 import sys
 import time as clock
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import cepheid
-from cepheid.cli import doctor as doctors
-from cepheid.cli import files, queries, results
-from cepheid.cli import run as running
-from cepheid.cli.check import findings
 from cepheid.cli.draw import ENDINGS, drawing
 from cepheid.cli.failures import Status, complain, guarded, message
-from cepheid.cli.run import Engine, NullKeys, Settings
+from cepheid.cli.settings import Engine, NullKeys, Settings
+
+if TYPE_CHECKING:
+    from cepheid.cli.results import Flow, Found
 
 # The parser of the command line reads these at run time: no module of a type may be imported for the type checker alone.
 
@@ -54,6 +53,11 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it 
 
 class Commands(TyperGroup):
     """The group of commands: whatever one of them raises ends as `failures` says."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """Read the arguments: an interrupt in here is one of ours, too."""
+        with guarded():
+            return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -120,6 +124,9 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Print or write the matches of a query over files of events."""
+    from cepheid.cli import files, queries, results
+    from cepheid.cli import run as running
+
     started = clock.monotonic()
     inputs = [path for _, path in files.named(events)]
     target = None
@@ -128,7 +135,7 @@ def run(
     parsed = queries.load(query, expression=expression, parameters=param or ())
     shown = sys.stderr.isatty() if progress is None else progress
     settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, _separator(separator), until, shown)
-    found: results.Found | results.Flow
+    found: Found | Flow
     if target is not None:
         found = running.flow(parsed, events, settings)
         results.write(found, target)
@@ -168,6 +175,9 @@ def explain(
     separator: Separator = None,
 ) -> None:
     """Say what a query means, how it is evaluated and what that costs."""
+    from cepheid.cli import queries
+    from cepheid.cli import run as running
+
     parsed = queries.load(query, expression=expression, parameters=param or ())
     schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
     print(parsed.explain(stage, schema=schema))
@@ -186,6 +196,10 @@ def check(
     separator: Separator = None,
 ) -> None:
     """Look for mistakes in a query without running it; with EVENTS, also in its names and types."""
+    from cepheid.cli import queries
+    from cepheid.cli import run as running
+    from cepheid.cli.check import findings
+
     parsed = queries.load(query, expression=expression, parameters=param or ())
     schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
     try:
@@ -221,6 +235,9 @@ def draw(
     overwrite: Overwrite = False,
 ) -> None:
     """Draw the automaton of a query as SVG, Mermaid or DOT."""
+    from cepheid.cli import queries, results
+    from cepheid.cli import run as running
+
     target = None
     if output is not None:
         target = results.check_output(output, overwrite=overwrite, endings=() if format else tuple(ENDINGS))
@@ -238,6 +255,8 @@ def draw(
 @app.command()
 def doctor() -> None:
     """Look at the installation: what is there, what is missing, what is broken."""
+    from cepheid.cli import doctor as doctors
+
     examined = doctors.examine()
     print(doctors.report(examined))
     if any(finding.state is doctors.State.BROKEN for finding in examined):

@@ -11,8 +11,6 @@ import os
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ import pyarrow.compute as pc
 
 from cepheid.cli import files
 from cepheid.cli.results import Flow, Found
+from cepheid.cli.settings import Engine
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import source_of
 from cepheid.engine.letters.values import no_events
@@ -36,41 +35,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     import cepheid
+    from cepheid.cli.settings import Settings
     from cepheid.logical.plan import QueryPlan
     from cepheid.schema import EventSchema
 
 ROW = "$row"
 """A column of the DataFrame that is no attribute of the events: the number of the row in its file."""
-
-
-class Engine(StrEnum):
-    """The engines of `--engine`."""
-
-    LOCAL = "local"
-    SPARK = "spark"
-    REFERENCE = "reference"
-
-
-class NullKeys(StrEnum):
-    """What happens to events with NULL in a PARTITION BY attribute."""
-
-    DROP = "drop"
-    GROUP = "group"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The options of a run."""
-
-    type: str | None = None
-    time: str | None = None
-    order: tuple[str, ...] = ()
-    sort: bool = False
-    null_keys: NullKeys = NullKeys.DROP
-    engine: Engine = Engine.LOCAL
-    separator: str | None = None
-    until: str | None = None
-    progress: bool = False
 
 
 def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found:

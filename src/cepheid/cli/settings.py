@@ -1,0 +1,36 @@
+"""The options of a run, as a command has read them: apart from what uses them, so that a command's help loads nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Engine(StrEnum):
+    """The engines of `--engine`."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+    REFERENCE = "reference"
+
+
+class NullKeys(StrEnum):
+    """What happens to events with NULL in a PARTITION BY attribute."""
+
+    DROP = "drop"
+    GROUP = "group"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a run."""
+
+    type: str | None = None
+    time: str | None = None
+    order: tuple[str, ...] = ()
+    sort: bool = False
+    null_keys: NullKeys = NullKeys.DROP
+    engine: Engine = Engine.LOCAL
+    separator: str | None = None
+    until: str | None = None
+    progress: bool = False
