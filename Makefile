@@ -15,6 +15,7 @@
 #   make bench-paper  the experiments of the paper "Foundations of Complex Event Processing", and their plots
 #   make readme  the README's blocks, in an empty environment, with the built wheel
 #   make requirements    compile requirements/*.in anew
+#   make tables  the grammar's tables anew, after a change of grammar.lark
 #   make clean   remove what was built (distclean: the environments too)
 # Set PYTHON to use another interpreter than python3.
 
@@ -45,7 +46,7 @@ INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
 .PHONY: help setup demo demo-stream test test-connect test-all test-spark-min sanitize random kills check lint format types compiled bench bench-peers bench-paper readme \
-        requirements clean distclean
+        requirements tables clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
 
@@ -197,6 +198,9 @@ requirements: $(TOOLS)/.stamp
 		$(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-header \
 			--no-emit-index-url --no-emit-find-links -o requirements/$$name.txt requirements/$$name.in; \
 	done
+
+tables: setup
+	@$(BIN)/python scripts/tables.py
 
 clean:
 	@rm -rf build dist out src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -10,13 +10,14 @@ import re
 from typing import TYPE_CHECKING
 
 from cepheid.errors import QuerySyntaxError, Span
-from cepheid.language.hints import Failure, hint
 from cepheid.language.words import FORBIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lark.exceptions import UnexpectedInput
+
+    from cepheid.language.hints import Failure
 
 END = "$END"
 
@@ -127,10 +128,10 @@ def syntax_error(text: str, error: UnexpectedInput) -> QuerySyntaxError:
             return QuerySyntaxError(fact, help=way_out, text=text, span=Span(place, place + len(sign)))
     found = FOUND.match(text, place)
     word = found[0] if found is not None else text[place]
-    failure = Failure(text, place, word, _accepted(error))
+    accepted = _accepted(error)
     shown = word if len(word) <= LONGEST_FOUND else f"{word[:LONGEST_FOUND]}..."
-    fact = f"expected {expected(failure.accepted)}, found `{shown}`"
-    return QuerySyntaxError(fact, help=_help(failure), text=text, span=Span(place, place + len(word)))
+    fact = f"expected {expected(accepted)}, found `{shown}`"
+    return QuerySyntaxError(fact, help=_help(text, place, word, accepted), text=text, span=Span(place, place + len(word)))
 
 
 def expected(accepted: Iterable[str]) -> str:
@@ -154,9 +155,9 @@ def _at_end(error: UnexpectedInput) -> bool:
 def _at_the_end(text: str, end: int, error: UnexpectedInput) -> QuerySyntaxError:
     if end == 0:
         return QuerySyntaxError("the query is empty", help="the shortest query is SELECT * WHERE A ; B", text=text, span=Span(0, 0))
-    failure = Failure(text, end, "", _accepted(error))
-    fact = f"expected {expected(failure.accepted)}, found the end of the query"
-    return QuerySyntaxError(fact, help=_help(failure), text=text, span=Span(end, end + 1))
+    accepted = _accepted(error)
+    fact = f"expected {expected(accepted)}, found the end of the query"
+    return QuerySyntaxError(fact, help=_help(text, end, "", accepted), text=text, span=Span(end, end + 1))
 
 
 def _accepted(error: UnexpectedInput) -> frozenset[str]:
@@ -164,7 +165,10 @@ def _accepted(error: UnexpectedInput) -> frozenset[str]:
     return frozenset() if parser is None else frozenset(parser.accepts())
 
 
-def _help(failure: Failure) -> tuple[str, ...]:
+def _help(text: str, place: int, word: str, accepted: frozenset[str]) -> tuple[str, ...]:
+    from cepheid.language.hints import Failure, hint  # a hundred regular expressions, for which no right query waits
+
+    failure = Failure(text, place, word, accepted)
     found = [hint(failure), _bracket_help(failure)]
     return tuple(line for line in found if line is not None)
 

@@ -1,13 +1,12 @@
 """Text to syntax tree.
 
-The grammar (grammar.lark) is compiled once, when the first text is parsed. A tree is built while the text is read, in
+The parser of grammar.lark is made once, when the first text is parsed (tables.py). A tree is built while the text is read, in
 one pass and without recursion. Mistakes become a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
 """
 
 from __future__ import annotations
 
 import functools
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +14,7 @@ from cepheid.errors import CepheidError, LimitError, QuerySyntaxError, Span
 from cepheid.language import limits
 from cepheid.language.actions import Actions
 from cepheid.language.diagnose import check_characters, syntax_error
+from cepheid.language.tables import parser_of
 
 if TYPE_CHECKING:
     import os
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lark import Lark, Token
 
     from cepheid.language.syntax import Duration, EventCount, Expression, Interval, Parameter, Pattern, Query, Target
-
-STARTS = ("query_start", "pattern_start", "condition_start", "window_start", "target_start", "duration_start")
 
 LONGEST_FILE = 4 * limits.MAX_TEXT + 3
 """Bytes of the longest file that can be a query: four for each character, and a byte order mark."""
@@ -118,23 +116,7 @@ def _parse(text: str, start: str) -> object:
 
 @functools.cache
 def _parser() -> Lark:
-    from lark import Lark
-
-    return Lark(
-        read_grammar(),
-        parser="lalr",
-        lexer="contextual",
-        start=list(STARTS),
-        keep_all_tokens=True,
-        maybe_placeholders=False,
-        transformer=cast("Any", Actions()),
-        postlex=cast("Any", _Watch()),
-    )
-
-
-def read_grammar() -> str:
-    """The text of grammar.lark."""
-    return resources.files("cepheid.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return parser_of(Actions(), _Watch())
 
 
 class _Watch:
