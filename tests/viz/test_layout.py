@@ -57,7 +57,7 @@ def test_slots_of_a_column_keep_their_distance(seed: int) -> None:
     edges = edges_of([(source, target) for source, target in pairs if source != target])
     placed = place(sizes, edges)
     taken = [
-        (placed.columns[state][0], y - size.above, y + size.below)
+        (placed.columns[state].left, y - size.above, y + size.below)
         for state, ((_, y), size) in enumerate(zip(placed.states, sizes, strict=True))
     ]
     for number, route in enumerate(placed.routes):

@@ -15,11 +15,9 @@ ENDINGS = MappingProxyType({".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".g
 
 def drawing(query: cepheid.Query, format: str, *, schema: EventSchema | None, deterministic: bool) -> str:  # noqa: A002 - public word
     """The drawing as text; without a schema the one that the query could be about. Raises the errors of binding and evaluation."""
-    from cepheid.automata.transform import determinize
-    from cepheid.engine.plan.explain import absences_text
     from cepheid.engine.plan.likely_schema import likely_schema
-    from cepheid.viz.graph import draw
+    from cepheid.viz.graph import draw_panels
+    from cepheid.viz.panels import panels
 
     compiled = query.compiled(likely_schema(query) if schema is None else schema)
-    automaton = compiled.drawn
-    return draw(determinize(automaton) if deterministic else automaton, format=format, absences=absences_text(compiled))
+    return draw_panels(panels(compiled, deterministic=deterministic), format=format)

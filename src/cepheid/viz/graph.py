@@ -1,32 +1,38 @@
 """An automaton as a drawing: SVG with a layout of our own, Mermaid or DOT.
 
-Comes in: an `Automaton`. Goes out: text. States are circles, accepting ones doubled; transitions between the same two states are one edge with a line
-for each; waiting loops (any event, not marked) are drawn lightly and without words. What must not follow a match is not part of the automaton: a note
-at the accepting states says it.
+Comes in: an `Automaton`, or the `Panel`s of a query. Goes out: text. States are circles, accepting ones doubled; transitions between the same two
+states are one edge; waiting loops (any event, not marked) are drawn lightly and without words. A counted item, `A{5}`, is a box with how often: its
+states are inside. What must not follow a match, the window and the keys are not part of the automaton: lines below it say them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.errors import InputError, LimitError, did_you_mean
-from cepheid.viz import layout, svg
-from cepheid.viz.labels import Label, Link, links
+from cepheid.viz import layout, markup, svg
+from cepheid.viz.fold import Panel
 from cepheid.viz.svg import Drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cepheid.automata.automaton import Automaton
+    from cepheid.viz.fold import Arc, Diagram
+    from cepheid.viz.labels import Label
 
 MAX_DRAWN_STATES = 100
-"""Most states of an SVG; Mermaid and DOT have no limit of ours."""
+"""Most nodes of one automaton in an SVG; Mermaid and DOT have no limit of ours."""
 
 MAX_DRAWN_LINKS = 500
-"""Most edges of an SVG."""
+"""Most edges of one automaton in an SVG."""
+
+PAGE_WIDTH = 1000.0
+"""Pixels from which on an SVG goes on below, in another band."""
 
 LINES_SHOWN = 8
 """Lines of a label that an SVG shows; the rest is in the text that a pointer on the edge shows."""
@@ -34,8 +40,12 @@ LINES_SHOWN = 8
 LINE_WIDTH = 40
 """Characters of a line of a label; longer conditions are wrapped."""
 
+NOTE_WIDTH = 120
+"""Characters of a line below an automaton."""
+
 RADIUS = 19.0
 FONT_SIZE = 12.0
+NOTE_SIZE = 11.0
 LEADING = 15.0
 LOOP = 27.0
 """How far a loop stands out of its state."""
@@ -49,6 +59,12 @@ MARGIN = 10.0
 ENTRY = 30.0
 """Length of the arrow that enters the initial state."""
 
+PADDING = 9.0
+"""Around the texts of a counted item."""
+
+CORNER = 5.0
+"""Radius of the corners of edges between bands."""
+
 
 def draw(
     automaton: Automaton,
@@ -56,75 +72,34 @@ def draw(
     format: str = "svg",  # noqa: A002 - public word
     title: str | None = None,
     absences: str = "",
+    caption: str = "",
 ) -> Drawing:
     """The drawing of an automaton.
 
     format: one of `FORMATS`. title: the text for screen readers and pointers (default: the size of the automaton). absences: what must not follow a
-    match, in words. Raises InputError for another format, LimitError for an SVG of more than `MAX_DRAWN_STATES` states or `MAX_DRAWN_LINKS` edges.
-    Equal automata give equal drawings.
+    match, in words. caption: a line below it. Raises InputError for another format, LimitError for an SVG of more than `MAX_DRAWN_STATES` states or
+    `MAX_DRAWN_LINKS` edges. Equal automata give equal drawings.
     """
+    return draw_panels([Panel(automaton, caption=caption, absences=absences)], format=format, title=title)
+
+
+def draw_panels(panels: Sequence[Panel], *, format: str = "svg", title: str | None = None) -> Drawing:  # noqa: A002 - public word
+    """The drawing of several automata, one below the other, as `draw`."""
     if format not in FORMATS:
         raise InputError(
             f"there is no drawing format {format!r}",
             help=[*did_you_mean(format, FORMATS, quote="'"), f"the formats are {', '.join(map(repr, FORMATS))}"],
         )
-    name = title or f"Automaton: {_count(automaton.states, 'state')}, {_count(len(automaton.transitions), 'transition')}"
-    note = f"a match is given once there was {absences}" if absences else ""
-    return Drawing(FORMATS[format](automaton, links(automaton), name, note))
+    return Drawing(FORMATS[format](panels, title or _sizes(panels)))
+
+
+def _sizes(panels: Sequence[Panel]) -> str:
+    sizes = [f"{_count(panel.automaton.states, 'state')}, {_count(len(panel.automaton.transitions), 'transition')}" for panel in panels]
+    return f"{'Automaton' if len(panels) == 1 else 'Automata'}: {'; '.join(sizes)}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-# ---------------------------------------------------------------------------------------------------------------- Mermaid and DOT
-
-
-def _dot(automaton: Automaton, drawn: Sequence[Link], name: str, note: str) -> str:
-    lines = ["digraph cepheid {", "  rankdir=LR", f"  tooltip={_dot_text(name)}", "  node [shape=circle]", "  start [shape=point]"]
-    lines += [f"  {state} [shape=doublecircle]" for state in sorted(automaton.finals)]
-    lines.append(f"  start -> {automaton.initial}")
-    for link in drawn:
-        looks = 'style=dashed color=gray label=""' if link.waits else f"label={_dot_text(chr(10).join(map(str, link.labels)))}"
-        lines.append(f"  {link.source} -> {link.target} [{looks}]")
-    if note:
-        wrapped = "\n".join(textwrap.wrap(note, LINE_WIDTH, break_on_hyphens=False))
-        lines.append(f"  note [shape=note label={_dot_text(wrapped)}]")
-        lines += [f"  {state} -> note [style=dotted dir=none]" for state in sorted(automaton.finals)]
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def _dot_text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{svg.printable(escaped)}"'
-
-
-def _mermaid(automaton: Automaton, drawn: Sequence[Link], name: str, note: str) -> str:
-    lines = ["flowchart LR", f"  accTitle: {svg.printable(name)}"]
-    for state in range(automaton.states):
-        opening, closing = ("(((", ")))") if state in automaton.finals else ("((", "))")
-        lines.append(f"  s{state}{opening}{state}{closing}")
-    lines += ["  start[ ] --> " + f"s{automaton.initial}", "  style start fill:none,stroke:none"]
-    for link in drawn:
-        if link.waits:
-            lines.append(f"  s{link.source} -.-> s{link.target}")
-        else:
-            text = "<br/>".join(_mermaid_text(str(label)) for label in link.labels)
-            lines.append(f'  s{link.source} -- "{text}" --> s{link.target}')
-    if note:
-        lines.append(f'  note["{_mermaid_text(note)}"]')
-        lines += [f"  s{state} -.- note" for state in sorted(automaton.finals)]
-    return "\n".join(lines) + "\n"
-
-
-MERMAID_CODES = {character: f"#{ord(character)};" for character in "#\"'`<>&;|\\*_~{}[]"}
-
-
-def _mermaid_text(text: str) -> str:
-    return "".join(MERMAID_CODES.get(character, character) for character in svg.printable(text))
-
-
-# ---------------------------------------------------------------------------------------------------------------------------- SVG
 
 
 @dataclass(frozen=True)
@@ -161,16 +136,20 @@ class Box:
 
 @dataclass(frozen=True)
 class Scene:
-    """A drawing in pixels, before it is text: what stands where."""
+    """A drawing in pixels, before it is text: what stands where. lines, boxes: of each arc's label."""
 
-    automaton: Automaton
-    links: tuple[Link, ...]
+    diagram: Diagram
     placed: layout.Placed
     lines: tuple[tuple[Line, ...], ...]
     boxes: tuple[Box | None, ...]
 
+    @property
+    def arcs(self) -> tuple[Arc, ...]:
+        """The arcs of the diagram."""
+        return self.diagram.arcs
+
     def state(self, number: int) -> tuple[float, float]:
-        """The middle of a state."""
+        """The middle of a node."""
         return self.placed.states[number]
 
 
@@ -190,36 +169,55 @@ def _label_size(lines: Sequence[Line]) -> tuple[float, float]:
     return max((line.width for line in lines), default=0.0), LEADING * len(lines)
 
 
-def scene(automaton: Automaton, drawn: Sequence[Link]) -> Scene:
-    """Lay an automaton out. Raises LimitError as `draw`."""
-    _check_size(automaton, drawn)
-    lines = tuple(label_lines(link.labels) for link in drawn)
-    sizes = [_state_size(state, drawn, lines) for state in range(automaton.states)]
-    across = [index for index, link in enumerate(drawn) if link.source != link.target]
-    edges = []
-    for index in across:
-        width, height = _label_size(lines[index])
-        edges.append(layout.Edge(drawn[index].source, drawn[index].target, layout.Size(width + 8, height + 4, 3)))
-    placed = layout.place(sizes, edges, start=automaton.initial)
-    boxes: list[Box | None] = [None] * len(drawn)
-    for index, link in enumerate(drawn):
-        width, height = _label_size(lines[index])
-        if index in across:
-            number = across.index(index)
-            bend = placed.routes[number][placed.labels[number]]
-            middle, base = (bend.left + bend.right) / 2, bend.y - 4
-        else:
-            middle, base = placed.states[link.source]
-            base -= RADIUS + LOOP + 2
-        if lines[index]:
+def _item_size(arc: Arc, lines: Sequence[Line]) -> tuple[float, float]:
+    """Width and height of the box of a counted item."""
+    width, height = _label_size(lines)
+    return width + svg.text_width(str(arc.count), FONT_SIZE) + 4 * PADDING, height + PADDING
+
+
+def _edge_size(arc: Arc, lines: Sequence[Line]) -> layout.Size:
+    """What the label of an edge takes: above its line, or around it for a counted item."""
+    if arc.count is None:
+        width, height = _label_size(lines)
+        return layout.Size(width + 8, height + 4, 3)
+    width, height = _item_size(arc, lines)
+    return layout.Size(width + 2 * ARROW, height / 2, height / 2 + WAIT * arc.count.waits)
+
+
+def scene(drawn: Diagram) -> Scene:
+    """Lay a diagram out. Raises LimitError as `draw`."""
+    _check_size(drawn)
+    lines = tuple(label_lines(arc.labels) for arc in drawn.arcs)
+    sizes = [_state_size(node, drawn.arcs, lines) for node in range(len(drawn.nodes))]
+    across = [index for index, arc in enumerate(drawn.arcs) if not arc.loops]
+    edges = [
+        layout.Edge(drawn.arcs[index].source, drawn.arcs[index].target, _edge_size(drawn.arcs[index], lines[index])) for index in across
+    ]
+    placed = layout.place(sizes, edges, start=drawn.initial, limit=PAGE_WIDTH - 2 * MARGIN - ENTRY)
+    boxes: list[Box | None] = [None] * len(drawn.arcs)
+    for number, index in enumerate(across):
+        boxes[index] = _edge_box(drawn.arcs[index], lines[index], placed.routes[number][placed.labels[number]])
+    for index, arc in enumerate(drawn.arcs):
+        if arc.loops and lines[index]:
+            (middle, y), (width, height) = placed.states[arc.source], _label_size(lines[index])
+            base = y - RADIUS - LOOP - 2
             boxes[index] = Box(middle - width / 2, base - height, middle + width / 2, base)
-    return Scene(automaton, tuple(drawn), placed, lines, tuple(boxes))
+    return Scene(drawn, placed, lines, tuple(boxes))
 
 
-def _check_size(automaton: Automaton, drawn: Sequence[Link]) -> None:
+def _edge_box(arc: Arc, lines: Sequence[Line], bend: layout.Bend) -> Box:
+    middle = (bend.left + bend.right) / 2
+    if arc.count is None:
+        width, height = _label_size(lines)
+        return Box(middle - width / 2, bend.y - 4 - height, middle + width / 2, bend.y - 4)
+    width, height = _item_size(arc, lines)
+    return Box(middle - width / 2, bend.y - height / 2, middle + width / 2, bend.y + height / 2)
+
+
+def _check_size(drawn: Diagram) -> None:
     for what, given, limit, name in (
-        ("states", automaton.states, MAX_DRAWN_STATES, "MAX_DRAWN_STATES"),
-        ("edges", len(drawn), MAX_DRAWN_LINKS, "MAX_DRAWN_LINKS"),
+        ("states", len(drawn.nodes), MAX_DRAWN_STATES, "MAX_DRAWN_STATES"),
+        ("edges", len(drawn.arcs), MAX_DRAWN_LINKS, "MAX_DRAWN_LINKS"),
     ):
         if given > limit:
             raise LimitError(
@@ -228,12 +226,12 @@ def _check_size(automaton: Automaton, drawn: Sequence[Link]) -> None:
             )
 
 
-def _state_size(state: int, drawn: Sequence[Link], lines: Sequence[Sequence[Line]]) -> layout.Size:
+def _state_size(node: int, arcs: Sequence[Arc], lines: Sequence[Sequence[Line]]) -> layout.Size:
     """A circle with its loops: those with a label above it, the waiting loop below."""
     width, above, below = 2 * (RADIUS + ARROW), RADIUS, RADIUS
-    for link, shown in zip(drawn, lines, strict=True):
-        if link.source == link.target == state:
-            if link.waits:
+    for arc, shown in zip(arcs, lines, strict=True):
+        if arc.source == arc.target == node:
+            if arc.waits:
                 below += WAIT
             else:
                 label_width, height = _label_size(shown)
@@ -241,55 +239,84 @@ def _state_size(state: int, drawn: Sequence[Link], lines: Sequence[Sequence[Line
     return layout.Size(width, above, below)
 
 
-def _svg(automaton: Automaton, drawn: Sequence[Link], name: str, note: str) -> Drawing:
-    laid = scene(automaton, drawn)
-    body = _edges(laid)
-    for index, link in enumerate(drawn):
-        if link.source == link.target:
-            body.append(_loop(laid, index))
-    body += [_state(laid, state) for state in range(automaton.states)]
-    shifted = svg.element("g", "\n".join(["", *body, ""]), transform=f"translate({svg.number(MARGIN + ENTRY)} {svg.number(MARGIN)})")
-    notes = [*textwrap.wrap(note and f"accepting: {note}", 2 * LINE_WIDTH, break_on_hyphens=False), _legend(drawn)]
-    width = max(laid.placed.width + ENTRY, *(svg.text_width(line, FONT_SIZE - 2) for line in notes)) + 2 * MARGIN
-    height = laid.placed.height + 2 * MARGIN + LEADING * len(notes)
-    said = [
-        svg.words(MARGIN, height - MARGIN + 2 - LEADING * above, line, size=FONT_SIZE - 2, anchor="start", opacity=0.8)
-        for above, line in enumerate(reversed(notes))
-    ]
-    description = f"starts in {automaton.initial}, accepts in {', '.join(map(str, sorted(automaton.finals))) or 'no state'}. "
+def _svg(panels: Sequence[Panel], name: str) -> Drawing:
+    body, width, top = list[str](), 0.0, MARGIN
+    for panel in panels:
+        inside, inside_width, height = _panel(panel)
+        body.append(svg.element("g", "\n".join(["", *inside, ""]), transform=f"translate({svg.number(MARGIN)} {svg.number(top)})"))
+        width, top = max(width, inside_width), top + height
+    legend = _notes([_legend([arc for panel in panels for arc in panel.diagram.arcs])])
+    body += [_note(MARGIN, top + LEADING * line, text) for line, text in enumerate(legend)]
     return svg.document(
-        width,
-        height,
+        max(width, *(svg.text_width(line, NOTE_SIZE) for line in legend)) + 2 * MARGIN,
+        top + LEADING * len(legend) + MARGIN / 2,
         name=name,
-        description=description + ". ".join([*(link.text for link in drawn), *([note] if note else [])]),
-        body=[shifted, *said],
+        description=" ".join(map(_described, panels)),
+        body=body,
     )
 
 
-def _legend(drawn: Sequence[Link]) -> str:
-    parts = ["event / variables"]
-    if any(label.mark == "-" for link in drawn for label in link.labels):
+def _panel(panel: Panel) -> tuple[list[str], float, float]:
+    """The elements of one automaton with what stands around it, its width and its height."""
+    laid = scene(panel.diagram)
+    body = _edges(laid)
+    body += [_loop(laid, index) for index, arc in enumerate(laid.arcs) if arc.loops]
+    body += [_state(laid, node) for node in range(len(laid.diagram.nodes))]
+    top = LEADING + PADDING if panel.name else 0.0
+    heading = [svg.words(0, FONT_SIZE, panel.name, size=FONT_SIZE, anchor="start", font_weight="bold")] if panel.name else []
+    shifted = svg.element("g", "\n".join(["", *body, ""]), transform=f"translate({svg.number(ENTRY)} {svg.number(top)})")
+    below = top + laid.placed.height + PADDING
+    nothing = "" if any(node.final for node in laid.diagram.nodes) else "no state accepts: nothing matches"
+    notes = _notes([panel.caption, panel.note and f"accepting: {panel.note}", nothing])
+    said = [_note(0, below + LEADING * line, text) for line, text in enumerate(notes)]
+    width = max(laid.placed.width + ENTRY, *(svg.text_width(line, NOTE_SIZE) for line in (*notes, panel.name)))
+    return [*heading, shifted, *said], width, below + LEADING * len(notes) + (PADDING if panel.name else 0.0)
+
+
+def _notes(texts: Sequence[str]) -> list[str]:
+    return list(itertools.chain.from_iterable(textwrap.wrap(text, NOTE_WIDTH, break_on_hyphens=False) for text in texts))
+
+
+def _note(x: float, y: float, text: str) -> str:
+    return svg.words(x, y + NOTE_SIZE, text, size=NOTE_SIZE, anchor="start")
+
+
+def _described(panel: Panel) -> str:
+    drawn = panel.diagram
+    finals = ", ".join(str(state) for node in drawn.nodes if node.final for state in node.states)
+    first = f"{panel.name}: starts" if panel.name else "starts"
+    sentences = [f"{first} in {drawn.nodes[drawn.initial].name}, accepts in {finals or 'no state'}", *map(drawn.text, drawn.arcs)]
+    return ". ".join([*sentences, *filter(None, (panel.caption, panel.note))]) + "."
+
+
+def _legend(arcs: Sequence[Arc]) -> str:
+    labels = [label for arc in arcs for label in arc.labels]
+    parts = ["event / variables" if all(label.mark for label in labels) else "event / variables (none: the one of the type's name)"]
+    if any(label.mark == "-" for label in labels):
         parts.append("-: not marked")
-    if any(link.waits for link in drawn):
+    if any(arc.waits or (arc.count is not None and arc.count.waits) for arc in arcs):
         parts.append("dashed: any event, not marked")
     return "; ".join(parts)
 
 
 def _state(laid: Scene, number: int) -> str:
     x, y = laid.state(number)
-    final, initial = number in laid.automaton.finals, number == laid.automaton.initial
-    said = f"state {number}" + (", initial" if initial else "") + (", accepting" if final else "")
+    node = laid.diagram.nodes[number]
     parts = [
-        svg.title(said),
+        svg.title(node.said),
         svg.element("circle", cx=x, cy=y, r=RADIUS, stroke=svg.ACCENT, stroke_width=1.5, fill=svg.ACCENT, fill_opacity=0.12),
     ]
-    if final:
+    if node.final:
         parts.append(svg.element("circle", cx=x, cy=y, r=RADIUS - 4, stroke=svg.ACCENT, stroke_width=1.5))
-    if initial:
-        left = laid.placed.columns[number][0]
+    if node.initial:
+        left = laid.placed.columns[number].left
         parts += [_path(f"M{_at(left - ENTRY, y)}H{svg.number(x - RADIUS - ARROW)}"), _arrow(x - RADIUS, y, 0.0)]
-    parts.append(svg.words(x, y + 4.5, str(number), size=FONT_SIZE + 1))
-    return svg.element("g", "".join(parts), class_="state")
+    parts.append(svg.words(x, y + 4.5, node.name, size=FONT_SIZE + 1))
+    return svg.element("g", "".join(parts), class_="state", data_states=_listed(node.states))
+
+
+def _listed(states: Sequence[int]) -> str:
+    return " ".join(map(str, states))
 
 
 def _at(x: float, y: float) -> str:
@@ -298,39 +325,71 @@ def _at(x: float, y: float) -> str:
 
 def _path(data: str, *, dashed: bool = False) -> str:
     if dashed:
-        return svg.element("path", d=data, stroke=svg.INK, stroke_width=1.2, stroke_dasharray="2 4", opacity=0.6)
+        return svg.element("path", d=data, stroke=svg.INK, stroke_width=1.2, stroke_dasharray="2 4")
     return svg.element("path", d=data, stroke=svg.INK, stroke_width=1.2)
 
 
-def _arrow(x: float, y: float, angle: float, *, opacity: float = 1.0) -> str:
+def _arrow(x: float, y: float, angle: float) -> str:
     """An arrow's head with its tip at (x, y); angle: where it points, in radians, 0 is right."""
     points = [(0.0, 0.0), (-ARROW, -ARROW / 2.2), (-ARROW, ARROW / 2.2)]
     cosine, sine = math.cos(angle), math.sin(angle)
     turned = [(x + cosine * px - sine * py, y + sine * px + cosine * py) for px, py in points]
-    return svg.element("path", d="M" + "L".join(_at(*point) for point in turned) + "Z", fill=svg.INK, opacity=opacity)
+    return svg.element("path", d="M" + "L".join(_at(*point) for point in turned) + "Z", fill=svg.INK)
 
 
 def _loop(laid: Scene, index: int) -> str:
-    link = laid.links[index]
-    x, y = laid.state(link.source)
-    side, out = (1.0, WAIT) if link.waits else (-1.0, LOOP)
+    arc = laid.arcs[index]
+    x, y = laid.state(arc.source)
+    loop = _loop_at(x, y, RADIUS, waits=arc.waits)
+    return svg.element("g", "".join([svg.title(laid.diagram.text(arc)), *loop, *_label(laid, index)]), class_="loop")
+
+
+def _loop_at(x: float, y: float, radius: float, *, waits: bool) -> list[str]:
+    """A loop at what has its middle at (x, y) and is so high: below it if it waits, else above it."""
+    side, out = (1.0, WAIT) if waits else (-1.0, LOOP)
     angle = math.radians(62)
-    dx, dy = RADIUS * math.cos(angle), RADIUS * math.sin(angle) * side
-    far = y + side * (RADIUS + out * 1.25)
+    dx, dy = RADIUS * math.cos(angle), radius * (math.sin(angle) if radius == RADIUS else 1.0) * side
+    far = y + side * (radius + out * 1.25)
     data = f"M{_at(x - dx, y + dy)}C{_at(x - 2.1 * dx, far)} {_at(x + 2.1 * dx, far)} {_at(x + dx, y + dy)}"
     tip = math.atan2((y + dy) - far, (x + dx) - (x + 2.1 * dx))
-    parts = [svg.title(link.text), _path(data, dashed=link.waits), _arrow(x + dx, y + dy, tip, opacity=0.6 if link.waits else 1.0)]
-    return svg.element("g", "".join([*parts, *_label(laid, index)]), class_="loop")
+    return [_path(data, dashed=waits), _arrow(x + dx, y + dy, tip)]
 
 
 def _label(laid: Scene, index: int) -> list[str]:
-    box = laid.boxes[index]
+    box, count = laid.boxes[index], laid.arcs[index].count
     if box is None:
         return []
+    if count is None:
+        return _lines(laid.lines[index], (box.left + box.right) / 2, box.top)
+    times = svg.text_width(str(count), FONT_SIZE) + 2 * PADDING
+    y = (box.top + box.bottom) / 2
+    parts = [
+        svg.title(f"states {', '.join(map(str, count.states))}" if len(count.states) > 1 else f"state {count.states[0]}"),
+        svg.element(
+            "rect",
+            x=box.left,
+            y=box.top,
+            width=box.right - box.left,
+            height=box.bottom - box.top,
+            rx=12,
+            stroke=svg.ACCENT,
+            stroke_width=1.5,
+            fill=svg.ACCENT,
+            fill_opacity=0.12,
+        ),
+        *_lines(laid.lines[index], (box.left + box.right - times) / 2, box.top + PADDING / 2),
+        _path(f"M{_at(box.right - times, box.top)}V{svg.number(box.bottom)}"),
+        svg.words(box.right - PADDING, y + 4.5, str(count), size=FONT_SIZE, anchor="end", fill=svg.ACCENT, font_weight="bold"),
+    ]
+    if count.waits:
+        parts += _loop_at((box.left + box.right) / 2, y, (box.bottom - box.top) / 2, waits=True)
+    return [svg.element("g", "".join(parts), class_="item", data_states=_listed(count.states))]
+
+
+def _lines(lines: Sequence[Line], middle: float, top: float) -> list[str]:
     parts = []
-    middle = (box.left + box.right) / 2
-    for place, line in enumerate(laid.lines[index]):
-        y = box.top + LEADING * (place + 1) - 4
+    for place, line in enumerate(lines):
+        y = top + LEADING * (place + 1) - 4
         if not line.mark:
             parts.append(svg.words(middle, y, line.condition, size=FONT_SIZE))
             continue
@@ -347,17 +406,17 @@ def _label(laid: Scene, index: int) -> list[str]:
 
 def _edges(laid: Scene) -> list[str]:
     """The edges between different states, as paths through their stretches."""
-    across = [index for index, link in enumerate(laid.links) if link.source != link.target]
+    across = [index for index, arc in enumerate(laid.arcs) if not arc.loops]
     ports = _ports(laid, across)
     drawn = []
     for number, index in enumerate(across):
-        link = laid.links[index]
+        arc = laid.arcs[index]
         turned = number in laid.placed.turned
-        left, right = (link.target, link.source) if turned else (link.source, link.target)
-        first, last = ports[number]
-        data, (start, stop) = _route(laid, number, (left, first), (right, last), turned=turned)
-        arrow = _arrow(*start, math.pi) if turned else _arrow(*stop, 0.0)
-        parts = [svg.title(link.text), _path(data), arrow, *_label(laid, index)]
+        ends = (arc.target, arc.source) if turned else (arc.source, arc.target)
+        stops = [_port(laid, end, port, side=side) for end, port, side in zip(ends, ports[number], (1.0, -1.0), strict=True)]
+        paths, tips = _route(laid, number, index, ends, stops)
+        arrows = [_arrow(*tip, math.pi if turned else 0.0) for tip in tips]
+        parts = [svg.title(laid.diagram.text(arc)), *map(_path, paths), *arrows, *_label(laid, index)]
         drawn.append(svg.element("g", "".join(parts), class_="edge"))
     return drawn
 
@@ -366,7 +425,7 @@ def _ports(laid: Scene, across: Sequence[int]) -> list[tuple[float, float]]:
     """For each edge how far above or below the middle it meets its left and its right state."""
     sides: dict[tuple[int, str], list[int]] = {}
     for number, index in enumerate(across):
-        ends = [laid.links[index].source, laid.links[index].target]
+        ends = [laid.arcs[index].source, laid.arcs[index].target]
         left, right = reversed(ends) if number in laid.placed.turned else ends
         sides.setdefault((left, "right"), []).append(number)
         sides.setdefault((right, "left"), []).append(number)
@@ -386,20 +445,46 @@ def _ports(laid: Scene, across: Sequence[int]) -> list[tuple[float, float]]:
 Point = tuple[float, float]
 
 
-def _route(laid: Scene, number: int, left: tuple[int, float], right: tuple[int, float], *, turned: bool) -> tuple[str, tuple[Point, Point]]:
-    """The path of an edge from its left to its right state, and the points where it meets them."""
-    (start_x, start_y), (stop_x, stop_y) = _port(laid, *left, side=1.0), _port(laid, *right, side=-1.0)
-    x, y = start_x + (ARROW if turned else 0.0), start_y
-    data = [f"M{_at(x, y)}"]
-    x = laid.placed.columns[left[0]][1]
-    entry = laid.placed.columns[right[0]][0]
-    for near, far, height in [*((bend.left, bend.right, bend.y) for bend in laid.placed.routes[number]), (entry, stop_x, stop_y)]:
+def _route(laid: Scene, number: int, index: int, ends: tuple[int, int], stops: Sequence[Point]) -> tuple[list[str], list[Point]]:
+    """The paths of an edge from its left to its right state, and where its arrows end: at its target, and at its counted item.
+
+    ends: the two states. stops: the points where the edge meets them.
+    """
+    turned, count, box = number in laid.placed.turned, laid.arcs[index].count, laid.boxes[index]
+    before, behind = (0.0, ARROW) if turned else (ARROW, 0.0)
+    (start_x, y), (stop_x, stop_y) = stops
+    first, last = (laid.placed.columns[end] for end in ends)
+    paths, data = list[str](), [f"M{_at(start_x + behind, y)}"]
+    tips = [stops[0] if turned else stops[1]]
+    x, band = first.right, first.band
+    stretches = [*laid.placed.routes[number], layout.Bend(last.left, stop_x, stop_y, last.band)]
+    for place, bend in enumerate(stretches):
         data.append(f"H{svg.number(x)}")
-        middle = (x + near) / 2
-        data.append(f"C{_at(middle, y)} {_at(middle, height)} {_at(near, height)}")
-        x, y = far, height
-    data.append(f"H{svg.number(stop_x - (0.0 if turned else ARROW))}")
-    return "".join(data), ((start_x, start_y), (stop_x, stop_y))
+        if bend.band == band:
+            middle = (x + bend.left) / 2
+            data.append(f"C{_at(middle, y)} {_at(middle, bend.y)} {_at(bend.left, bend.y)}")
+        else:
+            data += _carried(laid.placed.carries[number, band], y, bend)
+        if count is not None and box is not None and place == laid.placed.labels[number]:
+            paths.append("".join([*data, f"H{svg.number(box.left - before)}"]))
+            data = [f"M{_at(box.right + behind, bend.y)}"]
+            tips.append((box.right if turned else box.left, bend.y))
+        x, y, band = bend.right, bend.y, bend.band
+    data.append(f"H{svg.number(stop_x - before)}")
+    return [*paths, "".join(data)], tips
+
+
+def _carried(carry: layout.Carry, y: float, bend: layout.Bend) -> Iterator[str]:
+    """From height y on the right of a band to the beginning of a stretch in the next one, with round corners."""
+    right, middle, left = carry.right, carry.gutter, carry.left
+    for before, corner, after in (
+        ((right - CORNER, y), (right, y), (right, y + CORNER)),
+        ((right, middle - CORNER), (right, middle), (right - CORNER, middle)),
+        ((left + CORNER, middle), (left, middle), (left, middle + CORNER)),
+        ((left, bend.y - CORNER), (left, bend.y), (left + CORNER, bend.y)),
+    ):
+        yield f"L{_at(*before)}Q{_at(*corner)} {_at(*after)}"
+    yield f"L{_at(bend.left, bend.y)}"
 
 
 def _port(laid: Scene, state: int, offset: float, *, side: float) -> Point:
@@ -407,5 +492,5 @@ def _port(laid: Scene, state: int, offset: float, *, side: float) -> Point:
     return x + side * math.sqrt(RADIUS**2 - offset**2), y + offset
 
 
-FORMATS: dict[str, Callable[[Automaton, Sequence[Link], str, str], str]] = {"svg": _svg, "mermaid": _mermaid, "dot": _dot}
-"""The formats of `draw`, each with its function of (automaton, links, name, note)."""
+FORMATS: dict[str, Callable[[Sequence[Panel], str], str]] = {"svg": _svg, "mermaid": markup.mermaid, "dot": markup.dot}
+"""The formats of `draw`, each with its function of (panels, name)."""

@@ -1,11 +1,14 @@
 """The texts of a drawing of an automaton: transitions between the same two states as one edge, conditions and marks as text.
 
-Comes in: an `Automaton`. Goes out: `Link`s. A condition is written as in the language, `T[temp > 40]`. After the slash come the variables that get
-the event; `(hidden)` if it is marked but no variable shows it; `-` if it is not marked.
+Comes in: an `Automaton`. Goes out: `Link`s. A condition is written as in the language, `T[temp > 40]`, with the guards among its conditions. After
+the slash come the variables that get the event. Without a slash, that is the variable with the name of the type; `(hidden)` if it is marked but no
+variable shows it; `-` if it is not marked. What registers store is no part of a label: the guards that read it say the same.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,13 +26,22 @@ HIDDEN = "(hidden)"
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One transition: its condition and its mark as text."""
+    """Transitions that mark their events alike: the condition and the mark as text.
+
+    mark: "" for the variable of the type's name. stores: what registers hold afterwards, as text.
+    """
 
     condition: str
     mark: str
+    stores: str = ""
 
     def __str__(self) -> str:
-        return f"{self.condition} / {self.mark}"
+        return f"{self.condition} / {self.mark}" if self.mark else self.condition
+
+    @property
+    def text(self) -> str:
+        """The label with what is stored."""
+        return f"{self} (stores {self.stores})" if self.stores else str(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +54,59 @@ class Link:
     waits: bool = False
 
     @property
+    def said(self) -> str:
+        """What the link asks for, in one line."""
+        return "any event, not marked" if self.waits else "; ".join(label.text for label in self.labels)
+
+    @property
     def text(self) -> str:
         """The link in one line."""
-        return f"{self.source} -> {self.target}: " + ("any event, not marked" if self.waits else "; ".join(map(str, self.labels)))
+        return f"{self.source} -> {self.target}: {self.said}"
+
+    @property
+    def shown(self) -> tuple[Label, ...]:
+        """The labels without what is stored; those that are alike then, once."""
+        return tuple(dict.fromkeys(dataclasses.replace(label, stores="") for label in self.labels))
 
 
 def links(automaton: Automaton) -> list[Link]:
     """The links of an automaton, by source, then target."""
-    grouped: dict[tuple[int, int], dict[tuple[bool, str], list[Cube]]] = {}
+    grouped: dict[tuple[int, int], dict[_Done, list[Cube]]] = {}
     for move in automaton.transitions:
-        marks = grouped.setdefault((move.source, move.target), {})
-        done = move.stays, mark_text(move.mark) + automaton.alphabet.written(move)
-        marks.setdefault(done, []).append(cube_of(automaton, move))
+        grouped.setdefault((move.source, move.target), {}).setdefault(_done(automaton, move), []).append(cube_of(automaton, move))
     found = []
     for (source, target), marks in grouped.items():
-        labels = []
-        for (stays, text), cubes in marks.items():
+        conditions: dict[_Done, list[str]] = {}
+        for done, cubes in marks.items():
             united = unite(cubes)
-            if stays and Cube() in united:
+            if done.stays and Cube() in united:
                 found.append(Link(source, target, (), waits=True))
             else:
-                labels += [Label(condition(automaton, cube), text) for cube in united]
-        if labels:
-            found.append(Link(source, target, tuple(labels)))
+                own = dataclasses.replace(done, types=frozenset())
+                conditions.setdefault(own, []).extend(condition(automaton, cube) for cube in united)
+        if conditions:
+            labels = tuple(Label(" or ".join(texts), done.mark, done.stores) for done, texts in conditions.items())
+            found.append(Link(source, target, labels))
     return sorted(found, key=lambda link: (link.source, link.target, link.waits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What a transition does with an event. types: those that it asks for, where its mark leaves out their variable."""
+
+    stays: bool
+    mark: str
+    stores: str
+    types: frozenset[str] = frozenset()
+
+
+def _done(automaton: Automaton, move: Transition) -> _Done:
+    types = {predicate.type for bit, predicate in enumerate(automaton.predicates) if move.requires >> bit & 1} - {None}
+    own = move.mark is not None and len(types) == 1 and types <= move.mark
+    mark = ", ".join(sorted((move.mark or frozenset()) - types)) if own else mark_text(move.mark)
+    places = automaton.alphabet.written(dataclasses.replace(move, writes=frozenset()))
+    stores = automaton.alphabet.written(dataclasses.replace(move, parts=frozenset())).removeprefix(", ")
+    return _Done(move.stays, (mark + places).removeprefix(", "), stores, frozenset(filter(None, types)) if own else frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +177,9 @@ def condition(automaton: Automaton, cube: Cube) -> str:
     text = " and ".join(_type(automaton, bit) for bit in sorted(cube.types)) or "ANY"
     if cube.others:
         text += f" but {', '.join(_type(automaton, bit) for bit in sorted(cube.others))}"
-    conditions = [_test(automaton, bit) for bit in sorted(cube.holds)]
-    conditions = [_operand(each) if len(conditions) > 1 else each for each in conditions]
+    conditions = [*(_test(automaton, bit) for bit in sorted(cube.holds)), *map(_guard, cube.beyond)]
+    conditions = [_operand(each) if len(conditions) + len(cube.fails) > 1 else each for each in conditions]
     conditions += [f"NOT ({_test(automaton, bit)})" for bit in sorted(cube.fails)]
-    conditions += cube.beyond
     return f"{text}[{' AND '.join(conditions)}]" if conditions else text
 
 
@@ -149,6 +189,27 @@ def _type(automaton: Automaton, bit: int) -> str:
 
 def _test(automaton: Automaton, bit: int) -> str:
     return describe_expression(automaton.predicates[bit].condition)
+
+
+STORED = re.compile(r"\((?!(?:start|position|place|events) )(\w+) of (\w+)\)")
+"""A register with an attribute of one variable, as guards write it."""
+
+
+def _guard(text: str) -> str:
+    """A guard as the language writes it: `v = x.v` for `(v = (v of x))`."""
+    text = STORED.sub(r"\2.\1", text)
+    return text[1:-1] if text.startswith("(") and _closes(text) == len(text) - 1 else text
+
+
+def _closes(text: str) -> int:
+    """Where the parenthesis that a text begins with is closed; those in quotes are none."""
+    depth, quoted = 0, False
+    for place, character in enumerate(text):
+        quoted ^= character == "'"
+        depth += 0 if quoted else (character == "(") - (character == ")")
+        if depth == 0:
+            return place
+    return -1
 
 
 def _operand(text: str) -> str:

@@ -4,14 +4,17 @@ Comes in: how large each state and each edge's label is. Goes out: points. The m
 "Methods for visual understanding of hierarchical system structures", 1981): back edges are turned, states get the layer of their longest way from the
 start, every edge passes each column between its ends through a slot of its own, slots are ordered by the barycentre of their neighbours and moved
 close to it. States are in even columns, and labels are slots of odd columns; edges are horizontal within a column and bend between columns. So
-labels, states and edges cannot overlap, except for edges that cross between columns.
+labels, states and edges cannot overlap, except for edges that cross between columns. What is too wide goes on below (`bands`).
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from cepheid.viz.bands import ASIDE, GUTTER, LANE, bands, gutter, side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,29 +55,40 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """A stretch that an edge passes horizontally: from (left, y) to (right, y)."""
+    """A stretch that an edge passes horizontally: from (left, y) to (right, y), in a band by number."""
 
     left: float
     right: float
     y: float
+    band: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """How an edge goes from one band to the next: down at x = `right`, back at y = `gutter`, down at x = `left`."""
+
+    right: float
+    gutter: float
+    left: float
 
 
 @dataclass(frozen=True)
 class Placed:
     """The layout.
 
-    width, height: of everything; the least x and y are 0. states: the middle of each state. columns: left and right of each state's
-    column. routes: for each edge the stretches from its left state to its right state. labels: the index in the route of its label's
-    stretch. turned: the edges that run from right to left.
+    width, height: of everything; the least x and y are 0. states: the middle of each state. columns: the column of each state, as a stretch through
+    its middle. routes: for each edge the stretches from its left state to its right state. labels: the index in the route of its label's stretch.
+    turned: the edges that run from right to left. carries: by edge and the band that it leaves.
     """
 
     width: float
     height: float
     states: tuple[tuple[float, float], ...]
-    columns: tuple[tuple[float, float], ...]
+    columns: tuple[Bend, ...]
     routes: tuple[tuple[Bend, ...], ...]
     labels: tuple[int, ...]
     turned: frozenset[int]
+    carries: Mapping[tuple[int, int], Carry] = field(default_factory=dict)
 
 
 @dataclass
@@ -88,8 +102,8 @@ class Slot:
     y: float = 0.0
 
 
-def place(states: Sequence[Size], edges: Sequence[Edge], *, start: int = 0) -> Placed:
-    """The layout of states (by number) and edges; `start` stands in the first column.
+def place(states: Sequence[Size], edges: Sequence[Edge], *, start: int = 0, limit: float = math.inf) -> Placed:
+    """The layout of states (by number) and edges; `start` stands in the first column. limit: the width from which on it goes on below.
 
     Edges from a state to itself have no place here: their space is part of the state's size. Time O(S log S) per sweep, S slots: states
     plus, for each edge, two per layer that it spans.
@@ -101,7 +115,8 @@ def place(states: Sequence[Size], edges: Sequence[Edge], *, start: int = 0) -> P
     chains = [_chain(slots, source, target, edge.label) for edge, (source, target) in zip(edges, ends, strict=True)]
     columns = _ordered(slots)
     _move(slots, columns)
-    return _geometry(slots, columns, len(states), chains, turned)
+    ways = [[source, *chain, target] for (source, target), (chain, _) in zip(ends, chains, strict=True)]
+    return _Geometry(slots, columns, ways, limit).placed(len(states), tuple(label for _, label in chains), turned)
 
 
 def back_edges(states: int, edges: Sequence[Edge], start: int) -> frozenset[int]:
@@ -266,24 +281,73 @@ def _settle(slots: list[Slot], column: Sequence[int], wanted: Sequence[float], w
         slots[number].y = level + distance
 
 
-def _geometry(
-    slots: list[Slot], columns: Sequence[Sequence[int]], states: int, chains: Sequence[tuple[list[int], int]], turned: frozenset[int]
-) -> Placed:
-    left, sides = 0.0, []
-    for column in columns:
-        width = max(slots[number].size.width for number in column)
-        sides.append((left, left + width))
-        left += width + COLUMN_GAP
-    top = min(slot.y - slot.size.above for slot in slots)
-    bottom = max(slot.y + slot.size.below for slot in slots)
-    middles = tuple((sum(sides[slot.column]) / 2, slot.y - top) for slot in slots[:states])
-    routes = tuple(tuple(Bend(*sides[slots[number].column], slots[number].y - top) for number in chain) for chain, _ in chains)
-    return Placed(
-        left - COLUMN_GAP,
-        bottom - top,
-        middles,
-        tuple(sides[slot.column] for slot in slots[:states]),
-        routes,
-        tuple(label for _, label in chains),
-        turned,
-    )
+class _Geometry:
+    """The coordinates of slots whose y are known; ways: for each edge its slots, with those of its states at the ends."""
+
+    def __init__(self, slots: list[Slot], columns: Sequence[Sequence[int]], ways: Sequence[list[int]], limit: float) -> None:
+        self.slots = slots
+        self.ways = ways
+        sides, left = list[tuple[float, float]](), 0.0
+        for column in columns:
+            width = max(slots[number].size.width for number in column)
+            sides.append((left, left + width))
+            left += width + COLUMN_GAP
+        crossing = [sum(len(slots[number].right) for number in column) for column in columns]
+        self.bands = bands(sides, crossing, limit)
+        self.band_of = [number for number, band in enumerate(self.bands) for _ in range(band.first, band.stop)]
+        self.sides, self.down, self.bottoms, self.width, self.height = sides, list[float](), list[float](), 0.0, 0.0
+        for number, band in enumerate(self.bands):
+            self._set(number, [slots[each] for column in columns[band.first : band.stop] for each in column])
+
+    def _set(self, number: int, inside: Sequence[Slot]) -> None:
+        """Put the slots of a band below the bands before it."""
+        band = self.bands[number]
+        top = min(slot.y - slot.size.above for slot in inside)
+        bottom = max(slot.y + slot.size.below for slot in inside)
+        shift = side(band.entering) - self.sides[band.first][0]
+        for column in range(band.first, band.stop):
+            self.sides[column] = (self.sides[column][0] + shift, self.sides[column][1] + shift)
+        self.height += gutter(band.entering) if number else 0.0
+        self.down.append(self.height - top)
+        self.height += bottom - top
+        self.bottoms.append(self.height)
+        self.width = max(self.width, self.sides[band.stop - 1][1] + side(band.leaving))
+
+    def stretch(self, number: int) -> Bend:
+        """A slot as what passes it."""
+        slot = self.slots[number]
+        band = self.band_of[slot.column]
+        return Bend(*self.sides[slot.column], slot.y + self.down[band], band)
+
+    def carries(self) -> dict[tuple[int, int], Carry]:
+        """How edges go from band to band: above on the right is outermost there, lowest in the gutter, and innermost on the left."""
+        found = {}
+        for number, (band, after) in enumerate(itertools.pairwise(self.bands)):
+            crossing = [
+                (edge, self.stretch(pair[0]), self.stretch(pair[1]))
+                for edge, way in enumerate(self.ways)
+                for pair in itertools.pairwise(way)
+                if self.slots[pair[0]].column == band.stop - 1 and self.slots[pair[1]].column == after.first
+            ]
+            leaving = sorted(crossing, key=lambda each: (each[1].y, each[2].y))
+            entering = [each[0] for each in sorted(crossing, key=lambda each: (each[2].y, each[1].y))]
+            right, left = self.sides[band.stop - 1][1], self.sides[after.first][0]
+            top = self.bottoms[number] + GUTTER
+            for rank, (edge, *_) in enumerate(leaving):
+                inner = len(leaving) - 1 - rank
+                found[edge, number] = Carry(right + ASIDE + LANE * inner, top + LANE * inner, left - ASIDE - LANE * entering.index(edge))
+        return found
+
+    def placed(self, states: int, labels: tuple[int, ...], turned: frozenset[int]) -> Placed:
+        """The whole layout."""
+        columns = tuple(map(self.stretch, range(states)))
+        return Placed(
+            self.width,
+            self.height,
+            tuple(((each.left + each.right) / 2, each.y) for each in columns),
+            columns,
+            tuple(tuple(map(self.stretch, way[1:-1])) for way in self.ways),
+            labels,
+            turned,
+            self.carries(),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from html import escape
 
-INK = "#6f7680"
+INK = "#787f89"
 ACCENT = "#3d7fc4"
 COLOURS = (ACCENT, "#c46a1b", "#2e8b57", "#b0578d", "#8a7a1f", "#7a6fc9", "#c4504b", "#1f8a99")
 """For what has to be told apart, in order; contrast with white and with black is at least 3."""

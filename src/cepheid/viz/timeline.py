@@ -1,7 +1,7 @@
 """Matches over time as SVG: a row for each match, a dot for each of its events, a colour for each variable.
 
 Comes in: `Matches`. Goes out: a `Drawing`. Only the first matches are drawn, with a note of how many there are. All share one axis: event time or,
-without a time column, positions in the partition.
+without a time column, positions in the partition; or how long after the start of its match each event is.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+import numpy as np
 
 from cepheid.engine.input.read import times_of
-from cepheid.errors import InputError
+from cepheid.engine.output.shown import cut, event_text, value_text
+from cepheid.errors import InputError, check_choice
 from cepheid.viz import svg
+from cepheid.viz.axis import TEXT_SIZE, WIDTH, Axis
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
     from cepheid.viz.svg import Drawing
@@ -23,161 +27,195 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Matches drawn, unless asked otherwise."""
 
+ALIGNMENTS = ("time", "start")
+"""What all rows share: the time, or the start of their match."""
+
 ROW = 24.0
 DOT = 5.0
 FONT_SIZE = 12.0
-SMALL = 10.0
 MARGIN = 12.0
-AXIS_WIDTH = 560.0
-NAME_WIDTH = 24
+NAME_WIDTH = 32
 """Characters of a row's name and of a variable's."""
 
-TICKS = 4
+LEGEND_WIDTH = 1000.0
+"""Pixels from which on the legend goes on below."""
 
 
-@dataclass(frozen=True)
-class Axis:
-    """The common axis: what is shown of it, in steps (event time or positions) and in pixels."""
-
-    first: int
-    last: int
-    left: float
-    kind: pa.DataType | None
-
-    def at(self, step: int) -> float:
-        """Where a step stands, in pixels."""
-        length = self.last - self.first
-        return self.left + (AXIS_WIDTH * (step - self.first) / length if length else AXIS_WIDTH / 2)
-
-    def ticks(self) -> list[int]:
-        """The steps that are named: first and last, and some between."""
-        length = self.last - self.first
-        return sorted({self.first + length * tick // TICKS for tick in range(TICKS + 1)})
-
-    def text(self, step: int, *, short: bool = False) -> str:
-        """A step as text; short: without the day, where all of them are on one."""
-        if self.kind is None or pa.types.is_integer(self.kind):
-            return str(step)
-        text = _time_text(step, self.kind)
-        day = _time_text(self.first, self.kind)[:10]
-        return text[11:] if short and " " in text and day == _time_text(self.last, self.kind)[:10] else text
-
-
-def _time_text(step: int, kind: pa.DataType) -> str:
-    storage = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    text = str(pa.scalar(step, storage).cast(kind).cast(pa.string()).as_py())
-    whole, point, fraction = text.partition(".")
-    digits = fraction.rstrip("Z").rstrip("0")
-    zone = "Z" if text.endswith("Z") else ""
-    return f"{whole.rstrip('Z')}{point if digits else ''}{digits}{zone}"
-
-
-def timeline(matches: Matches, *, limit: int = SHOWN, title: str | None = None) -> Drawing:
+def timeline(matches: Matches, *, limit: int = SHOWN, title: str | None = None, align: str = "time") -> Drawing:
     """The matches over time.
 
-    limit: how many matches are drawn, from the first on. title: the text for screen readers. Raises InputError for a limit below 1. Linear in the
-    marks of the matches drawn.
+    limit: how many matches are drawn, from the first on. title: the text for screen readers. align: "time" (all matches on one axis of event time) or
+    "start" (each from its own start on: for short matches in long data). A pointer on a dot shows the time and the attributes of its event. Raises
+    InputError for a limit below 1 and for another align. Linear in the marks of the matches drawn.
     """
     if limit < 1:
         raise InputError(f"a timeline of {limit} matches shows nothing", help="limit= is at least 1")
+    check_choice("align", align, ALIGNMENTS)
     drawn = matches[: min(limit, len(matches))]
     name = title or f"Timeline of {_count(len(drawn))}" + (f" of {len(matches):,}" if len(drawn) < len(matches) else "")
     if not len(drawn):
         body = [svg.words(MARGIN, MARGIN + FONT_SIZE, "no matches", size=FONT_SIZE, anchor="start")]
         return svg.document(2 * MARGIN + 120, 2 * MARGIN + FONT_SIZE, name=name, description="no matches", body=body)
-    return _drawing(drawn, name, len(matches) - len(drawn))
+    return _Timeline.of(drawn, relative=align == "start").drawing(name, len(matches) - len(drawn))
 
 
 def _count(number: int) -> str:
     return "1 match" if number == 1 else f"{number:,} matches"
 
 
-def _drawing(matches: Matches, name: str, rest: int) -> Drawing:
-    names = [_row_name(matches, index) for index in range(len(matches))]
-    left = MARGIN + max(svg.text_width(each, FONT_SIZE) for each in names) + 16
-    steps, kind = _steps(matches)
-    axis = Axis(int(steps.min()), int(steps.max()), left, kind)
-    legend, legend_width = _legend(matches, left)
-    top = MARGIN + 2 * ROW
-    body = [*legend, *_scale(axis, top, len(matches))]
-    for index, row_name in enumerate(names):
-        body.append(_row(matches, index, row_name, steps, axis, top + ROW * (index + 0.5)))
-    bottom = top + ROW * len(matches) + ROW
-    if rest:
-        body.append(svg.words(MARGIN, bottom + 4, f".. and {_count(rest)} more", size=FONT_SIZE, anchor="start"))
-        bottom += ROW
-    half = svg.text_width(axis.text(axis.last, short=True), SMALL) / 2
-    width = max(left + AXIS_WIDTH + half, legend_width) + MARGIN
-    description = "; ".join(_said(matches, index, row_name) for index, row_name in enumerate(names))
-    return svg.document(width, bottom + MARGIN / 2, name=name, description=description, body=body)
+@dataclass(frozen=True)
+class _Timeline:
+    """What is drawn. names: of the rows. steps: of each mark, event time or position. starts: of each match, where its row begins on the axis."""
+
+    matches: Matches
+    names: tuple[str, ...]
+    steps: Array
+    starts: Array
+    axis: Axis
+    colours: dict[frozenset[str], tuple[str, str]]
+
+    @classmethod
+    def of(cls, matches: Matches, *, relative: bool) -> _Timeline:
+        names = tuple(_row_name(matches, index) for index in range(len(matches)))
+        left = MARGIN + max(svg.text_width(each, FONT_SIZE) for each in names) + 16
+        steps, kind = _steps(matches)
+        marks = matches.marks
+        starts = steps[marks.offsets[:-1]] if relative else np.zeros(len(matches), np.int64)
+        placed = steps - np.repeat(starts, np.diff(marks.offsets))
+        axis = Axis(int(placed.min()), int(placed.max()), left, kind, relative)
+        heading = svg.text_width(axis.heading(), TEXT_SIZE) + MARGIN + 16
+        return cls(
+            matches,
+            names,
+            steps,
+            starts,
+            axis if left >= heading else Axis(axis.first, axis.last, heading, kind, relative),
+            _colours(matches),
+        )
+
+    def drawing(self, name: str, rest: int) -> Drawing:
+        """The SVG; rest: how many matches are not drawn."""
+        legend, legend_width, lines = self.legend()
+        top = MARGIN + ROW * (lines + 1)
+        body = [*legend, *self.scale(top)]
+        body += [self.row(index, top + ROW * (index + 0.5)) for index in range(len(self.names))]
+        bottom = top + ROW * len(self.names) + ROW / 2
+        if rest:
+            body.append(svg.words(MARGIN, bottom + FONT_SIZE, f".. and {_count(rest)} more", size=FONT_SIZE, anchor="start"))
+            bottom += ROW
+        half = max(svg.text_width(text, TEXT_SIZE) for _, text in self.axis.ticks()) / 2
+        width = max(self.axis.left + WIDTH + max(half, DOT), legend_width) + MARGIN
+        description = "; ".join(self.said(index) for index in range(len(self.names)))
+        return svg.document(width, bottom + MARGIN / 2, name=name, description=description, body=body)
+
+    def said(self, index: int) -> str:
+        """A row in words, with the measures of its match."""
+        match = self.matches[index]
+        start, end = (match.start, match.end) if match.start_time is None else (match.start_time, match.end_time)
+        measures = "".join(f", {name}={value_text(value)}" for name, value in match.measures.items())
+        return f"{self.names[index]}: {value_text(start)} to {value_text(end)}{measures}"
+
+    def legend(self) -> tuple[list[str], float, int]:
+        """A dot and a name for each colour, where they end, and how many lines they are."""
+        parts, x, y, widest = [], self.axis.left, MARGIN + FONT_SIZE, 0.0
+        for shown, colour in dict.fromkeys(self.colours.values()):
+            width = 3 * DOT + svg.text_width(shown, FONT_SIZE)
+            if x + width > LEGEND_WIDTH and x > self.axis.left:
+                x, y = self.axis.left, y + ROW
+            parts.append(svg.element("circle", cx=x + DOT, cy=y - 4, r=DOT, **_looks(colour)))
+            parts.append(svg.words(x + 3 * DOT, y, shown, size=FONT_SIZE, anchor="start"))
+            widest = max(widest, x + width)
+            x += width + 18
+        return parts, widest, 1 + round((y - MARGIN - FONT_SIZE) / ROW)
+
+    def scale(self, top: float) -> list[str]:
+        """The ticks: light lines down the rows, with their texts; what these have in common stands beside the legend."""
+        lines, texts = [], []
+        for step, text in self.axis.ticks():
+            x = self.axis.at(step)
+            path = f"M{svg.number(x)} {svg.number(top)}V{svg.number(top + ROW * len(self.names))}"
+            lines.append(svg.element("path", d=path, stroke=svg.INK, opacity=0.25))
+            texts.append(svg.words(x, top - 8, text, size=TEXT_SIZE))
+        if self.axis.heading():
+            texts.append(svg.words(self.axis.left - 16, top - 12 - ROW, self.axis.heading(), size=TEXT_SIZE, anchor="end"))
+        return [*lines, *texts]
+
+    def row(self, index: int, y: float) -> str:
+        """One match: its name, a line from its first to its last event, and a dot for each."""
+        marks = self.matches.marks
+        first, stop = int(marks.offsets[index]), int(marks.offsets[index + 1])
+        places = [self.axis.at(int(self.steps[mark] - self.starts[index])) for mark in range(first, stop)]
+        said = svg.title(self.said(index))
+        ends = f"M{svg.number(places[0])} {svg.number(y)}H{svg.number(places[-1])}"
+        parts = [
+            svg.element("g", said + svg.words(self.axis.left - 16, y + 4, self.names[index], size=FONT_SIZE, anchor="end")),
+            svg.element("path", said, d=ends, stroke=svg.INK, stroke_width=2, opacity=0.5),
+        ]
+        parts += [self.dot(index, first + number, x, y) for number, x in enumerate(places)]
+        return svg.element("g", "".join(parts), class_="match", data_match=str(index))
+
+    def dot(self, index: int, mark: int, x: float, y: float) -> str:
+        """One event of a match."""
+        marks = self.matches.marks
+        label = self.matches.layout.labels[int(marks.labels[mark])]
+        shown = ", ".join(name for name in self.matches.layout.variables if name in label) or self.colours[label][0]
+        text = f"{shown}: {self.time(index, mark)}"
+        values = event_text(self.matches.event_of(int(marks.rows[mark])))
+        said = svg.title(f"{text}; {values}" if values else text)
+        return svg.element(
+            "circle",
+            said,
+            cx=x,
+            cy=y,
+            r=DOT,
+            class_="event",
+            data_position=str(int(marks.positions[mark])),
+            **_looks(self.colours[label][1]),
+        )
+
+    def time(self, index: int, mark: int) -> str:
+        """When an event is: its time or position, and how long after the start of its match, if that is where it stands."""
+        step = int(self.steps[mark])
+        if not self.axis.relative:
+            return self.axis.text(step)
+        own = value_text(self.axis.value(step))
+        return f"{self.axis.text(step - int(self.starts[index]))} ({own})"
 
 
 def _steps(matches: Matches) -> tuple[Array, pa.DataType | None]:
     """For each mark where it stands on the axis, and the type of event time."""
     time = matches.layout.time
     if time is None:
-        return matches.positions, None
-    return times_of(matches.events, time)[matches.rows], matches.events.schema.field(time).type
+        return matches.marks.positions, None
+    return times_of(matches.events, time)[matches.marks.rows], matches.events.schema.field(time).type
 
 
 def _row_name(matches: Matches, index: int) -> str:
-    return _cut(", ".join(str(value) for value in matches.keys_of(index).values()) or f"#{index}")
+    """The keys of a match by name, else its number."""
+    keys = matches.keys_of(index)
+    return cut(", ".join(f"{name}={value_text(value)}" for name, value in keys.items()) or f"#{index}", NAME_WIDTH)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= NAME_WIDTH else text[: NAME_WIDTH - 2] + ".."
+HIDDEN = "(hidden)"
 
 
-def _said(matches: Matches, index: int, name: str) -> str:
-    match = matches[index]
-    start, end = (match.start, match.end) if match.start_time is None else (match.start_time, match.end_time)
-    return f"{name}: {start} to {end}"
+def _colours(matches: Matches) -> dict[frozenset[str], tuple[str, str]]:
+    """For each label that the matches have: its name in the legend and its colour, "" for events that no variable shows.
+
+    Where matches show measures, no variables, those that an event is in are one name: `Fail, f`.
+    """
+    used = {matches.layout.labels[number] for number in np.unique(matches.marks.labels).tolist()}
+    variables = matches.layout.variables
+    if not variables:
+        groups = sorted({", ".join(sorted(label)) for label in used if label})
+        names = {label: ", ".join(sorted(label)) for label in used}
+    else:
+        groups = list(variables)
+        names = {label: next((name for name in variables if name in label), "") for label in used}
+    found = {label: (cut(name, NAME_WIDTH), svg.COLOURS[groups.index(name) % len(svg.COLOURS)]) for label, name in names.items() if name}
+    ordered = dict(sorted(found.items(), key=lambda item: groups.index(names[item[0]])))
+    return ordered | {label: (HIDDEN, "") for label, name in names.items() if not name}
 
 
-def _colour(place: int) -> str:
-    return svg.COLOURS[place % len(svg.COLOURS)]
-
-
-def _legend(matches: Matches, left: float) -> tuple[list[str], float]:
-    """A dot and a name for each variable, and where they end."""
-    parts, x, y = [], left, MARGIN + FONT_SIZE
-    for place, variable in enumerate(matches.layout.variables):
-        shown = _cut(variable)
-        parts.append(svg.element("circle", cx=x + DOT, cy=y - 4, r=DOT, fill=_colour(place)))
-        parts.append(svg.words(x + 3 * DOT, y, shown, size=FONT_SIZE, anchor="start"))
-        x += 3 * DOT + svg.text_width(shown, FONT_SIZE) + 18
-    return parts, x
-
-
-def _scale(axis: Axis, top: float, rows: int) -> list[str]:
-    """The ticks: light lines down the rows, with names where there is room, first and last before those between."""
-    lines, names = [], []
-    taken: list[tuple[float, float]] = []
-    ticks = axis.ticks()
-    for tick in sorted(ticks, key=lambda each: (each not in (ticks[0], ticks[-1]), each)):
-        x = axis.at(tick)
-        lines.append(
-            svg.element("path", d=f"M{svg.number(x)} {svg.number(top)}V{svg.number(top + ROW * rows)}", stroke=svg.INK, opacity=0.25)
-        )
-        text = axis.text(tick, short=True)
-        half = svg.text_width(text, SMALL) / 2
-        middle = max(x, half + 2)
-        if all(middle + half + 6 < left or middle - half - 6 > right for left, right in taken):
-            names.append(svg.words(middle, top - 8, text, size=SMALL, opacity=0.85))
-            taken.append((middle - half, middle + half))
-    return [*lines, *names]
-
-
-def _row(matches: Matches, index: int, name: str, steps: Array, axis: Axis, y: float) -> str:
-    first, stop = int(matches.offsets[index]), int(matches.offsets[index + 1])
-    parts = [svg.words(axis.left - 12, y + 4, name, size=FONT_SIZE, anchor="end")]
-    ends = f"M{svg.number(axis.at(int(steps[first])))} {svg.number(y)}H{svg.number(axis.at(int(steps[stop - 1])))}"
-    parts.append(svg.element("path", d=ends, stroke=svg.INK, stroke_width=2, opacity=0.5))
-    for mark in range(first, stop):
-        label = matches.layout.labels[int(matches.labels[mark])]
-        places = [place for place, variable in enumerate(matches.layout.variables) if variable in label]
-        said = svg.title(f"{', '.join(matches.layout.variables[place] for place in places) or '(hidden)'}: {axis.text(int(steps[mark]))}")
-        x = axis.at(int(steps[mark]))
-        looks = {"fill": _colour(places[0]), "fill_opacity": "0.85"} if places else {"stroke": svg.INK}
-        parts.append(svg.element("circle", said, cx=x, cy=y, r=DOT, **looks))
-    return svg.element("g", "".join(parts), class_="match")
+def _looks(colour: str) -> dict[str, str]:
+    return {"fill": colour, "fill_opacity": "0.85"} if colour else {"stroke": svg.INK}

@@ -1,0 +1,124 @@
+"""Matches as people read them: values as short texts, and tables of them for a terminal and for a notebook.
+
+Comes in: Python values. Goes out: text. Nothing here knows a match; `matches` says what stands in the table, and drawings use the same texts.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cepheid.schema import DEFAULT_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+CELL_WIDTH = 40
+"""Longest value that is shown, in characters."""
+
+SHOWN_BITS = 1 << 10
+"""Integers with more bits are shown by their number of digits."""
+
+TIME = re.compile(r"(-?\d+-\d\d-\d\d)[ T](\d\d:\d\d)(:\d\d)?(\.\d+)?(Z|[+-]\d\d:?\d\d(?::\d\d)?)?")
+"""A date with a time of day, as Python writes it: the day, hours and minutes, seconds, fraction, zone."""
+
+
+def digits(value: int) -> str:
+    """An integer as text, however large."""
+    return f"<{math.ceil(value.bit_length() * math.log10(2))} digits>" if value.bit_length() > SHOWN_BITS else str(value)
+
+
+def cut(text: str, width: int = CELL_WIDTH) -> str:
+    """A text of at most so many characters; two dots stand for the rest."""
+    return text if len(text) <= width else text[: width - 2] + ".."
+
+
+def value_text(value: Any) -> str:
+    """A value as a short text, times without needless zeros; None is NULL."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return digits(value)
+    return cut(time_texts([value])[0]) if value is not None else "NULL"
+
+
+def time_texts(values: Iterable[Any]) -> list[str]:
+    """Times as texts, without what is zero in all of them: fractions, then seconds, then the time of day. UTC is Z. Others as they are."""
+    texts = ["NULL" if value is None else str(value) for value in values]
+    parts = [TIME.fullmatch(text) for text in texts]
+    if not any(parts):
+        return texts
+    days, minutes, seconds, fractions, zones = zip(*(part.groups("") for part in parts if part), strict=True)
+    places = max(len(fraction.rstrip("0").removeprefix(".")) for fraction in fractions)
+    with_seconds = places > 0 or any(second not in {"", ":00"} for second in seconds)
+    with_time = with_seconds or any(minute != "00:00" for minute in minutes) or any(zones)
+    found = iter(
+        day
+        + f" {minute}" * with_time
+        + (second or ":00") * with_seconds
+        + (f".{fraction[1:].ljust(places, '0')[:places]}" if places else "")
+        + ("Z" if zone in {"+00:00", "+0000"} else zone)
+        for day, minute, second, fraction, zone in zip(days, minutes, seconds, fractions, zones, strict=True)
+    )
+    return [next(found) if part else text for text, part in zip(texts, parts, strict=True)]
+
+
+def attributes_shown(names: Iterable[str], keys: Sequence[str], time: str | None) -> tuple[str, ...]:
+    """Which attributes tell an event of a match from others: not the keys and the time, which stand beside it, nor, if there are others, the type."""
+    own = tuple(name for name in names if name not in {*keys, time})
+    return tuple(name for name in own if name != DEFAULT_TYPE) or own
+
+
+def event_text(event: Mapping[str, Any]) -> str:
+    """An event as text: `v=3, w=a`, without NULL and without its type."""
+    return ", ".join(f"{name}={value_text(value)}" for name, value in event.items() if value is not None and name != DEFAULT_TYPE)
+
+
+def events_text(first: Mapping[str, Any], last: Mapping[str, Any], count: int) -> str:
+    """The events of one variable as text, by the first and the last of them: `v=3 .. 7, w=a (5 events)`; an attribute that is equal, once."""
+    parts = []
+    for name, value in first.items():
+        texts = dict.fromkeys(map(value_text, (value, last[name])))
+        if texts != {"NULL": None}:
+            parts.append((f"{name}=" if name != DEFAULT_TYPE else "") + " .. ".join(texts))
+    counted = [f"({count:,} event{'s' * (count > 1)})"] if count > 1 or not parts else []
+    return " ".join([*([cut(", ".join(parts))] if parts else []), *counted])
+
+
+NO_EVENTS = "-"
+"""What stands for a variable without events."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of texts. title: the lines before it. columns: by name. more: how many rows are not shown. right: the columns of numbers."""
+
+    title: Sequence[str]
+    columns: Mapping[str, Sequence[str]]
+    more: int = 0
+    right: frozenset[str] = frozenset()
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells by row."""
+        return list(zip(*self.columns.values(), strict=True))
+
+    def __str__(self) -> str:
+        widths = {name: max(map(len, (name, *cells))) for name, cells in self.columns.items()}
+        lines = [
+            "  ".join(
+                cell.rjust(widths[name]) if name in self.right else cell.ljust(widths[name])
+                for name, cell in zip(self.columns, row, strict=True)
+            ).rstrip()
+            for row in ([tuple(self.columns), *self.rows] if self.rows else [])
+        ]
+        return "\n".join([*self.title, *lines, *([f".. and {self.more:,} more"] if self.more else [])])
+
+    def to_html(self) -> str:
+        """The table for a notebook."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
+        more = f"<p>and {self.more:,} more</p>" if self.more else ""
+        title = "<br>".join(map(html.escape, self.title))
+        return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

@@ -1,0 +1,78 @@
+"""Matches as people read them: short values, times without needless zeros, first and last values of each variable."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+import cepheid
+from cepheid.engine.output.shown import CELL_WIDTH, Listing, event_text, events_text, time_texts, value_text
+
+START = dt.datetime.fromisoformat("2026-01-01 10:00:00")
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        (dt.timedelta(0), ["2026-01-01 10:00", "2026-01-01 10:00"]),
+        (dt.timedelta(minutes=5), ["2026-01-01 10:00", "2026-01-01 10:05"]),
+        (dt.timedelta(seconds=5), ["2026-01-01 10:00:00", "2026-01-01 10:00:05"]),
+        (dt.timedelta(milliseconds=50), ["2026-01-01 10:00:00.00", "2026-01-01 10:00:00.05"]),
+        (dt.timedelta(microseconds=1), ["2026-01-01 10:00:00.000000", "2026-01-01 10:00:00.000001"]),
+    ],
+)
+def test_times_have_the_places_that_some_of_them_need(later: dt.timedelta, expected: list[str]) -> None:
+    assert time_texts([START, START + later]) == expected
+
+
+def test_zones_and_days() -> None:
+    assert time_texts([START.replace(tzinfo=dt.UTC)]) == ["2026-01-01 10:00Z"]
+    assert time_texts([START.replace(hour=0, tzinfo=dt.UTC)]) == ["2026-01-01 00:00Z"]
+    assert time_texts([START.replace(tzinfo=dt.timezone(dt.timedelta(hours=2)))]) == ["2026-01-01 10:00+02:00"]
+    assert time_texts([START.replace(hour=0)]) == ["2026-01-01"]
+    assert time_texts([dt.date(2026, 1, 1), None, 2**62]) == ["2026-01-01", "NULL", str(2**62)]
+
+
+def test_values_are_short() -> None:
+    assert value_text(None) == "NULL"
+    assert value_text(10**400) == "<401 digits>"
+    assert value_text(True) == "True"
+    assert value_text("x" * 100) == "x" * (CELL_WIDTH - 2) + ".."
+
+
+def test_events_by_the_first_and_the_last() -> None:
+    assert event_text({"type": "A", "v": 3, "w": None}) == "v=3"
+    assert events_text({"v": 3, "w": "a"}, {"v": 7, "w": "a"}, 5) == "v=3 .. 7, w=a (5 events)"
+    assert events_text({"v": 3, "w": None}, {"v": 3, "w": None}, 1) == "v=3"
+    assert events_text({"v": None}, {"v": 3}, 2) == "v=NULL .. 3 (2 events)"
+    assert events_text({"type": "A"}, {"type": "B"}, 2) == "A .. B (2 events)"
+    assert events_text({"v": None}, {"v": None}, 1) == "(1 event)"
+    assert events_text({"v": "x" * 30, "w": "y" * 30}, {"v": "x" * 30, "w": "y" * 30}, 9).endswith(".. (9 events)")
+
+
+def test_a_listing_in_a_terminal() -> None:
+    listing = Listing(["2 rows"], {"name": ["a", "bcd"], "n": ["10", "9"]}, more=3, right=frozenset({"n"}))
+    assert str(listing) == "2 rows\nname   n\na     10\nbcd    9\n.. and 3 more"
+    assert str(Listing(["0 rows"], {"name": []})) == "0 rows"
+
+
+def test_matches_show_values_and_not_positions() -> None:
+    stream = [
+        {"type": kind, "ts": START + dt.timedelta(minutes=minute), "user": "ann", "ip": ip, "ms": ms}
+        for minute, (kind, ip, ms) in enumerate([("Fail", "10.0.0.1", 5), ("Fail", "10.0.0.2", None), ("Ok", "10.0.0.2", 7)])
+    ]
+    query = cepheid.query("SELECT MAX * WHERE Fail+ AS f ; (Warn AS w)? ; Ok AS s PARTITION BY user")
+    expected = [
+        "user  start_time        end_time          f                                                   w  s",
+        "ann   2026-01-01 10:00  2026-01-01 10:02  ip=10.0.0.1 .. 10.0.0.2, ms=5 .. NULL (2 events)  -  ip=10.0.0.2, ms=7",
+    ]
+    recognizer = query.recognizer(query.run(stream).events.schema)
+    for matches in (query.run(stream), recognizer.push(stream)):
+        assert [line.split() for line in repr(matches).splitlines()[-2:]] == [line.split() for line in expected]
+        assert "<td>ip=10.0.0.1 .. 10.0.0.2, ms=5 .. NULL (2 events)</td>" in matches._repr_html_()
+
+
+def test_without_times_positions_stay() -> None:
+    matches = cepheid.query("SELECT * WHERE A AS x : A AS y").run([{"type": "A", "v": number} for number in range(2)])
+    assert repr(matches).splitlines()[1:] == ["start  end  x    y", "    0    1  v=0  v=1"]
