@@ -1,4 +1,5 @@
-"""Matches as events on Spark batch (streams: `test_stream`, `test_stateful`): the matches of `q.run`, with keys in different tasks, options, schemas, and what is refused."""
+"""Matches as events on Spark batch and in SQL (streams: `test_stream`, `test_stateful`): the matches of `q.run`, with keys in different tasks,
+options, schemas, and what is refused."""
 
 from __future__ import annotations
 
@@ -143,13 +144,85 @@ def test_several_queries_in_one_job(spark):
         assert shown(mine) == shown(query.run(logins()).to_arrow(events=True))
 
 
+TABLE_FUNCTIONS = {
+    f"{BURST} SELECT b.failures AS n, s.ts AS at WHERE Burst AS b ; Ok AS s PARTITION BY user WITHIN 10s": {},
+    f"{BURST} SELECT * WHERE Burst AS b ; Ok AS s PARTITION BY user": {"null_keys": "group"},
+    f"{ALONE} {TWO} SELECT * WHERE ANY AS x ; Two PARTITION BY user": {"until": "end"},
+    f"{ALONE} SELECT a.since AS since, o.ts AS at WHERE Ok AS o ; Alone AS a PARTITION BY user": {
+        "until": START + dt.timedelta(seconds=22)
+    },
+    f"{BURST} SELECT b.failures AS n WHERE Burst AS b": {},  # no key
+}
+
+
+@pytest.mark.parametrize("text", TABLE_FUNCTIONS)
+def test_table_functions(spark, text):
+    """A registered query, and `cepheid_match`, which finds the attributes that a definition makes when the call is analysed."""
+    options, query = TABLE_FUNCTIONS[text], cepheid.query(text)
+    frame = spark.createDataFrame(logins())
+    frame.createOrReplaceTempView("logins")
+    register(spark, "made", query, schema="logins", **options)
+    register(spark)
+    clause = "PARTITION BY user ORDER BY (ts)" if query.tree.partition_by else "WITH SINGLE PARTITION ORDER BY (ts)"
+    given = {name: f"timestamp '{value}'" if isinstance(value, dt.datetime) else f"'{value}'" for name, value in options.items()}
+    said = "".join(f", {name} => {value}" for name, value in given.items())
+    any_query = f"cepheid_match(events => TABLE(logins) {clause}, query => {query.text!r}{said})"
+    expected = query.run(logins(), **options).to_arrow(events=True)
+    for call in (f"made(TABLE(logins) {clause})", any_query):
+        found = spark.sql(f"SELECT * FROM {call}")
+        assert found.schema == frame.transform(query.on(**options)).schema
+        assert shown(found.toArrow()) == shown(expected)
+    assert len(expected)
+
+
+def test_a_table_function_is_told_up_to_when_the_events_are_complete(spark):
+    text = f"{ALONE} SELECT a.since AS since WHERE Alone AS a PARTITION BY user"
+    with pytest.raises(InputError, match="NOT FOLLOWED BY needs to know up to when"):
+        register(spark, "made", text, schema=logins().schema)
+
+
+def test_positions_are_those_of_a_run(spark):
+    """They count the events that matches make, whether they are in the match or not."""
+    query = cepheid.query(f"{BURST} SELECT b, s WHERE Burst AS b ; Ok AS s PARTITION BY user")
+    frame, expected = spark.createDataFrame(logins()), query.run(logins())
+    frame.createOrReplaceTempView("logins")
+    register(spark, "made", query, schema="logins", positions=True, columns=["failures"])
+    for found in (
+        frame.transform(query.on(positions=True, columns=["failures"])),
+        spark.sql("SELECT * FROM made(TABLE(logins) PARTITION BY user ORDER BY ts)"),
+    ):
+        rows = [
+            (row.user, row.start, row.end, [e["$index"] for e in row.b], [e["$index"] for e in row.s], row.b[0].failures)
+            for row in found.collect()
+        ]
+        assert sorted(rows) == sorted(
+            (match.keys["user"], match.start, match.end, list(match.variables["b"]), list(match.variables["s"]), match["b"][0]["failures"])
+            for match in expected
+        )
+        assert [row[1:5] for row in rows] == [(0, 3, [2], [3])] * 2
+
+
+def test_all_columns_in_another_order(spark):
+    query = cepheid.query(f"{BURST} SELECT * WHERE Burst AS b PARTITION BY user")
+    frame = spark.createDataFrame(logins())
+    names = ["failures", "user", "ts", "type"]
+    (event, *_) = frame.transform(query.on(columns=names)).orderBy("user").collect()[0].b
+    assert list(event.asDict()) == names
+    assert (event.failures, event.user, event.type) == (2, "a", "Burst")
+
+
 def test_what_is_refused(spark):
     frame = spark.createDataFrame(logins())
     query = cepheid.query(f"{BURST} SELECT b.failures AS n WHERE Burst AS b PARTITION BY user")
-    with pytest.raises(NotSupportedError, match="positions=True"):
-        frame.transform(query.on(positions=True))
-    with pytest.raises(NotSupportedError, match="a table function has no EVENT definitions"):
-        register(spark, "made", query, schema=logins().schema)
+    # A task would make events of its own part of what the definition reads.
+    other = cepheid.query("EVENT Two(n) AS (SELECT count(f) AS n WHERE Fail+ AS f) SELECT * WHERE Fail AS a : Ok AS b PARTITION BY user")
+    with pytest.raises(NotSupportedError, match="`user` is NULL in the events of `Two`"):
+        frame.transform(other.on(null_keys="group"))
+    same(spark, other.text, logins())
+    any_key = BURST.replace("HAVING failures >= 2", "CONSUME BY ANY")
+    with pytest.raises(NotSupportedError, match="CONSUME BY ANY in the definition of `Burst`"):
+        frame.transform(cepheid.query(f"{any_key} SELECT * WHERE Burst AS b PARTITION BY user").on())
+    same(spark, f"{any_key} SELECT * WHERE Burst AS b", logins())
     stream = spark.readStream.format("rate").load().selectExpr("'Fail' AS type", "timestamp AS ts", "'a' AS user")
     with pytest.raises(InputError, match=r"since= needs a query .* this one has EVENT definitions"):
         stream.transform(query.on(lateness="1s", since=START))

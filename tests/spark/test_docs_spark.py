@@ -13,7 +13,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(("page", "number"), [("spark.md", 9), ("sources.md", 3), pytest.param("streaming.md", 7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("page", "number"), [("spark.md", 10), ("sources.md", 3), pytest.param("streaming.md", 7, marks=pytest.mark.slow)])
 def test_the_pages_on_spark(spark, page, number):
     namespace = {"spark": spark}
     blocks = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))

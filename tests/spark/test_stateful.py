@@ -231,13 +231,19 @@ def until_of(query):
     return "end" if query.compiled(query.schema(TIMED)).decides_later else None
 
 
-def expected(query, table):
-    """The rows of the whole table, events by their numbers."""
-    rows = query.run(table, order="row", until=until_of(query)).to_arrow(events=True).to_pylist()
-    for row in rows:
+def expected(query, table, *, index=False):
+    """The rows of the whole table, events by their numbers; index: with positions."""
+    matches = query.run(table, order="row", until=until_of(query))
+    rows, positions = matches.to_arrow(events=True).to_pylist(), matches.to_pylist()
+    for row, places in zip(rows, positions, strict=True):
         for name, value in row.items():
             if isinstance(value, list):
-                row[name] = [{"row": event["row"]} for event in value]
+                row[name] = [
+                    {"row": event["row"], "$index": place} if index else {"row": event["row"]}
+                    for event, place in zip(value, places[name], strict=True)
+                ]
+        if index:
+            row |= {"start": places["start"], "end": places["end"]}
     return rows
 
 
@@ -279,6 +285,23 @@ def test_a_stream_gives_what_the_table_gives(fragment, cases, seed, monkeypatch)
             assert not [state for _, state in states.values() if state is not None], (seed, number, query.text, "state of idle keys")
         matched += bool(found)
     assert matched >= cases // 80
+
+
+@pytest.mark.parametrize("fragment", ["any pattern", "matches as events"])
+def test_positions_go_on_counting(fragment, cases, seed, monkeypatch):
+    """Those of a table, in any order of arrival; events that matches make have positions too."""
+    matched = 0
+    for number in range(max(cases // 8, 10)):
+        query, table, chance = random_case(f"{seed}/counted/{fragment}/{number}", FRAGMENTS[fragment])
+        if query.compiled(query.schema(TIMED)).derived:
+            continue
+        cut_small(monkeypatch, chance)
+        unit, events, output = unit_of([query], table, index=True)
+        found, _ = streamed(unit, events, output, chance, count=chance.choice([1, 3]))
+        wanted = expected(query, table, index=True)
+        assert sorted(map(shown, found)) == sorted(map(shown, wanted)), (seed, number, query.text, table.to_pylist())
+        matched += bool(found)
+    assert matched
 
 
 def test_several_queries_share_a_bucket(cases, seed, monkeypatch):
@@ -479,6 +502,25 @@ def test_only_index_keeps_idle_keys(where, forgotten, wanted):
         bucket = Bucket(unit) if bucket.empty else Bucket(unit).load(bucket.dump())
     times = {row: int(time.timestamp()) - START // SECOND for row, time in enumerate(whole["ts"].to_pylist())}
     assert [tuple(times[event["row"]] for name in "xyz" for event in row[name]) for row in found] == wanted
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_shown_positions_keep_idle_keys_of_definitions(index):
+    """They count what came before a pause, with the events that matches made there."""
+    within = "PARTITION BY k WITHIN 10 seconds"
+    query = cepheid.query(f"EVENT P(n) AS (SELECT x.v AS n WHERE A AS x ; B {within}) SELECT * WHERE P AS p ; C AS z {within}")
+    whole = events_of("A1 B2 C3 A100 B101 C102")
+    unit, events, output = unit_of([query], whole, index=index)
+    bucket, found = Bucket(unit), []
+    for start, stop, watermark in ((0, 3, 0), (3, 3, 60), (3, 6, 61), (6, 6, 200)):
+        step = bucket.step([events.slice(start, stop - start)], seconds(watermark))
+        found += [row for _, blob in step.rows for row in unpack(output, pa.array([blob], pa.binary())).to_pylist()[0]]
+        if watermark == 60:
+            assert (bucket.empty, bucket.keys) == (not index, int(index))
+        bucket = Bucket(unit) if bucket.empty else Bucket(unit).load(bucket.dump())
+    assert len(found) == 2
+    if index:
+        assert [(row["start"], row["end"], row["p"][0]["$index"], row["z"][0]["$index"]) for row in found] == [(0, 3, 2, 3), (4, 7, 6, 7)]
 
 
 @pytest.mark.slow

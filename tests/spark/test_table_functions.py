@@ -9,6 +9,7 @@ import itertools
 import random
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import Column
 from pyspark.sql import types as spark_types
@@ -30,6 +31,7 @@ from cepheid.testing.generators import (
     CONTRADICTING,
     ENGINE,
     LAGGED,
+    LAYERED,
     NEGATING,
     NESTED,
     POSITIONAL,
@@ -115,6 +117,7 @@ FRAGMENTS = {
     "RESTRICTED": RESTRICTING,
     "lag": LAGGED,
     "positions": POSITIONAL,
+    "definitions": LAYERED,
 }
 
 
@@ -170,6 +173,38 @@ def test_equalities_within_partitions_give_the_rows_of_run(null_keys, cases, see
         assert sorted(repr(row) for batch in found for row in batch.to_pylist()) == sorted(map(repr, expected)), table.to_pylist()
         matched += bool(expected)
     assert matched > cases // 100
+
+
+BURST = """
+EVENT Burst(n) AS (SELECT MAX count(a) AS n WHERE A+ AS a PARTITION BY k WITHIN 4)
+SELECT u.n AS n, b.row AS row WHERE Burst AS u ; B AS b PARTITION BY k WITHIN 6
+"""
+
+
+@pytest.mark.parametrize("null_keys", ["drop", "group"])
+@pytest.mark.parametrize("text", [BURST, BURST.replace("PARTITION BY k ", "")])
+def test_definitions_see_the_events_of_one_partition_of_the_call(text, null_keys, cases, seed, monkeypatch):
+    """Several partitions of the call may have one key, or none, and are decided together."""
+    query, matched = cepheid.query(text), 0
+    for number in range(max(cases // 20, 5)):
+        source = random.Random(seed * 10_000 + number)
+        table = pa.Table.from_pylist(random_stream(source, most=24), schema=SCHEMA)
+        parts = pa.array([source.choice("xyz") for _ in range(len(table))], pa.string())
+        table = table.append_column("row", pa.array(range(len(table)), pa.int64())).append_column("part", parts)
+        monkeypatch.setattr(tables, "HELD_ROWS", source.choice([1, 5, 1000]))
+        plan, read = reading(query, table.schema, order="row", null_keys=null_keys)
+        keys = (*plan.compiled.keys, "part")
+        found = called(read, in_order(table, keys, source), keys, source)
+        alone = [table.filter(pc.equal(table["part"], part)) for part in "xyz"]
+        expected = [
+            row
+            for one in alone
+            for row in query.run(one, order="row", null_keys=null_keys).to_arrow().drop_columns(["start", "end"]).to_pylist()
+        ]
+        rows = [row for batch in found for row in batch.to_pylist()]
+        assert sorted(map(repr, rows)) == sorted(map(repr, expected)), table.to_pylist()
+        matched += bool(rows)
+    assert matched
 
 
 TABLE = pa.table(
@@ -350,6 +385,28 @@ def as_row(value):
     if isinstance(value, dict) and set(value) == {"m", "n"}:
         return spark_types.Row(*value)(*value.values())
     return value
+
+
+DECIDED_BY_PARTITIONS = [
+    "SELECT * WHERE A AS a NOT FOLLOWED BY B FOR 5 PARTITION BY k",
+    "EVENT X(n) AS (SELECT a.v AS n WHERE A AS a PARTITION BY k) SELECT x.n AS n WHERE X AS x PARTITION BY k",
+]
+
+
+@pytest.mark.parametrize("text", DECIDED_BY_PARTITIONS)
+def test_what_is_decided_by_partitions(text):
+    """Errors name the key alone, and no time is too late for the end."""
+    _, read = reading(cepheid.query(text), TABLE.schema, until="end")
+    reader = Reader(read)
+    reader.open()
+    assert list(reader.push(TABLE.slice(4).to_batches()[0], 2)) == []
+    with pytest.raises(cepheid.InputError, match="two events of k=2 have the same time 5"):
+        list(reader.close())
+    last = TABLE.slice(0, 3).set_column(0, "ts", pa.array([1, 2**62 + 5, 2**62 + 9], pa.int64()))
+    reader = Reader(read)
+    reader.open()
+    assert list(reader.push(last.to_batches()[0], 3)) == []
+    assert sum(len(batch) for batch in reader.close()) == len(cepheid.query(text).run(last, until="end")) == 2
 
 
 def test_attributes_that_only_an_absence_reads():

@@ -107,14 +107,8 @@ class Plan:
                 help=f"write PARTITION BY {', '.join(self.compiled.keys)} to have positions in the partition",
             )
         if self.compiled.consume is Consumption.ANY:
-            raise NotSupportedError(
-                "CONSUME BY ANY lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",
-                help=("write CONSUME BY PARTITION", "q.run(..) has CONSUME BY ANY over keys, for events that fit on one machine"),
-            )
-        if self.options.positions and self.compiled.layers:
-            raise NotSupportedError(
-                "positions=True does not know the events that EVENT definitions add", help="q.run(..) gives positions, of all events"
-            )
+            raise _consumes_all("CONSUME BY ANY")
+        self._check_definitions()
         if self.options.columns is not None and self.compiled.layout.measures:
             what = "COUNT(*)" if self.compiled.plan.count else "measures"
             raise InputError(
@@ -122,6 +116,23 @@ class Plan:
                 help="leave columns= out: only what is read is sent",
             )
         self._check_names()
+
+    def _check_definitions(self) -> None:
+        """Raise NotSupportedError for a definition of which a match depends on events of other keys of the query, where the query sees it."""
+        for definition, layer in zip(self.compiled.plan.definitions, self.compiled.layers, strict=True):
+            if self.compiled.keys and layer.consume is Consumption.ANY:
+                raise _consumes_all(f"CONSUME BY ANY in the definition of `{definition.name}`")
+        for definition in self.compiled.plan.definitions if self.options.null_keys == "group" else ():
+            missing = [name for name in self.compiled.written if name not in definition.keys]
+            if missing:
+                raise NotSupportedError(
+                    f'{quoted(missing)} is NULL in the events of `{definition.name}`, which null_keys="group" makes events of one key,'
+                    " and Spark reads each key in a task of its own",
+                    help=(
+                        f"write PARTITION BY {', '.join(self.compiled.written)} in the definition of `{definition.name}` too",
+                        'or null_keys="drop"; q.run(..) has null_keys="group" here, for events that fit on one machine',
+                    ),
+                )
 
     def _check_names(self) -> None:
         if self.options.positions and INDEX in self.shown:
@@ -513,6 +524,13 @@ class Plan:
         if self.compiled.count_window is not None and not self.compiled.from_adjacency:
             return "the window counts every event"
         return "the pattern looks at the very next event" if not self.compiled.program.droppable else "every event may matter"
+
+
+def _consumes_all(clause: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"{clause} lets a match of one key consume the events of all keys, and Spark reads each key in a task of its own",
+        help=("write CONSUME BY PARTITION", "q.run(..) has CONSUME BY ANY over keys, for events that fit on one machine"),
+    )
 
 
 def shuffle_tasks(session: SparkSession) -> int:

@@ -93,9 +93,7 @@ def plan_of(query: Query, options: Options, fields: spark_types.StructType, *, c
     names = {each.name: f"c{index}" for index, each in enumerate(fields)}
     source = Described(names, schema, {each.name: each.dataType for each in fields})
     plan = Plan(query, options, source, query.compiled(schema), case_sensitive)
-    if plan.compiled.layers:
-        raise NotSupportedError("a table function has no EVENT definitions", help="use df.transform(q.on(..))")
-    if plan.compiled.absences and options.until is None:
+    if plan.compiled.decides_later and options.until is None:
         raise InputError(
             "NOT FOLLOWED BY needs to know up to when the events are complete, and a task of a table function sees only its own",
             help=(
@@ -125,7 +123,9 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
     names = plan.source.names
     attributes = dict(zip(task.keys, task.key_names, strict=True)) | {column: name for name, column in task.payload}
     attributes |= dict(zip(task.ties or (), task.tie_names, strict=False)) | {column: name for name, column in task.reads}
-    read = dict.fromkeys([*attributes.values(), *plan.compiled.reads, task.time_name])
+    # With EVENT definitions all that comes in is among the attributes, and predicates read besides what definitions make.
+    letters = () if plan.compiled.layers else plan.compiled.reads
+    read = dict.fromkeys([*attributes.values(), *letters, task.time_name])
     input_ = pa.schema([(name, plan.source.schema.attributes[name]) for name in read])
     reading = Reading(
         function=function,
@@ -135,6 +135,7 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
         columns=tuple((column, name, column != names[name]) for column, name in attributes.items()),
         relevant=tuple(tuple(program.relevant_masks) for program in plan.compiled.programs) if plan.dropping else None,
         until=FOREVER if plan.ends else plan.until,
+        null_keys=plan.options.null_keys,
         drop_null_keys=tuple(column for column, key in zip(task.keys, task.key_names, strict=True) if plan.drops_null(key)),
         drop_null_times=plan.options.null_time == "drop",
         drop_bad_times=plan.options.bad_time == "drop",

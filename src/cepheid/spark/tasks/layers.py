@@ -63,8 +63,12 @@ class LayeredState:
         return self.layered.keys
 
     def expire(self, now: int) -> None:
-        """Forget the keys in which nothing can go on, and the events that no match can show."""
-        self.empty = self.layered.forget(now)
+        """Forget the keys in which nothing can go on, where no position is shown, and the events that no match can show."""
+        if self.task.index:
+            self.empty = False
+            self.layered.expire(latest=now, events=0)
+        else:
+            self.empty = self.layered.forget(now)
 
     @property
     def deadlines(self) -> list[int]:

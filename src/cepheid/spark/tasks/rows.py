@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.letters.values import one_chunk
 from cepheid.logical.plan import Apply, Measure
 
 if TYPE_CHECKING:
@@ -68,9 +69,12 @@ class View:
         cls, compiled: Compiled, schema: pa.Schema, *, payload: Sequence[tuple[str, str]], shown: tuple[str, ...], index: bool, time: str
     ) -> View:
         """The view of a task (see `worker.Task`); schema: of the columns that travelled."""
-        # The events of EVENT definitions have attributes that nothing brought here.
-        fields = list(compiled.layout.events) if compiled.layers else [schema.field(column).with_name(name) for name, column in payload]
-        fields += [pa.field(INDEX, pa.int64())] if index else []
+        if compiled.layers:
+            # The events of EVENT definitions have attributes that nothing brought here; positions are known once they are there.
+            fields = list(compiled.layout.events)
+        else:
+            fields = [schema.field(column).with_name(name) for name, column in payload]
+            fields += [pa.field(INDEX, pa.int64())] if index else []
         columns, measures = stored_measures(compiled)
         layout = dataclasses.replace(compiled.layout, events=pa.schema(fields), time=time, measures=columns)
         return cls(layout, measures, shown, index)
@@ -87,9 +91,9 @@ class View:
         table = matches.to_arrow(events=True)
         names = table.column_names
         columns = [table.column(index) for index in range(len(names))]
-        if self.layout.variables and len(self.shown) < len(self.layout.events):
+        if self.layout.variables and self.shown != tuple(self.layout.events.names):
             fixed = len(self.layout.keys) + 2
-            columns[fixed:] = [self._shown(column) for column in columns[fixed:]]
+            columns[fixed:] = [self._shown(table[name], positions) for name, positions in self._positions(matches).items()]
         if self.index:
             ends = [matches.positions[matches.offsets[:-1]], matches.positions[matches.offsets[1:] - 1]]
             place = len(self.layout.keys)
@@ -97,11 +101,16 @@ class View:
             names = [*names[:place], "start", "end", *names[place:]]
         return pa.table(columns, names).combine_chunks()
 
-    def _shown(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    def _positions(self, matches: Matches) -> dict[str, pa.Array | None]:
+        """Of each variable the positions of its events, match by match, where the events do not have them; else None."""
+        if INDEX not in self.shown or INDEX in self.layout.events.names:
+            return dict.fromkeys(self.layout.variables)
+        lists = matches.to_arrow()
+        return {name: one_chunk(lists[name]).flatten() for name in self.layout.variables}
+
+    def _shown(self, column: pa.ChunkedArray, positions: pa.Array | None) -> pa.ChunkedArray:
         """A variable's lists with only the attributes that the output shows."""
-        lists = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        struct = lists.values
-        fields = [self.layout.events.field(name) for name in self.shown]
-        arrays = [struct.field(self.layout.events.get_field_index(name)) for name in self.shown]
-        inner = pa.StructArray.from_arrays(arrays, fields=fields)
+        lists = one_chunk(column)
+        events = {INDEX: positions} | dict(zip(self.layout.events.names, lists.flatten().flatten(), strict=True))
+        inner = pa.StructArray.from_arrays([events[name] for name in self.shown], names=self.shown)
         return pa.chunked_array([pa.ListArray.from_arrays(lists.offsets, inner)])

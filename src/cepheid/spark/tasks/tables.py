@@ -2,14 +2,15 @@
 
 Comes in: what `sql` decided, as plain values, and rows as Spark has them, sorted by the call. Goes out: the rows of `worker.Run`. Spark makes one
 object per partition of the call; all partitions of a task share one `Reader`, because an evaluation learns its tables while it runs. What a
-DataFrame's plan does before the shuffle happens here: letters, NULL keys, events that can change nothing. Queries with absences are decided one
-partition after the other (`absences`), each when it is whole: how far it is complete is said by the call. Imports no session of Spark.
+DataFrame's plan does before the shuffle happens here: letters, NULL keys, events that can change nothing. Queries with absences or EVENT definitions
+are decided when partitions are whole (`absences`), many of them together: how far they are complete is said by the call. Imports no session of Spark.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.input.keys import normalized
+from cepheid.engine.input.keys import group, key_codes, normalized
 from cepheid.engine.letters.codes import having
 from cepheid.engine.letters.encoded import Texts
-from cepheid.engine.letters.values import plain, raw
+from cepheid.engine.letters.values import one_chunk, plain, raw
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.schema import is_text
-from cepheid.spark.tasks.absences import run_absences
+from cepheid.spark.tasks.absences import FOREVER, run_absences
 from cepheid.spark.tasks.bounds import outside
 from cepheid.spark.tasks.packing import letters_column, letters_of
 from cepheid.spark.tasks.unit import Unit
-from cepheid.spark.tasks.worker import LETTER, TIME, Task, TaskRun, compiled_here, different
+from cepheid.spark.tasks.worker import LETTER, PARTITION, TIME, Task, TaskRun, compiled_here, different
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,14 +38,11 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
 
 
-PARTITION = "$partition"
-"""The column that numbers the partitions of the call in a task."""
-
 ROWS_PER_BATCH = 1 << 14
 """Rows are collected to so many before the engine reads them."""
 
 HELD_ROWS = 1 << 18
-"""So many events of whole partitions are held, to be decided together: a call of the engine has its price here too."""
+"""So many events of whole partitions are held, where matches are decided by partitions: a call of the engine has its price here too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +52,9 @@ class Reading:
     function: its name; call: how it is called, for messages. task: the fields of the worker's `Task`. input: the columns
     of the rows that are read, as a serialized Arrow schema. columns: (column of the task, attribute, whether its values are normalized).
     relevant: an event matters whose letter, of one of the query's programs, has all bits of one of its masks; None: every event does. until: events
-    after this time (in steps of its column) are not read, and all up to it are known; None: nothing is said of that. drop_null_keys: the columns of
-    the key that leave an event out where they are NULL, else that is a key of its own. drop_null_times, drop_bad_times: or else a time that is NULL,
-    or out of bounds, is an error.
+    after this time (in steps of its column) are not read, and all up to it are known; FOREVER: all are read, and no others follow; None: nothing is
+    said of that. null_keys: see `Unit`. drop_null_keys: the columns of the key that leave an event out where they are NULL, else that is a key of its
+    own. drop_null_times, drop_bad_times: or else a time that is NULL, or out of bounds, is an error.
     output: serialized Arrow schema of a row.
     """
 
@@ -67,6 +65,7 @@ class Reading:
     columns: tuple[tuple[str, str, bool], ...]
     relevant: tuple[tuple[int, ...], ...] | None
     until: int | None
+    null_keys: str
     drop_null_keys: tuple[str, ...]
     drop_null_times: bool
     drop_bad_times: bool
@@ -90,7 +89,7 @@ class Reader:
         self.owners: list[int] = []
         self.lengths: list[int] = []
         self.waiting = 0
-        alphabets = () if self.compiled.lags else self.compiled.alphabets
+        alphabets = () if self.compiled.lags or self.compiled.layers else self.compiled.alphabets
         self.readers = {f"{LETTER}{number or ''}": alphabet.reader() for number, alphabet in enumerate(alphabets)}
         self.values = self.compiled.readers(Texts())
         self.whole: list[pa.RecordBatch] = []  # events of whole partitions, and of the one that was open last, until they are decided
@@ -110,7 +109,7 @@ class Reader:
         return self.flush() if self.waiting >= ROWS_PER_BATCH else iter(())
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """The matches that end in what has come in; with absences those that are decided.
+        """The matches that end in what has come in; with absences or EVENT definitions those of partitions that are whole.
 
         Raises SchemaError for columns that are not those that were announced, and InputError for partitions that are not one key's events in
         the order of their times. Linear in events and output.
@@ -139,14 +138,14 @@ class Reader:
         batch = self._relevant(batch)
         if not batch.num_rows:
             return
-        if self.compiled.absences:
+        if self.compiled.absences or self.compiled.layers:
             yield from self._hold(batch)
             return
         if self.run is None:
             self.run = TaskRun(self.task, self.compiled, batch.schema, partition=(PARTITION,))
         yield from self.run.read(batch)
 
-    # --------------------------------------------------------------------------------------------------------------------- absences
+    # ------------------------------------------------------------------------------------------------------- absences and definitions
 
     def _hold(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Keep events until their partition is whole; the matches of those that are, where they are many."""
@@ -164,20 +163,38 @@ class Reader:
         if not any(batch.num_rows for batch in held):
             return
         events = pa.Table.from_batches(held).combine_chunks()
-        # Time passes for all partitions at once. What is in a partition is in order, and stays so.
-        events = events.take(pa.array(np.argsort(raw(plain(events[TIME].chunk(0))), kind="stable")))
+        turns = self._turns(events)
+        # Time passes for all partitions of a turn at once. What is in a partition is in order, and stays so.
+        order = np.lexsort((raw(plain(events[TIME].chunk(0))), turns))
+        events = events.take(pa.array(order))
         keys, names = (PARTITION, *self.task.keys), (PARTITION, *self.task.key_names)
         unit = Unit(
             tasks=({**self.reading.task, "keys": keys, "key_names": names},),
-            letters=((tuple(self.readers), () if self.compiled.lags else None),),
+            letters=((tuple(self.readers), None if self.readers else ()),),
             ties=self.task.ties or (),
             queries=None,
             late=None,
             output=self.reading.output,
             schema=events.schema.serialize().to_pybytes(),
+            null_keys=self.reading.null_keys,
         )
-        batches = iter(events.to_batches(max_chunksize=ROWS_PER_BATCH))
-        yield from run_absences(dataclasses.asdict(unit), self.reading.until, batches)
+        # Where the call does not say it, nothing waits for a time.
+        until = FOREVER if self.reading.until is None else self.reading.until
+        cuts = np.flatnonzero(np.diff(turns[order], prepend=-1, append=-1))
+        for start, stop in itertools.pairwise(cuts.tolist()):
+            batches = iter(events.slice(start, stop - start).to_batches(max_chunksize=ROWS_PER_BATCH))
+            yield from run_absences(dataclasses.asdict(unit), until, batches)
+
+    def _turns(self, events: pa.Table) -> Array:
+        """For each event which state its partition goes to, one after the other (int64).
+
+        Definitions partition events by their keys, so that of the partitions of one key each needs a state of its own.
+        """
+        if not self.compiled.layers:
+            return np.zeros(events.num_rows, np.int64)
+        starts = np.flatnonzero(np.diff(raw(one_chunk(events[PARTITION])), prepend=-1))
+        codes, count = key_codes(events.take(pa.array(starts)), self.task.keys, grouped=self.task.keys)
+        return np.repeat(group(codes, count).positions(len(starts)), np.diff(starts, append=events.num_rows))
 
     # ------------------------------------------------------------------------------------------------------------------ what comes in
 
@@ -237,7 +254,7 @@ class Reader:
             wrong = self._outside(batch)
             if wrong is not None:
                 kept |= wrong
-        if self.reading.until is not None:
+        if self.reading.until not in (None, FOREVER):
             kept &= raw(plain(batch.column(TIME))) <= self.reading.until
         if batch.column(TIME).null_count:
             kept |= pc.is_null(batch.column(TIME)).to_numpy(zero_copy_only=False)

@@ -54,6 +54,9 @@ The name of a value's column goes on behind VALUE (`value_column`).
 SLICE, OWN = "$slice", "$own"
 """Columns that `slices` adds: the number of the event's slice of time, and whether the event is in it, and not only in its overlap."""
 
+PARTITION = "$partition"
+"""The column that `tables` adds: the number of a table function's partition in its task."""
+
 OPTION = "q.on(.., {}={})"
 """How an option is given, in messages: with its name and its value."""
 
@@ -437,9 +440,8 @@ class Incoming:
             )
 
     def _of_key(self, batch: pa.RecordBatch, row: int) -> str:
-        values = [
-            f"{name}={python_value(batch.column(column)[row])!r}" for name, column in zip(self.task.key_names, self.task.keys, strict=True)
-        ]
+        named = zip(self.task.key_names, self.task.keys, strict=True)
+        values = [f"{name}={python_value(batch.column(column)[row])!r}" for name, column in named if name != PARTITION]
         return f" of {', '.join(values)}" if values else ""
 
 
