@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.input.read import source_of, time_number, up_to
+from cepheid.engine.input.columns import is_streams
+from cepheid.engine.input.read import numbered, source_of, time_number, up_to
 from cepheid.engine.run.batch import ordered
 from cepheid.engine.run.batches import END, pieces_of
 from cepheid.errors import InputError, NotSupportedError, SetupError, check_choice
@@ -17,9 +18,10 @@ from cepheid.kernel import VARIANTS, available
 from cepheid.language.limits import MAX_COUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cepheid.engine.input.read import Source
+    from cepheid.engine.memory.pools import Array
     from cepheid.language import syntax
 
 ENGINES = ("compiled", "python", "checked", "reference")
@@ -45,13 +47,25 @@ class Asked:
     def pieces(
         self, progress: Callable[[int, int], None] | None
     ) -> tuple[Iterable[pa.Table | pa.RecordBatch], Callable[[int], None] | None]:
-        """The events piece by piece, in their order, and what is to be called with the rows done; progress: as for `Query.run`."""
+        """The events piece by piece, in their order and with their numbers (`ROW`), and what is to be called with the rows done.
+
+        progress: as for `Query.run`.
+        """
         events, total = self.source.events, 0
         if isinstance(events, pa.Table):
             total = events.num_rows
             _, rows = ordered(self.source.schema, events, sort=self.sort, order=self.order)
-            events = pieces_of(events, rows)
+            events = self._numbered(pieces_of(events, rows), rows)
         return events, None if progress is None else lambda done: progress(done, total)
+
+    def _numbered(self, pieces: Iterable[pa.Table], rows: Array | None) -> Iterator[pa.Table]:
+        """Pieces of a table with the numbers of their events; rows: of the table, as they come, None: as they are."""
+        start, numbers = 0, self.source.numbers
+        for piece in pieces:
+            stop = start + piece.num_rows
+            own = np.arange(start, stop) if rows is None else rows[start:stop]
+            yield numbered(piece, own if numbers is None else numbers[own])
+            start = stop
 
 
 def asked_of(
@@ -75,8 +89,9 @@ def asked_of(
     check_sample(sample)
     if engine == "reference" and sample is not None:
         raise NotSupportedError("the reference gives all matches, it has no sample=", help="leave engine= or sample= out")
-    source = source_of(events, tree, type=type, time=time, sort=sort, order=order)
-    if isinstance(events, Mapping):
+    at_once = sort or bool(order) or engine == "reference"
+    source = source_of(events, tree, type=type, time=time, sort=sort, order=order, at_once=at_once)
+    if is_streams(events):
         order = ()  # the streams are merged in that order
     if until is None or (isinstance(until, str) and until == END):
         complete: int | str | None = until
@@ -84,8 +99,6 @@ def asked_of(
         complete = time_number(until, source.schema, argument="until")
     if isinstance(complete, int):
         source = up_to(source, complete)
-    if isinstance(source.events, pa.RecordBatchReader) and (sort or order or engine == "reference"):
-        source = dataclasses.replace(source, events=source.events.read_all())
     return Asked(source, complete, engine, sort, null_keys, order)
 
 

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.arguments import ENGINES, asked_of, check_engine, columns_of
+from cepheid.engine.input.columns import is_streams
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import used_types, whole
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.plan.explain import Explanation, explain_queries
+from cepheid.engine.plan.numbered import Numbered, shown, with_row
 from cepheid.engine.run.allowance import Allowance, check_max_bytes
 from cepheid.engine.run.batches import END, decided
 from cepheid.engine.run.queries import ByName, Part, QueriesRecognizer
@@ -122,18 +124,20 @@ class Queries(Mapping[str, Query]):
             "order": order,
         }
         check_engine(engine, ENGINES)
-        if isinstance(events, Mapping):
+        several = is_streams(events)
+        if several:
+            assert isinstance(events, Mapping)
             # Several queries read the same streams, each of which may be there to be read once.
-            events = {name: whole(name, events[name]) for name in self._streams(events)}
+            events = {name: whole(name, events[name], time=time) for name in self._streams(events)}
         elif engine == "reference":
-            events = whole(None, events)
+            events = whole(None, events, time=time)
         if engine == "reference":
             found = {name: each.run(events, **options) for name, each in self._queries.items()}
         else:
             found = {}
             for names, asked in self._asked(events, **options):
                 # Of one table each query says itself what the type of its events is; merged streams have a column for it.
-                schema = asked.source.schema if isinstance(events, Mapping) else asked.source.events.schema
+                schema = asked.source.schema if several else pa.schema(list(asked.source.schema.attributes.items()))
                 found |= self._whole(self._compiled(schema, names, type=type, time=time), asked, allowance, progress)
         matches = {name: found[name] for name in self._queries}
         return ByName(matches, {name: [Part(own)] for name, own in matches.items() if len(own)})
@@ -148,7 +152,7 @@ class Queries(Mapping[str, Query]):
         """The queries that read the same events, and these: of several streams those in FROM, merged as the query's types say."""
         groups: dict[object, list[str]] = {}
         for name, each in self._queries.items():
-            same = (each.tree.streams, used_types(each.tree)) if isinstance(events, Mapping) else None
+            same = (each.tree.streams, used_types(each.tree)) if is_streams(events) else None
             groups.setdefault(same, []).append(name)
         for names in groups.values():
             yield names, asked_of(self._queries[names[0]].tree, events, **options)
@@ -157,7 +161,8 @@ class Queries(Mapping[str, Query]):
         self, compiled: Mapping[str, Compiled], asked: Asked, allowance: Allowance, progress: Callable[[int, int], None] | None
     ) -> dict[str, Matches]:
         """The matches of the queries that read the same events."""
-        recognizer = QueriesRecognizer(compiled, asked.source.schema, null_keys=asked.null_keys, variant=asked.engine)
+        own = {name: Numbered.of(each) for name, each in compiled.items()}
+        recognizer = QueriesRecognizer(own, with_row(asked.source.schema), null_keys=asked.null_keys, variant=asked.engine)
         types = {name: NamedTypes(each.plan) for name, each in compiled.items()}
         pieces, told = asked.pieces(progress)
         parts = [made.all(allowance) for made in decided(recognizer, _seen(pieces, types), until=asked.until, progress=told)]
@@ -165,8 +170,9 @@ class Queries(Mapping[str, Query]):
         nulls = recognizer.null_keys
         found = {}
         for name, each in compiled.items():
-            together = concatenate(each.layout, [part[name] for part in parts], null_keys=nulls[name])
-            found[name] = dataclasses.replace(together, waiting=left.get(name), warnings=types[name].warnings)
+            together = concatenate(own[name].layout, [part[name] for part in parts], null_keys=nulls[name])
+            together = dataclasses.replace(together, waiting=left.get(name), warnings=types[name].warnings)
+            found[name] = shown(together, layout=each.layout, streams=asked.source.streams)
         return found
 
     def _compiled(self, schema: Any, names: Iterable[str] = (), **where: str | None) -> dict[str, Compiled]:

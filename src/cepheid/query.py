@@ -7,6 +7,7 @@ keeps nothing of the events it was run on: any number of threads may share it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,9 @@ from cepheid.arguments import ENGINES, Asked, asked_of, check_engine, check_name
 from cepheid.engine.input.named_types import NamedTypes
 from cepheid.engine.input.read import schema_in, used_types
 from cepheid.engine.memory.process import named_memory
+from cepheid.engine.output.origins import Origin
 from cepheid.engine.plan.compiled import Compiled, layout_of
+from cepheid.engine.plan.numbered import Numbered, shown
 from cepheid.engine.plan.planner import compile_plan
 from cepheid.engine.run import batch, batches, definition, layers
 from cepheid.engine.run.allowance import check_max_bytes
@@ -110,6 +113,12 @@ class Query:
         args = f", args={dict(self._args)!r}" if self._args else ""
         return f"cepheid.query({self._text!r}{args})"
 
+    def _repr_html_(self) -> str:
+        """The query in a notebook: its text, highlighted, and its drawing."""
+        from cepheid.viz.notebook import to_html
+
+        return to_html(self)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self._tree == other._tree and self._args == other._args
 
@@ -135,7 +144,7 @@ class Query:
             from cepheid.spark.source import event_schema
 
             return event_schema(schema, self._tree, type=type, time=time)
-        return schema_of(schema_in(schema), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
+        return schema_of(schema_in(schema, time=time), type=type, time=time, streams=self._tree.streams, used=used_types(self._tree))
 
     def bound(self, schema: EventSchema, *, partial: bool = False) -> QueryPlan:
         """The logical plan of the query over a schema. partial: as for `bind`.
@@ -203,9 +212,13 @@ class Query:
     ) -> Matches:
         """The matches of the query over `events`.
 
-        events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, a list of
-        dicts, or {stream name: events} for several streams. Streams are merged by event time. Equal times are in the order of FROM, then of `order`.
-        type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them).
+        events: a pyarrow Table, RecordBatch or RecordBatchReader (read batch by batch), a DataFrame, anything with ``__arrow_c_stream__``, the path
+        of a Parquet or Arrow file (.parquet, .arrow, .feather, .ipc, .arrows; read batch by batch), a list of dicts, a dict of lists or arrays (the
+        columns), or {stream name: events} for several streams: a dict whose values are all tables, files or lists of dicts. Streams are merged by
+        event time. Equal times are in the order of FROM, then of `order`.
+        type, time: the columns of the event type and of the event time (default: `type` and `ts`, if the input has them). ISO 8601 texts in the time
+        column are read as times: in UTC if all have an offset, without zone if none has one. A DatetimeIndex of a pandas DataFrame is the time column
+        if time= names it; also if no column has the time's name, and the index has no name or time= is left out.
         until: a time, in the form of the time column. Later events are not read, and the events count as complete up to this time (default: their
         greatest time; "end": no events follow). This matters only for NOT FOLLOWED BY: `Matches.undecided` has the matches that are not decided then.
         engine: None for the best one, or one of `ENGINES`.
@@ -217,9 +230,9 @@ class Query:
         max_bytes: how many bytes the matches may take: 18 per event of a match, and 24 per match (default: a quarter of the memory that the process
         may use). While the result is built, it takes about three times as many. `batches` gives any number of matches, in bounded memory.
 
-        Returns `Matches`, in the order of the events that end them. Raises BindError and NotSupportedError for the query, SchemaError and InputError
-        for the events, LimitError for the query and for more matches than max_bytes allows, SetupError for an engine that is not installed. Linear in
-        events and matches; `explain` has the exact costs.
+        Returns `Matches`, in the order of the events that end them; `Matches.rows` says which rows of `events` they have. Raises BindError and
+        NotSupportedError for the query, SchemaError and InputError for the events, LimitError for the query and for more matches than max_bytes
+        allows, SetupError for an engine that is not installed. Linear in events and matches; `explain` has the exact costs.
         """
         asked = asked_of(
             self._tree, events, type=type, time=time, until=until, engine=engine, sort=sort, null_keys=null_keys, order=order, sample=sample
@@ -229,14 +242,16 @@ class Query:
             return self._by_definition(asked)
         source, compiled = asked.source, self.compiled(asked.source.schema)
         options = {**asked.of_table, "sample": sample, "progress": progress, "max_bytes": allowed}
-        if isinstance(source.events, pa.RecordBatchReader):
-            pieces, told = asked.pieces(progress)
-            types = NamedTypes(compiled.plan, compiled.programs)
-            recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types)
-            found = batches.whole(recognizer, pieces, until=asked.until, progress=told, max_bytes=allowed)
-            return dataclasses.replace(found, warnings=types.warnings)
-        run = layers.run if compiled.layers else batch.run
-        return run(compiled, source.events, **options)
+        if isinstance(source.events, pa.Table) and not compiled.layers:
+            return batch.run(compiled, source.events, **options).with_origin(source.origin)
+        numbered = Numbered.of(compiled)
+        if isinstance(source.events, pa.Table):
+            return shown(layers.run(numbered, source.numbered, **options), layout=compiled.layout, streams=source.streams)
+        pieces, told = asked.pieces(progress)
+        types = NamedTypes(compiled.plan, compiled.programs)
+        recognizer = Recognizer(numbered, null_keys=null_keys, variant=engine, sample=sample, types=types)
+        found = batches.whole(recognizer, pieces, until=asked.until, progress=told, max_bytes=allowed)
+        return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
 
     def batches(
         self,
@@ -263,20 +278,24 @@ class Query:
         if asked.engine == "reference":
             matches = self._by_definition(asked)
             return Batches(matches.layout, iter([matches]), lambda: Rest(matches.undecided, matches.null_keys, matches.warnings))
-        compiled = self.compiled(asked.source.schema)
+        compiled, streams = self.compiled(asked.source.schema), asked.source.streams
         types = NamedTypes(compiled.plan, compiled.programs)
-        recognizer = Recognizer(compiled, null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
+        recognizer = Recognizer(Numbered.of(compiled), null_keys=null_keys, variant=engine, sample=sample, types=types, interleaved=True)
         pieces, told = asked.pieces(progress)
-        return Batches.of(recognizer, types, pieces, until=asked.until, progress=told)
+        own = functools.partial(shown, layout=compiled.layout, streams=streams)
+        return Batches.of(recognizer, types, pieces, layout=compiled.layout, shown=own, until=asked.until, progress=told)
 
     def _by_definition(self, asked: Asked) -> Matches:
         plan = self.bound(asked.source.schema)
         table = asked.source.events
         assert isinstance(table, pa.Table)
+        numbers = asked.source.numbers
         if asked.sort or asked.order:
             _, rows = batch.ordered(plan.schema, table, sort=asked.sort, order=asked.order)
-            table = table if rows is None else table.take(pa.array(rows))
-        return definition.run(plan, table, until=asked.until, null_keys=asked.null_keys)
+            if rows is not None:
+                table, numbers = table.take(pa.array(rows)), rows if numbers is None else numbers[rows]
+        found = definition.run(plan, table, until=asked.until, null_keys=asked.null_keys)
+        return found if plan.definitions else found.with_origin(Origin(numbers, asked.source.streams))
 
     def recognizer(
         self,
@@ -386,17 +405,17 @@ class Query:
         type: str | None = None,  # noqa: A002 - public word
         time: str | None = None,
     ) -> Any:
-        """The automaton as a drawing; for NOT FOLLOWED BY, a note beside it says what must not follow its matches.
+        """The automaton as a drawing, one for each EVENT definition, too; what no automaton says stands below it: windows, keys, absences.
 
         format: "svg", "mermaid" or "dot". schema: the schema of the events; without it, attributes get the types that the query seems to want. type,
         time: as for `run`. Raises InputError for another format, and as `schema` and `compiled`.
         """
-        from cepheid.engine.plan.explain import absences_text
         from cepheid.engine.plan.likely_schema import likely_schema
-        from cepheid.viz.graph import draw
+        from cepheid.viz.graph import draw_panels
+        from cepheid.viz.panels import panels
 
         compiled = self.compiled(likely_schema(self) if schema is None else self.schema(schema, type=type, time=time))
-        return draw(compiled.drawn, format=format, absences=absences_text(compiled))
+        return draw_panels(panels(compiled), format=format)
 
 
 def _from_text(text: str, args: Mapping[str, object]) -> Query:

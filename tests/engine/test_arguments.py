@@ -229,10 +229,10 @@ def test_doubled_columns_of_a_dataframe():
 @pytest.mark.parametrize(
     "columns", [{"type": ["A"], "ts": [1]}, {"type": pa.array(["A"]), "ts": [1]}, {"type": np.array(["A"]), "ts": [1]}]
 )
-def test_a_dict_of_columns(columns):
+def test_a_dict_of_columns_beside_a_stream(columns):
     with pytest.raises(InputError, match="the stream `type`") as error:
-        QUERY.run(columns)
-    assert error.value.help[-1] == "a dict is read as {stream name: events}: columns go in as pyarrow.table(..)"
+        QUERY.run({**columns, "B": pa.table({"ts": [1]})})
+    assert error.value.help[-1].startswith("a dict whose values are tables, files or lists of dicts is read as {stream name: events}")
 
 
 def nested(levels, wrap):

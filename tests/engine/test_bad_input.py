@@ -187,7 +187,7 @@ def test_lists_of_something_else():
     with pytest.raises(InputError, match="event 1 of the list is a int, not a dict"):
         QUERY.run([{"type": "A", "ts": 1}, 2])
     with pytest.raises(InputError, match="events cannot be a str"):
-        QUERY.run("events.csv")
+        QUERY.run("A1 B2")
     with pytest.raises(InputError, match="events cannot be a NoneType"):
         QUERY.run(None)
     with pytest.raises(SchemaError, match="the values of `ts` are not of one type"):

@@ -63,7 +63,7 @@ def test_a_count_of_many_digits_is_shown_by_their_number():
     huge = dataclasses.replace(matches, counts=exact_counts.from_integers([10**5_000] * len(matches)))
     assert huge[0].measures == {"count": 10**5_000}
     assert "count=<5001 digits>" in repr(huge[0])
-    assert "NULL" in repr(huge)
+    assert "<5001 digits>" in repr(huge)
 
 
 def test_nothing_to_count():

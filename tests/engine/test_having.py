@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid
+from cepheid.engine.plan import compiled
 from cepheid.engine.run import having
 from cepheid.errors import BindError, LimitError, NotSupportedError, SnapshotError
 from cepheid.language import to_text
@@ -108,8 +109,8 @@ def test_bad_options():
     ("clauses", "name"), [("LIMIT 1", "MAX_LISTED"), ("", "MAX_LISTED"), ("CONSUME BY PARTITION", "MAX_LISTED"), ("MAX", "MAX_COMPARED")]
 )
 def test_listing_has_a_limit(clauses, name, monkeypatch):
-    monkeypatch.setattr(having, "MAX_LISTED", 50)
-    monkeypatch.setattr(having, "MAX_COMPARED", 50)
+    monkeypatch.setattr(compiled, "MAX_LISTED", 50)
+    monkeypatch.setattr(compiled, "MAX_COMPARED", 50)
     strategy, clauses = ("MAX ", "CONSUME BY PARTITION") if clauses == "MAX" else ("", clauses)
     query = cepheid.query(f"SELECT {strategy}* WHERE A+ AS a ; B HAVING count(a) > 50 {clauses}")
     assert found(query.text, events("A1 A2 A3 A4 A5 B6")) == []

@@ -170,9 +170,8 @@ def test_event_in_several_variables():
 def test_terminal_and_notebook(matches):
     lines = repr(matches[:2]).splitlines()
     assert lines[0] == "2 matches"
-    assert lines[1].split() == ["start", "end", "start_time", "end_time", "x", "y"]
-    assert lines[2].split() == ["0", "1", "2024-01-01", "00:00:00+00:00", "2024-01-01", "00:00:01+00:00", "[0]", "[1]"]
-    assert len({len(line) for line in lines[1:]}) == 1
+    assert lines[1].split() == ["start_time", "end_time", "x", "y"]
+    assert lines[2].split()[:4] == ["2024-01-01", "00:00:00Z", "2024-01-01", "00:00:01Z"]
     many = cepheid.query("SELECT * WHERE A OR B").run([{"type": "A", "ts": time} for time in range(12)])
     assert repr(many).splitlines()[0] == "12 matches"
     assert repr(many).splitlines()[-1] == ".. and 2 more"

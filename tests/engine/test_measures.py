@@ -261,7 +261,7 @@ def test_matches_show_their_measures():
     matches = QUERY.run(events(STREAM))
     assert [match.measures for match in matches] == [{"first": 4, "mean": 7.0}, {"first": 3, "mean": 7.0}]
     assert repr(matches[0]) == "Match(start=1, end=2, first=4, mean=7.0)"
-    assert repr(matches).splitlines()[1].split() == ["start", "end", "start_time", "end_time", "first", "mean"]
+    assert repr(matches).splitlines()[1].split() == ["start_time", "end_time", "first", "mean"]
     assert "<th>mean</th>" in matches._repr_html_()
     assert matches.to_pandas()["first"].tolist() == [4, 3]
     assert [match.measures["first"] for match in matches[::-1]] == [3, 4]

@@ -11,16 +11,19 @@ import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.engine.input import files
+from cepheid.engine.input.columns import is_streams, table_of_columns
 from cepheid.engine.input.keys import normalized
+from cepheid.engine.input.time_texts import with_times
 from cepheid.engine.letters.values import plain, raw
 from cepheid.engine.output.matches import python_value, without_columns
+from cepheid.engine.output.origins import ROW, Origin, Streams
 from cepheid.errors import InputError, LimitError, SchemaError, did_you_mean, nearest, quoted
 from cepheid.logical.types import GIVEN, canonical, family
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of, time_unit
@@ -31,9 +34,12 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
     from cepheid.language.syntax import Query as Tree
 
-EVENTS = "pass a pyarrow.Table or RecordBatchReader, a DataFrame, a list of dicts, or {stream name: events} for several streams"
+EVENTS = (
+    "pass a pyarrow.Table or RecordBatchReader, a DataFrame, the path of a Parquet or Arrow file, a list of dicts, a dict of lists, "
+    "or {stream name: events} for several streams"
+)
 
-COLUMNS = "a dict is read as {stream name: events}: columns go in as pyarrow.table(..)"
+COLUMNS = "a dict whose values are tables, files or lists of dicts is read as {stream name: events}; columns are all lists or arrays"
 
 UNFIT = (ValueError, TypeError, NotImplementedError, OverflowError)
 """What Arrow raises for values that it cannot hold."""
@@ -42,12 +48,21 @@ MAX_LEVELS = 60
 """Levels of an attribute's type: snapshots and Arrow's C interface hold 62, and matches put events two levels deeper."""
 
 
-def table_of(events: object, *, stream: str | None = None) -> pa.Table | pa.RecordBatchReader:
+def events_of(events: object, *, stream: str | None = None, time: str | None = None) -> pa.Table | pa.RecordBatchReader:
+    """One stream of events in `plain_schema`, with ISO 8601 texts in the time column as times; a reader stays unread but for its first batches.
+
+    Takes the arguments of `table_of`, and raises what it and `with_times` raise.
+    """
+    return with_times(without_views(table_of(events, stream=stream, time=time)), time or DEFAULT_TIME, stream=stream)
+
+
+def table_of(events: object, *, stream: str | None = None, time: str | None = None) -> pa.Table | pa.RecordBatchReader:
     """One stream of events as Arrow.
 
-    events: Table, RecordBatch, RecordBatchReader, a pandas DataFrame, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, or a
-    list of dicts (missing attributes are NULL). stream: its name among several, for messages. Raises InputError for anything else and for
-    values that Arrow cannot hold, SchemaError for values of mixed types.
+    events: Table, RecordBatch, RecordBatchReader, a pandas DataFrame, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, the path of a
+    Parquet or Arrow file, a list of dicts (missing attributes are NULL), or a dict of lists or arrays. stream: its name among several, for messages.
+    time: the time column as the user named it, which the index of a DataFrame may be. Raises InputError for anything else and for values that Arrow
+    cannot hold, SchemaError for values of mixed types.
     """
     what, help_ = ("events", (EVENTS,)) if stream is None else (f"the stream `{stream}`", (EVENTS, COLUMNS))
     if isinstance(events, pa.Table | pa.RecordBatchReader):
@@ -55,7 +70,11 @@ def table_of(events: object, *, stream: str | None = None) -> pa.Table | pa.Reco
     if isinstance(events, pa.RecordBatch):
         return pa.Table.from_batches([events])
     if type(events).__module__.partition(".")[0] == "pandas" and hasattr(events, "columns"):
-        return _pandas(events)
+        return _pandas(events, time)
+    if files.is_path(events):
+        return files.read(events)
+    if isinstance(events, Mapping) and events and not is_streams(events):
+        return table_of_columns(events, _attribute)
     try:
         if hasattr(events, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(events)
@@ -63,7 +82,7 @@ def table_of(events: object, *, stream: str | None = None) -> pa.Table | pa.Reco
             return pa.Table.from_batches([pa.record_batch(events)])
     except pa.ArrowInvalid as error:
         raise InputError(f"{what} cannot be a {type(events).__name__}: {error}", help=help_) from None
-    if isinstance(events, str | bytes | Path | Mapping) or not isinstance(events, Iterable):
+    if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
         raise InputError(f"{what} cannot be a {type(events).__name__}", help=help_)
     return _rows(list(events), stream)
 
@@ -114,13 +133,16 @@ def _taken(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def schema_in(given: object) -> pa.Schema:
-    """The `plain_schema` of a schema, or of a table, reader or DataFrame of such events; raises InputError for anything else."""
+def schema_in(given: object, *, time: str | None = None) -> pa.Schema:
+    """The `plain_schema` of a schema, or of a table, reader or DataFrame of such events; raises InputError for anything else.
+
+    time: as for `table_of`.
+    """
     own = getattr(given, "schema", None)
     if isinstance(given, pa.Schema) or isinstance(own, pa.Schema):
         return plain_schema(given if isinstance(given, pa.Schema) else own)
     if type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns"):
-        return plain_schema(_pandas(given).schema)
+        return plain_schema(_pandas(given, time).schema)
     try:
         if hasattr(given, "__arrow_c_stream__"):
             return plain_schema(pa.RecordBatchReader.from_stream(given).schema)
@@ -148,12 +170,27 @@ def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema)
 
 
-def _pandas(frame: Any) -> pa.Table:
-    check_doubles("the DataFrame", [str(name) for name in frame.columns])
+def _pandas(frame: Any, time: str | None) -> pa.Table:
+    names = [str(name) for name in frame.columns]
+    wanted = _index_time(frame, names, time)
+    check_doubles("the DataFrame", [*names, *([] if wanted is None else [wanted])])
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return table if wanted is None else table.add_column(0, wanted, pa.array(frame.index.to_series()))
     except UNFIT as error:
         raise SchemaError(f"the DataFrame cannot be read as Arrow: {error}", help="give each column one type") from None
+
+
+def _index_time(frame: Any, names: Sequence[str], time: str | None) -> str | None:
+    """The name of the time column that the index of a DataFrame is; None: it is none.
+
+    An index of times is, if it has that name; or if no column has it, and the name is the default or the index has none.
+    """
+    wanted = time or DEFAULT_TIME
+    if type(frame.index).__name__ != "DatetimeIndex":
+        return None
+    free = wanted not in names and (wanted == DEFAULT_TIME or frame.index.name is None)
+    return wanted if free or frame.index.name == wanted else None
 
 
 def _rows(rows: list[Any], stream: str | None) -> pa.Table:
@@ -171,9 +208,6 @@ def _rows(rows: list[Any], stream: str | None) -> pa.Table:
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
         columns[name] = _attribute(name, values)
-        # Arrow takes the zone of the first and drops or adds it to the others.
-        if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
-            raise SchemaError(f"some values of `{name}` have a time zone and some have none", help="give all of them a time zone, or none")
     try:
         return pa.table(columns) if columns else without_columns(len(rows))
     except UnicodeEncodeError as error:
@@ -183,9 +217,14 @@ def _rows(rows: list[Any], stream: str | None) -> pa.Table:
 def _attribute(name: str, values: list[Any]) -> pa.Array:
     """The values of one attribute; raises InputError for the first that Arrow cannot hold at all, SchemaError for types that do not go together."""
     try:
-        return _inferred(values)
+        found = _inferred(values)
     except UNFIT:
         pass
+    else:
+        # Arrow takes the zone of the first and drops or adds it to the others.
+        if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
+            raise SchemaError(f"some values of `{name}` have a time zone and some have none", help="give all of them a time zone, or none")
+        return found
     for row, value in enumerate(values):
         try:
             _inferred([value])
@@ -264,10 +303,46 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """One input, ready to be bound: its events, and what is known of them."""
+    """One input, ready to be bound: its events, and what is known of them.
+
+    A reader has one column more, `ROW`, with the number of each event in the input. numbers: those of a table (int64); None: they are its rows.
+    streams: of {stream name: events}, which `numbers` are counted over.
+    """
 
     events: pa.Table | pa.RecordBatchReader
     schema: EventSchema
+    numbers: Array | None = None
+    streams: Streams | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Where the events of a table come from."""
+        return Origin(self.numbers, self.streams)
+
+    @property
+    def numbered(self) -> pa.Table | pa.RecordBatchReader:
+        """The events with the column `ROW`."""
+        if isinstance(self.events, pa.RecordBatchReader):
+            return self.events
+        return numbered(self.events, np.arange(self.events.num_rows) if self.numbers is None else self.numbers)
+
+
+def numbered(events: pa.Table, numbers: Array) -> pa.Table:
+    """Events with the column `ROW`."""
+    return events.append_column(ROW, pa.array(numbers, pa.int64()))
+
+
+def _numbered_reader(events: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    schema = events.schema.append(pa.field(ROW, pa.int64()))
+
+    def read() -> Iterator[pa.RecordBatch]:
+        first = 0
+        for batch in events:
+            rows = pa.array(np.arange(first, first + batch.num_rows))
+            yield pa.record_batch([*batch.columns, rows], schema=schema)
+            first += batch.num_rows
+
+    return pa.RecordBatchReader.from_batches(schema, read())
 
 
 def used_types(tree: Tree) -> frozenset[str]:
@@ -292,15 +367,19 @@ def source_of(
     time: str | None,
     sort: bool = False,
     order: Sequence[str] = (),
+    at_once: bool = False,
 ) -> Source:
     """The input of a query: one stream, or ({stream name: events}) several, merged in event-time order, ties as `merge` says.
 
-    Raises SchemaError and InputError as `table_of`, `schema_of` and `merge`.
+    at_once: a reader is read as a whole. Raises SchemaError and InputError as `events_of`, `schema_of` and `merge`.
     """
-    if isinstance(events, Mapping):
-        return merge(events, tree, type=type, time=time, sort=sort, order=order)
-    table = without_views(table_of(events))
-    return Source(table, schema_of(table.schema, type=type, time=time, streams=tree.streams, used=used_types(tree)))
+    if is_streams(events):
+        return merge(events, tree, type=type, time=time, sort=sort, order=order)  # type: ignore[arg-type]  # it is a mapping
+    table = events_of(events, time=time)
+    schema = schema_of(table.schema, type=type, time=time, streams=tree.streams, used=used_types(tree))
+    if isinstance(table, pa.RecordBatchReader):
+        table = table.read_all() if at_once else _numbered_reader(table)
+    return Source(table, schema)
 
 
 def up_to(source: Source, until: int) -> Source:
@@ -311,7 +390,11 @@ def up_to(source: Source, until: int) -> Source:
         return dataclasses.replace(source, events=pa.RecordBatchReader.from_batches(events.schema, _read_up_to(events, time, until)))
     chosen = times_of(events, time) <= until
     count = int(np.count_nonzero(chosen))
-    return dataclasses.replace(source, events=events.slice(0, count) if chosen[:count].all() else events.filter(pa.array(chosen)))
+    if chosen[:count].all():
+        numbers = None if source.numbers is None else source.numbers[:count]
+        return dataclasses.replace(source, events=events.slice(0, count), numbers=numbers)
+    numbers = np.flatnonzero(chosen) if source.numbers is None else source.numbers[chosen]
+    return dataclasses.replace(source, events=events.filter(pa.array(chosen)), numbers=numbers)
 
 
 def _read_up_to(events: pa.RecordBatchReader, time: str, until: int) -> Iterator[pa.RecordBatch]:
@@ -368,7 +451,7 @@ def merge(
             )
     if not names:
         raise SchemaError("the input has no streams", help="pass {stream name: events}")
-    tables = {name: whole(name, streams[name]) for name in names}
+    tables = {name: whole(name, streams[name], time=time) for name in names}
     time = _common_time(tables, time)
     used = used_types(tree)
     type_column = type or _type_name(tables, used)
@@ -378,21 +461,27 @@ def merge(
             if not sort:
                 check_order(times_of(table, time, stream=name), table[time], stream=name)
     check_order_columns(order, list(dict.fromkeys(column for table in tables.values() for column in table.column_names)))
+    origins = Streams.of({name: table.num_rows for name, table in tables.items()})
+    numbers = [start + np.arange(table.num_rows) for start, table in zip(origins.starts.tolist(), typed, strict=True)]
     if order and time is not None:
         own = [[name for name in order if name in table.column_names] for table in tables.values()]
-        typed = [table.take(pa.array(in_order(table, times_of(table, time), names))) for table, names in zip(typed, own, strict=True)]
-    merged = _concatenate(names, typed, time)
+        rows = [in_order(table, times_of(table, time), names) for table, names in zip(typed, own, strict=True)]
+        typed = [table.take(pa.array(moved)) for table, moved in zip(typed, rows, strict=True)]
+        numbers = [own_numbers[moved] for own_numbers, moved in zip(numbers, rows, strict=True)]
+    merged, together = _concatenate(names, typed, time), np.concatenate(numbers)
     if time is not None:
-        merged = merged.take(pa.array(in_order(merged, times_of(merged, time), ())))
+        moved = in_order(merged, times_of(merged, time), ())
+        merged, together = merged.take(pa.array(moved)), together[moved]
     types = None
     if all(name in used or _type_column(table, type_column) is None for name, table in tables.items()):
         types = {name: frozenset(table.column_names) for name, table in tables.items()}
-    return Source(merged, EventSchema(dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time))
+    schema = EventSchema(dict(zip(merged.schema.names, merged.schema.types, strict=True)), type_column, None, types, time)
+    return Source(merged, schema, together, origins)
 
 
-def whole(name: str | None, events: object) -> pa.Table:
-    """Events as one table, also those that can be read only once; name: of their stream, None for the only one. Raises as `table_of`."""
-    table = without_views(table_of(events, stream=name))
+def whole(name: str | None, events: object, *, time: str | None = None) -> pa.Table:
+    """Events as one table, also those that can be read only once; name: of their stream, None for the only one. Raises as `events_of`."""
+    table = events_of(events, stream=name, time=time)
     check_doubles("the input" if name is None else f"the stream `{name}`", table.schema.names)
     return table.read_all() if isinstance(table, pa.RecordBatchReader) else table
 

@@ -6,8 +6,6 @@ Comes in: the marks that the kernel wrote (see `marks`), the events they point t
 
 from __future__ import annotations
 
-import html
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +17,10 @@ import pyarrow as pa
 
 from cepheid.engine.letters.values import no_events, one_chunk
 from cepheid.engine.memory.process import named_memory
-from cepheid.engine.output import exact_counts
+from cepheid.engine.output import exact_counts, shown
 from cepheid.engine.output.gather import Picked, array_from, gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
-from cepheid.errors import quoted
+from cepheid.errors import InputError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from cepheid.automata.transition import Mark
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.marks import Marks
+    from cepheid.engine.output.origins import Origin
 
 POSITION, POSITIONS = pa.int64(), pa.large_list(pa.int64())
 """Positions as columns."""
@@ -76,6 +75,11 @@ class Layout:
     def no_rows(self, *, events: bool = False) -> pa.Table:
         """What `Matches.to_arrow` gives of no matches."""
         return self._no_events if events else self._no_positions
+
+    def rows_schema(self, item: pa.DataType) -> pa.Schema:
+        """The schema of `Matches.to_arrow(rows=True)`; item: the type of a row number."""
+        columns = [self.events.field(key) for key in self.keys] + self.time_fields + self.measure_columns
+        return pa.schema(columns + [pa.field(variable, pa.large_list(item)) for variable in self.variables])
 
     @cached_property
     def _no_events(self) -> pa.Table:
@@ -206,6 +210,29 @@ class Match:
         return {name: tuple(positions[visible(name)[labels]].tolist()) for name in self._matches.layout.variables}
 
     @property
+    def rows(self) -> dict[str, tuple[int | None, ...]]:
+        """The rows of the events of each variable in the input, by name, parallel to `variables`; see `Matches.rows`.
+
+        An event that an EVENT definition has made has None. Raises InputError as `Matches.rows`.
+        """
+        return self._of_origin("row")
+
+    @property
+    def streams(self) -> dict[str, tuple[str | None, ...]] | None:
+        """The stream that each row of `rows` is a row of, by variable; None if the input was no dict of streams."""
+        return None if self._matches.known_origin.streams is None else self._of_origin("stream")
+
+    def _of_origin(self, part: str) -> dict[str, tuple[Any, ...]]:
+        """The rows, or the names of their streams, of the events of each variable."""
+        _, labels, rows = self._marks
+        origin, layout = self._matches.known_origin, self._matches.layout
+        values = origin.values(origin.numbers_of(rows)).to_pylist()
+        if origin.streams is not None:
+            values = [None if value is None else value[part] for value in values]
+        chosen = {name: layout.visible(name)[labels] for name in layout.variables}
+        return {name: tuple(value for value, own in zip(values, mask, strict=True) if own) for name, mask in chosen.items()}
+
+    @property
     def measures(self) -> dict[str, Any]:
         """The values of SELECT's measures, by name; for COUNT(*) the exact number, however large. Empty without measures."""
         if self._matches.counts is not None:
@@ -243,19 +270,10 @@ class Match:
         return self.start, self.end, self.variables, self.keys, self.measures
 
     def __repr__(self) -> str:
-        shown = self.measures or self.variables
-        parts = {**self.keys, "start": self.start, "end": self.end, **shown}
-        return f"Match({', '.join(f'{name}={_shown_value(value)}' for name, value in parts.items())})"
-
-
-SHOWN_BITS = 1 << 10
-"""Integers with more bits are shown by their number of digits."""
-
-
-def _shown_value(value: Any) -> str:
-    if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
-        return f"<{math.ceil(value.bit_length() * math.log10(2))} digits>"
-    return repr(value)
+        parts = {**self.keys, "start": self.start, "end": self.end, **(self.measures or self.variables)}
+        return (
+            f"Match({', '.join(f'{name}={shown.digits(value) if type(value) is int else repr(value)}' for name, value in parts.items())})"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,10 +285,10 @@ class Matches(Sequence[Match]):
     of `Query.run`: the event types that the query names and no event has. The data is stored in columns; a `Match` is made when it is looked at.
 
     layout: what all matches have in common. marks: the events of each match, as positions and rows of `events`, with their labels; `offsets`,
-    `positions`, `labels` and `rows` are the same as arrays, see `Ragged`. source: the events. partitions: for each match the row of `keys` with its
+    `positions` and `labels` are the same as arrays, see `Ragged`. source: the events. partitions: for each match the row of `keys` with its
     key (integers); None without PARTITION BY. measures: a row per match. waiting: what `undecided` gives; None for no matches. counts: for COUNT(*),
     uint64, (n, limbs), least limb first: how many matches the one event of each "match" ends (see `engine.output.exact_counts`). times: the columns
-    `start_time` and `end_time`, if they are known without the events.
+    `start_time` and `end_time`, if they are known without the events. origin: where the rows of `events` come from, which `rows` says; None: unknown.
     """
 
     layout: Layout
@@ -284,6 +302,7 @@ class Matches(Sequence[Match]):
     counts: Array | None = None
     warnings: tuple[str, ...] = ()
     times: tuple[pa.ChunkedArray | pa.Array | None, pa.ChunkedArray | pa.Array | None] = (None, None)
+    origin: Origin | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Where nothing was counted, no one has said so."""
@@ -305,13 +324,13 @@ class Matches(Sequence[Match]):
 
     @property
     def events(self) -> pa.Table:
-        """The events that `rows` are rows of, and others."""
+        """The events that the rows of `marks` are rows of, and others."""
         return self.source.table if isinstance(self.source, Picked) else self.source
 
     @property
     def undecided(self) -> Matches:
         """The matches that are not decided: what NOT FOLLOWED BY forbids may still follow them. Without NOT FOLLOWED BY there are none."""
-        return Matches.none(self.layout, self.events) if self.waiting is None else self.waiting
+        return replace(Matches.none(self.layout, self.events), origin=self.origin) if self.waiting is None else self.waiting
 
     @overload
     def __getitem__(self, index: int) -> Match: ...
@@ -380,8 +399,43 @@ class Matches(Sequence[Match]):
 
     @property
     def rows(self) -> Array:
-        """See `Ragged`."""
-        return self.marks.rows
+        """For each mark the row of its event in the input, from 0 (int64): as it was given, before it was sorted, merged or cut by `until`.
+
+        Of {stream name: events} it is the row in the event's own stream, see `streams`. -1: an EVENT definition has made the event. Raises
+        InputError where the input is not known as a whole: for matches that a recognizer gives.
+        """
+        origin = self.known_origin
+        numbers = origin.numbers_of(self.marks.rows)
+        return numbers if origin.streams is None else origin.streams.split(numbers)[1]
+
+    @property
+    def streams(self) -> pa.DictionaryArray | None:
+        """For each mark the name of the stream that its event comes from (dictionary<int32, string>, NULL for events that definitions have made).
+
+        None if the input was no dict of streams. Raises InputError as `rows`.
+        """
+        origin = self.known_origin
+        if origin.streams is None:
+            return None
+        which, rows = origin.streams.split(origin.numbers_of(self.marks.rows))
+        return pa.DictionaryArray.from_arrays(pa.array(which, mask=rows < 0), pa.array(origin.streams.names, pa.string()))
+
+    @property
+    def known_origin(self) -> Origin:
+        """Where the events come from; raises InputError where it is not known."""
+        if self.origin is None:
+            raise InputError(
+                "the rows of these events in the input are not known",
+                help=(
+                    "q.run and q.batches know them; a recognizer does not, nor engine='reference' of a query with EVENT definitions",
+                    "give the events a column with a number of your own, and look at it: match['x'][0]['number']",
+                ),
+            )
+        return self.origin
+
+    def with_origin(self, origin: Origin) -> Matches:
+        """The same, of events that come from there, with those that wait."""
+        return replace(self, origin=origin, waiting=None if self.waiting is None else replace(self.waiting, origin=origin))
 
     @property
     def start_rows(self) -> Array:
@@ -406,7 +460,7 @@ class Matches(Sequence[Match]):
         return {name: python_value(self.keys[name][row]) for name in self.keys.column_names}
 
     @named_memory()
-    def to_arrow(self, *, events: bool = False) -> pa.Table:
+    def to_arrow(self, *, events: bool = False, rows: bool = False) -> pa.Table:
         """The matches as a pyarrow.Table with one row per match.
 
         Its columns are the PARTITION BY attributes; `start` and `end` (int64, positions); `start_time` and `end_time` (type of the time column, if
@@ -415,32 +469,67 @@ class Matches(Sequence[Match]):
         the variables. COUNT(*) has one row per event that ends matches, with `count`, decimal128(38, 0), and `count_overflow`, bool: if it has
         more than 38 digits, `count` is NULL and `count_overflow` is true; `Match.measures` has the exact number.
 
+        rows: give per variable the rows of its events in the input (large_list<int64>; of several streams large_list<struct<stream: string, row:
+        int64>>; NULL in it for events that definitions have made), behind the measures, and no `start` and `end`. Raises InputError as `rows`, and
+        for events and rows at once.
+
         Linear in the events that are shown; without a copy for a variable that has every event of every match.
         """
+        if rows:
+            return self._with_rows(events=events)
         if not len(self):
             return self.layout.no_rows(events=events)
         shown = MarkColumns(self.marks)
-        columns: list[Any] = []
-        if self.layout.keys and self.keys is not None and self.partitions is not None:
-            columns += [_plain(_taken(self.keys[key], [self.partitions], len(self))) for key in self.layout.keys]
+        columns = self._keys()
         if not events:
             columns += [array_from(shown.start_positions, POSITION), array_from(shown.end_positions, POSITION)]
-        if self.layout.time is not None:
-            start, end = self.times
-            times = self.source.column(self.layout.time) if start is None or end is None else None
-            columns.append(_taken(times, shown.start_rows, len(self)) if start is None else start)
-            columns.append(_taken(times, shown.end_rows, len(self)) if end is None else end)
-        if self.counts is not None:
-            columns += exact_counts.columns(self.counts)
-        elif self.layout.measures:
-            assert self.measures is not None
-            columns += [self.measures.column(field.name) for field in self.layout.measure_columns]
+        columns += self._times(shown)
+        if self.layout.measures:
+            columns += self._measures()
         elif events:
             columns += [self._events_of(*shown.rows_of(self.layout.visible(name))) for name in self.layout.variables]
         else:
             found = [shown.positions_of(self.layout.visible(name)) for name in self.layout.variables]
             columns += [_lists_of(offsets, array_from(values, POSITION)) for offsets, values in found]
         return pa.table(columns, schema=self.layout.schema(events=events)) if columns else without_columns(len(self))
+
+    def _keys(self) -> list[Any]:
+        """The columns of PARTITION BY, of at least one match."""
+        if not self.layout.keys or self.keys is None or self.partitions is None:
+            return []
+        return [_plain(_taken(self.keys[key], [self.partitions], len(self))) for key in self.layout.keys]
+
+    def _times(self, shown: MarkColumns) -> list[Any]:
+        """The columns `start_time` and `end_time`."""
+        if self.layout.time is None:
+            return []
+        start, end = self.times
+        times = self.source.column(self.layout.time) if start is None or end is None else None
+        return [
+            _taken(times, shown.start_rows, len(self)) if start is None else start,
+            _taken(times, shown.end_rows, len(self)) if end is None else end,
+        ]
+
+    def _measures(self) -> list[Any]:
+        """The columns of SELECT's measures, or of COUNT(*)."""
+        if self.counts is not None:
+            return list(exact_counts.columns(self.counts))
+        return [] if self.measures is None else [self.measures.column(field.name) for field in self.layout.measure_columns]
+
+    def _with_rows(self, *, events: bool) -> pa.Table:
+        """`to_arrow(rows=True)`."""
+        if events:
+            raise InputError("to_arrow gives the events, or their rows", help="leave out events=True or rows=True")
+        origin = self.known_origin
+        schema = self.layout.rows_schema(origin.item)
+        if not len(self):
+            return no_events(schema)
+        shown = MarkColumns(self.marks)
+        columns = [*self._keys(), *self._times(shown), *self._measures()]
+        for variable in self.layout.variables:
+            offsets, rows = shown.rows_of(self.layout.visible(variable))
+            columns.append(_lists_of(offsets, origin.values(origin.numbers_of(rows))))
+        return pa.table(columns, schema=schema) if columns else without_columns(len(self))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -474,10 +563,38 @@ class Matches(Sequence[Match]):
 
     # ------------------------------------------------------------------------------------------------------------------- showing
 
-    def _shown(self) -> tuple[list[str], list[list[str]]]:
-        table = self[:SHOWN].to_arrow()
-        columns = [[_text(value) for value in python_values(column)] for column in table.columns]
-        return table.column_names, [list(row) for row in zip(*columns, strict=True)]
+    def _listing(self) -> shown.Listing:
+        """The first matches as a table: keys, times (without a time column: positions), and measures, or the events of each variable."""
+        first = self[:SHOWN]
+        matches = list(first)
+        columns = {name: [shown.value_text(match.keys[name]) for match in matches] for name in self.layout.keys}
+        fields = [*map(self.layout.events.field, self.layout.keys), *self.layout.measures]
+        right = {field.name for field in fields if pa.types.is_primitive(field.type) and not pa.types.is_temporal(field.type)}
+        if self.layout.time is None:
+            columns |= {"start": [str(match.start) for match in matches], "end": [str(match.end) for match in matches]}
+        else:
+            times = shown.time_texts([match.start_time for match in matches] + [match.end_time for match in matches])
+            columns |= {"start_time": times[: len(matches)], "end_time": times[len(matches) :]}
+        if self.layout.measures:
+            measures = [match.measures for match in matches]
+            names = ["count"] if self.layout.count else [field.name for field in self.layout.measure_columns]
+            columns |= {name: [shown.value_text(each[name]) for each in measures] for name in names}
+        else:
+            columns |= {name: [self._events_text(number, name) for number in range(len(matches))] for name in self.layout.variables}
+        return shown.Listing(self._title(), columns, max(len(self) - SHOWN, 0), frozenset({*right, "start", "end"}))
+
+    def _events_text(self, index: int, variable: str) -> str:
+        """The first and last values of a variable in one match."""
+        _, labels, every = self.marks.match(index)
+        rows = every[self.layout.visible(variable)[labels]]
+        if not len(rows):
+            return shown.NO_EVENTS
+        return shown.events_text(self.event_of(int(rows[0])), self.event_of(int(rows[-1])), len(rows))
+
+    def event_of(self, row: int) -> dict[str, Any]:
+        """What a person reads of an event, by its row: the attributes that tell it from others (`shown.attributes_shown`), as Python values."""
+        names = shown.attributes_shown(self.layout.events.names, self.layout.keys, self.layout.time)
+        return {name: python_value(self.events.column(name)[row]) for name in names}
 
     def _title(self) -> list[str]:
         """The lines before the matches."""
@@ -487,21 +604,10 @@ class Matches(Sequence[Match]):
         return [count + dropped + undecided, *(f"warning: {warning}" for warning in self.warnings)]
 
     def __repr__(self) -> str:
-        if not len(self):
-            return "\n".join(self._title())
-        names, rows = self._shown()
-        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [names, *rows]]
-        rest = [f".. and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
-        return "\n".join([*self._title(), *lines, *rest])
+        return str(self._listing())
 
     def _repr_html_(self) -> str:
-        names, rows = self._shown()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        rest = f"<p>and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
-        title = "<br>".join(map(html.escape, self._title()))
-        return f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+        return self._listing().to_html()
 
 
 def without_columns(rows: int) -> pa.Table:
@@ -521,19 +627,11 @@ def _taken(column: pa.ChunkedArray, slices: Iterable[Array], count: int) -> pa.C
 
 def _lists_of(offsets: Array, values: pa.Array) -> pa.Array:
     """Lists of 64-bit offsets, without a copy."""
-    return pa.Array.from_buffers(POSITIONS, len(offsets) - 1, [None, pa.py_buffer(offsets)], children=[values])
+    return pa.Array.from_buffers(pa.large_list(values.type), len(offsets) - 1, [None, pa.py_buffer(offsets)], children=[values])
 
 
 LIST_ROWS = 2**31 - 1
 """Most events in one chunk of a list column."""
-
-CELL_WIDTH = 40
-"""Longest value that a terminal table shows, in characters."""
-
-
-def _text(value: Any) -> str:
-    text = str(value) if value is not None else "NULL"
-    return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 2] + ".."
 
 
 def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0) -> Matches:
@@ -541,7 +639,7 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
     parts = [compact(part) for part in parts if len(part)]
     if not parts:
         return Matches.none(layout, null_keys=null_keys)
-    shift = _shifts([len(part.rows) for part in parts])
+    shift = _shifts([len(part.marks.rows) for part in parts])
     event_shift = _shifts([part.events.num_rows for part in parts])
     key_shift = _shifts([0 if part.keys is None else part.keys.num_rows for part in parts])
     pairs = list(zip(parts, shift, strict=True))
@@ -557,7 +655,7 @@ def concatenate(layout: Layout, parts: Sequence[Matches], *, null_keys: int = 0)
         np.concatenate([np.zeros(1, np.int64), *(part.offsets[1:] + step for part, step in pairs)]),
         np.concatenate([part.positions for part in parts]),
         np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.rows + step for part, step in zip(parts, event_shift, strict=True)]),
+        np.concatenate([part.marks.rows + step for part, step in zip(parts, event_shift, strict=True)]),
     )
     return Matches(
         layout,
@@ -577,7 +675,7 @@ def _shifts(sizes: Sequence[int]) -> list[int]:
 
 def compact(part: Matches) -> Matches:
     """The same matches with only the events that they mark and the keys that they have."""
-    used, rows = np.unique(part.rows, return_inverse=True)
+    used, rows = np.unique(part.marks.rows, return_inverse=True)
     partitions, keys = part.partitions, part.keys
     if partitions is not None and keys is not None:
         kept, partitions = np.unique(partitions, return_inverse=True)

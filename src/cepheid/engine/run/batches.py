@@ -118,13 +118,19 @@ class Batches:
         types: NamedTypes,
         pieces: Iterable[pa.Table | pa.RecordBatch],
         *,
+        layout: Layout,
+        shown: Callable[[Matches], Matches],
         until: int | str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Batches:
-        """The matches in events; recognizer: an interleaved one, which shows `types` what it reads. until, progress: as for `whole`."""
+        """The matches in events.
+
+        recognizer: an interleaved one, which shows `types` what it reads. layout: of what `shown` makes of its matches. until, progress: as for
+        `whole`.
+        """
         found = decided(recognizer, pieces, until=until, progress=progress)
-        made = (matches for each in found for matches in each.pieces())
-        return cls(recognizer.compiled.layout, made, lambda: Rest(_left(recognizer, until), recognizer.null_keys, types.warnings))
+        made = (shown(matches) for each in found for matches in each.pieces())
+        return cls(layout, made, lambda: Rest(shown(_left(recognizer, until)), recognizer.null_keys, types.warnings))
 
     def __iter__(self) -> Batches:
         return self

@@ -19,7 +19,7 @@ import numpy as np
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.chosen_count import counted
 from cepheid.engine.output.measures import Computation
-from cepheid.engine.plan.compiled import MAX_COMPARED, MAX_LISTED
+from cepheid.engine.plan import compiled as plans
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 
@@ -59,7 +59,7 @@ class Having:
         the partition and positions in it, or 0 and places in the stream. Raises LimitError past MAX_LISTED, and MAX_COMPARED.
         """
         choose = self.compiled.chooses
-        listed = self._bounded(chunks, MAX_LISTED if choose is None else MAX_COMPARED)
+        listed = self._bounded(chunks, plans.MAX_LISTED if choose is None else plans.MAX_COMPARED)
         if choose is None:
             competing = self._competing(listed, shown, spans)
         else:
@@ -78,7 +78,7 @@ class Having:
             own = (own if last == _trigger(chunk, 0) else 0) + len(chunk) if len(first) == 1 else len(chunk) - int(first[-1])
             last = trigger
             if max(own, int(np.diff(first).max(initial=0))) > most:
-                name = "MAX_LISTED" if most == MAX_LISTED else "MAX_COMPARED"
+                name = "MAX_LISTED" if most == plans.MAX_LISTED else "MAX_COMPARED"
                 raise LimitError(
                     f"the event at position {trigger[1]} completes more than {most:,} matches, the limit where each is looked at ({name})",
                     help=(

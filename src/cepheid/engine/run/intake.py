@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.input.order import NEVER, ReorderBuffer
-from cepheid.engine.input.read import check_order, check_order_columns, in_order, table_of, time_number, times_of, without_views
+from cepheid.engine.input.read import check_order, check_order_columns, events_of, in_order, time_number, times_of
 from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
@@ -238,7 +238,7 @@ class Intake(ABC, Generic[Answer_co]):
             )
         if isinstance(events, list | tuple) and not events:
             return no_events(self.schema)
-        table = without_views(table_of(events))
+        table = events_of(events, time=self._source.time_column)
         if isinstance(table, pa.RecordBatchReader):
             table = table.read_all()
         columns = []

@@ -1,0 +1,222 @@
+"""What is taken as events: dicts of columns and of streams, files, and frames whose index is the time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather
+
+import cepheid
+from cepheid.errors import InputError, SchemaError
+
+QUERY = cepheid.query("SELECT * WHERE A AS x ; B AS y")
+TABLE = pa.table({"type": ["A", "B", "A", "B"], "ts": [1, 2, 4, 8], "v": [0.5, None, 1.5, 2.5]})
+ROWS = [{"x": (0,), "y": (1,)}, {"x": (2,), "y": (3,)}, {"x": (0,), "y": (3,)}]
+
+
+def rows(matches):
+    return sorted((match.rows for match in matches), key=str)
+
+
+WANTED = sorted(ROWS, key=str)
+
+
+class Column:
+    """A column of a library that only speaks Arrow's protocol and says its type."""
+
+    dtype = "int64"
+
+    def __init__(self, values):
+        self._values = pa.chunked_array([values])
+
+    def __len__(self):
+        return len(self._values)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._values.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [1, 2, 4, 8],
+        (1, 2, 4, 8),
+        range(1, 9, 2),
+        np.array([1, 2, 4, 8]),
+        pa.array([1, 2, 4, 8]),
+        pa.chunked_array([[1, 2], [4, 8]]),
+        pd.Series([1, 2, 4, 8]),
+        np.array([1, 2, 4, 8], object),
+        pd.date_range("2024-01-01", periods=4),
+        np.array([1, 2, 4, 8], "datetime64[s]"),
+        Column([1, 2, 4, 8]),
+    ],
+    ids=lambda values: type(values).__name__,
+)
+def test_dicts_of_columns(times):
+    columns = {"type": list("ABAB"), "ts": times}
+    assert rows(QUERY.run(columns)) == WANTED
+    assert rows(match for batch in QUERY.batches(columns) for match in batch) == WANTED
+    assert rows(cepheid.queries({"q": QUERY}).run(columns)["q"]) == WANTED
+    assert rows(QUERY.run(columns, engine="reference")) == WANTED
+    assert rows(QUERY.run({"S": columns})) == WANTED
+
+
+def test_columns_are_the_list_of_dicts(seed, cases):
+    """Whatever the values are: the same matches, or the same kind of error."""
+    rng = random.Random(f"{seed}/columns")
+    values = [None, 1, -7, 2.5, "text", True, dt.date(2024, 1, 1), [1], {"a": 1}, 1 << 63]
+    for _ in range(cases):
+        few = rng.sample(values, 2)
+        events = [{"type": rng.choice("AB"), "ts": time, "v": rng.choice(few)} for time in range(rng.randint(1, 6))]
+        columns = {name: [event[name] for event in events] for name in ("type", "ts", "v")}
+        answers = []
+        for given in (events, columns):
+            try:
+                answers.append([(match.rows, match["x"]) for match in QUERY.run(given)])
+            except cepheid.CepheidError as error:
+                answers.append(str(error))
+        assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("events", "error", "fact", "way"),
+    [
+        ({"type": ["A", "B"], "ts": [1]}, InputError, "`type` has 2 values, and `ts` has 1", "None is NULL"),
+        ({"type": "A", "ts": [1]}, InputError, "the column `type` is a str, and the others are lists", "one value for each event"),
+        ({"type": ["A"], "ts": 1}, InputError, "the column `ts` is a int", "one value for each event"),
+        ({"type": ["A"], "ts": np.int64(1)}, InputError, "the column `ts` is a int64", "one value for each event"),
+        ({"type": ["A"], "ts": None}, InputError, "the column `ts` is a NoneType", "one value for each event"),
+        ({"type": "A", "ts": 1}, InputError, "it is one event", "pass a list of events"),
+        ({"type": ["A", "B"], "ts": np.zeros((2, 2))}, InputError, "cannot hold the column `ts`", "as a pyarrow.Array"),
+        ({"type": ["A", "B"], "ts": [1, "a"]}, SchemaError, "the values of `ts` are not of one type", "one type"),
+        ({"type": [], "ts": []}, SchemaError, "empty lists say nothing", "an empty pyarrow.Table"),
+        ({1: ["A"], "ts": [1]}, SchemaError, "the attribute name 1 is not text", "by a str"),
+        ({"A": TABLE, "B": [1, 2]}, InputError, "event 0 of the stream `B` is a int", "columns are all lists or arrays"),
+        ({"A": TABLE, "B": 5}, InputError, "the stream `B` cannot be a int", "columns are all lists or arrays"),
+        ({"A": [{"ts": 1}], "B": []}, SchemaError, "an empty list says nothing", "an empty pyarrow.Table"),
+        ({}, SchemaError, "the input has no streams", "stream name"),
+    ],
+)
+def test_what_is_near_but_wrong(events, error, fact, way):
+    with pytest.raises(error) as raised:
+        QUERY.run(events)
+    assert fact in raised.value.fact
+    assert way in " ".join(raised.value.help)
+
+
+def test_dicts_of_streams_stay_streams():
+    own = [{"ts": 1}, {"ts": 5}]
+    for streams in ({"A": own, "B": pa.table({"ts": [2]})}, {"A": own, "B": [{"ts": 2}]}, {"A": own, "B": iter([{"ts": 2}])}):
+        matches = QUERY.run(streams)
+        assert [(match.rows, match.streams) for match in matches] == [({"x": (0,), "y": (0,)}, {"x": ("A",), "y": ("B",)})]
+    # A column may be of dicts, where another one is not.
+    nested = cepheid.query("SELECT * WHERE A AS x FILTER x.own.a = 2").run({"type": ["A", "A"], "own": [{"a": 1}, {"a": 2}]})
+    assert rows(nested) == [{"x": (1,)}]
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- files
+
+
+def written(folder, ending):
+    path = folder / f"events{ending}"
+    if ending == ".parquet":
+        pq.write_table(TABLE, path, row_group_size=3)
+    elif ending == ".feather":
+        feather.write_feather(TABLE, path)
+    else:
+        kind = pa.ipc.new_stream if ending == ".arrows" else pa.ipc.new_file
+        with kind(path, TABLE.schema) as writer:
+            writer.write_table(TABLE, max_chunksize=3)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".ipc", ".feather", ".arrows"])
+def test_files(ending, tmp_path):
+    path = written(tmp_path, ending)
+    for given in (path, str(path)):
+        assert rows(QUERY.run(given)) == WANTED
+        assert rows(match for batch in QUERY.batches(given) for match in batch) == WANTED
+        assert rows(QUERY.run(given, sort=True)) == WANTED
+        assert rows(cepheid.queries({"q": QUERY, "r": "SELECT * WHERE A"}).run(given)["q"]) == WANTED
+        assert len(QUERY.run({"one": given, "two": TABLE})) == 4 * len(ROWS)
+    recognizer = QUERY.recognizer(TABLE.schema)
+    assert [match.variables for match in recognizer.push(path)] == [match.variables for match in QUERY.run(TABLE)]
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    good = written(tmp_path, ".parquet")
+    (tmp_path / "cut.parquet").write_bytes(good.read_bytes()[:-9])
+    (tmp_path / "cut.arrow").write_bytes(b"ARROW1")
+    (tmp_path / "empty.arrows").write_bytes(b"")
+    wrong = {
+        "event.parquet": ("there is no file", f"did you mean {good}?"),
+        "nothing/here.parquet": ("there is no file", ""),
+        "cut.parquet": ("cut.parquet cannot be read", "was it written completely"),
+        "cut.arrow": ("cut.arrow cannot be read", "was it written completely"),
+        "empty.arrows": ("empty.arrows cannot be read", "was it written completely"),
+        "events.csv": ("says nothing about the types", "pyarrow.csv.read_csv("),
+        "events.jsonl": ("says nothing about the types", "pyarrow.json.read_json("),
+        "events.xlsx": ("has no ending that says what it is", ".parquet"),
+        "": ("is a directory", "pyarrow.dataset.dataset("),
+    }
+    for name, (fact, way) in wrong.items():
+        for given in (tmp_path / name, str(tmp_path / name)):
+            with pytest.raises(InputError) as raised:
+                QUERY.run(given)
+            assert fact in raised.value.fact
+            assert way in " ".join(raised.value.help)
+    with pytest.raises(InputError, match="events cannot be a str"):
+        QUERY.run("A1 B2 C3")
+
+
+def test_a_damaged_file_says_so_where_it_is_read(tmp_path):
+    path = tmp_path / "events.parquet"
+    pq.write_table(pa.table({"type": ["A"] * 9999, "ts": range(9999)}), path)
+    content = bytearray(path.read_bytes())
+    content[4:60] = b"\xff" * 56
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"events\.parquet cannot be read"):
+        QUERY.run(Path(path))
+
+
+# --------------------------------------------------------------------------------------------------------------------------- frames
+
+
+def frame(**index):
+    return pd.DataFrame({"type": ["A", "B"]}, index=pd.date_range("2024-01-01", periods=2, **index))
+
+
+def test_the_index_of_a_frame_is_the_time():
+    for events, options in ((frame(), {}), (frame(name="when"), {}), (frame(), {"time": "at"}), (frame(name="at"), {"time": "at"})):
+        (match,) = QUERY.run(events, **options)
+        assert match.end_time == dt.datetime.fromisoformat("2024-01-02")
+        assert options.get("time", "ts") in match["x"][0]
+        schema = QUERY.schema(events, **options)
+        recognizer = QUERY.recognizer(schema)
+        assert len(recognizer.push(events)) == 1
+        assert schema.time_column == options.get("time", "ts")
+    (match,) = QUERY.run(frame(tz="Europe/Berlin"))
+    assert match.end_time == dt.datetime.fromisoformat("2024-01-01T23:00Z")
+    assert len(QUERY.run({"one": frame(), "two": frame()})) == 4
+    assert rows(QUERY.run(frame()[::-1], sort=True)) == [{"x": (1,), "y": (0,)}]
+
+
+def test_another_index_is_not():
+    numbered = pd.DataFrame({"type": ["A", "B"]}, index=[5, 1])
+    assert QUERY.run(numbered)[0].end_time is None
+    columned = frame().assign(ts=[7, 8])
+    assert QUERY.run(columned)[0].end_time == 8
+    with pytest.raises(SchemaError, match="the input has no time column `then`"):
+        QUERY.run(frame(name="when"), time="then")
+    with pytest.raises(SchemaError, match="the DataFrame has more than one column named `ts`"):
+        QUERY.run(frame(name="ts").assign(ts=[7, 8]))
+    with pytest.raises(InputError, match="row 1 has no time"):
+        QUERY.run(pd.DataFrame({"type": ["A", "B"]}, index=pd.DatetimeIndex(["2024-01-01", None])))
