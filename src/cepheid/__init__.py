@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cepheid.language.builder import any_event, attr, event, param
     from cepheid.queries import Queries, queries
     from cepheid.query import Query, query
+    from cepheid.reasons import EventsFound, Reason, Way, WhyNot, why_not
 
 __version__ = "0.2.0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "BindError",
     "ByName",
     "CepheidError",
+    "EventsFound",
     "InUseError",
     "InputError",
     "LimitError",
@@ -59,10 +61,13 @@ __all__ = [
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "Reason",
     "Recognizer",
     "SchemaError",
     "SetupError",
     "SnapshotError",
+    "Way",
+    "WhyNot",
     "any_event",
     "attr",
     "errors",
@@ -70,23 +75,29 @@ __all__ = [
     "param",
     "queries",
     "query",
+    "why_not",
 ]
 
 LOADED_LATER = {
     "Batches": "engine.run.batches",
     "ByName": "engine.run.queries",
+    "EventsFound": "reasons",
     "Match": "engine.output.matches",
     "Matches": "engine.output.matches",
     "Queries": "queries",
     "QueriesRecognizer": "engine.run.queries",
     "Query": "query",
+    "Reason": "reasons",
     "Recognizer": "engine.run.recognizer",
+    "Way": "reasons",
+    "WhyNot": "reasons",
     "any_event": "language.builder",
     "attr": "language.builder",
     "event": "language.builder",
     "param": "language.builder",
     "queries": "queries",
     "query": "query",
+    "why_not": "reasons",
 }
 """Where the names are that are loaded when they are first asked for: a command that shows its help needs none of them."""
 
