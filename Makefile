@@ -6,6 +6,7 @@
 #   make check   lint, types, tests
 #   make format  format the sources
 #   make test-all        the tests with 2,000 random patterns per mode instead of 200; keeps a record
+#   make setup-browser  whether a Chromium is found for the tests of the workbench's page, else how to get one
 #   make test-spark-min  the Spark tests with the oldest supported Spark
 #   make sanitize        the random tests outside Spark with kernels built with the address and undefined-behaviour sanitizers; keeps a record
 #   make random          53,000 random patterns that compare events, or with negation or THEN, in every way, against the definition; keeps a record
@@ -14,6 +15,7 @@
 #   make bench-peers  Cepheid beside other engines, each in an environment of its own (set PYTHON313 for CORE's)
 #   make bench-paper  the experiments of the paper "Foundations of Complex Event Processing", and their plots
 #   make readme  the README's blocks, in an empty environment, with the built wheel
+#   make docs    the documentation site, in out/site (`python -m http.server -d out/site`, or open index.html)
 #   make requirements    compile requirements/*.in anew
 #   make tables  the grammar's tables anew, after a change of grammar.lark
 #   make clean   remove what was built (distclean: the environments too)
@@ -31,6 +33,7 @@ BIN      := $(VENV)/bin
 TOOLS    := .venv-tools
 UV       := $(TOOLS)/bin/uv
 MIN_VENV := .venv-spark-min
+DOCS_VENV := .venv-docs
 SANITIZED := .venv-sanitize
 
 # A user's own uv configuration must not change what we install.
@@ -45,7 +48,7 @@ KERNEL_SOURCES := $(filter-out %/__init__.py %/_source_hash.py,$(wildcard src/ce
 INSTALL = CEPHEID_BUILD_CHECKED=1 CEPHEID_REQUIRE_COMPILED=1 \
           $(UV) pip install --quiet --no-build-isolation --no-deps --editable . --python
 
-.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min sanitize random kills check lint format types compiled bench bench-peers bench-paper readme \
+.PHONY: help setup demo demo-stream test test-connect test-all test-spark-min sanitize random kills check lint format types compiled setup-browser bench bench-peers bench-paper readme docs \
         requirements tables clean distclean
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -53,6 +56,14 @@ help:
 # Says which Java Spark will use; everything before it is done once, and again only when its sources change.
 setup: $(VENV)/.installed
 	@if test -f src/cepheid/spark/session.py; then $(BIN)/python -m cepheid.spark.session; fi
+
+# The tests of the workbench's page need one, and are skipped without; no package of Python brings it.
+setup-browser:
+	@for name in "$$CEPHEID_CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable chrome; do \
+		if test -n "$$name" && command -v "$$name"; then exit 0; fi; \
+	done; \
+	echo "no Chromium is on the PATH. Debian, Ubuntu: apt-get install chromium; Fedora: dnf install chromium; macOS: brew install --cask chromium."; \
+	echo "Or set CEPHEID_CHROMIUM to the path of a Chrome or Edge."; exit 1
 
 # uv, pinned by hash, in an environment of its own; pip comes with Python and serves only for this.
 $(TOOLS)/.stamp: requirements/tools.txt
@@ -153,6 +164,16 @@ bench-paper: setup $(PEERS)/.venv-plots/.installed
 readme: $(VENV)/.installed
 	@$(BIN)/python scripts/readme.py --uv $(UV)
 
+# An environment of its own: the builder reads the sources, and needs nothing of ours installed.
+$(DOCS_VENV)/.installed: requirements/docs.txt $(TOOLS)/.stamp
+	@echo "setup: the builder of the documentation site"
+	@test -x $(DOCS_VENV)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(DOCS_VENV)
+	@$(SYNC) $(DOCS_VENV)/bin/python requirements/docs.txt
+	@touch $@
+
+docs: $(DOCS_VENV)/.installed
+	@$(DOCS_VENV)/bin/python scripts/website.py --zensical $(DOCS_VENV)/bin/zensical
+
 # An environment of its own, with the package installed rather than editable: the extension in src stays as it is.
 $(MIN_VENV)/.installed: requirements/spark-min.txt $(TOOLS)/.stamp pyproject.toml setup.py $(shell find src -name '*.py')
 	@test -x $(MIN_VENV)/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON))" $(MIN_VENV)
@@ -194,7 +215,7 @@ sanitize: $(SANITIZED)/.installed
 
 # No header and no index address: the files say nothing about the machine that made them.
 requirements: $(TOOLS)/.stamp
-	@for name in tools dev spark-min; do \
+	@for name in tools dev spark-min docs; do \
 		$(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-header \
 			--no-emit-index-url --no-emit-find-links -o requirements/$$name.txt requirements/$$name.in; \
 	done
@@ -208,4 +229,4 @@ clean:
 	@find src tests scripts examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV) $(SANITIZED) $(PEERS)/.venv-* $(PEERS)/.data
+	@rm -rf $(VENV) $(TOOLS) $(MIN_VENV) $(DOCS_VENV) $(SANITIZED) $(PEERS)/.venv-* $(PEERS)/.data

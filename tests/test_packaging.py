@@ -12,7 +12,7 @@ import cepheid
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(cepheid.__file__).parent
-EXTRAS = {"spark", "kafka", "cli", "viz", "java", "demo"}
+EXTRAS = {"spark", "kafka", "cli", "viz", "java", "demo", "play"}
 
 
 def test_version_is_the_metadata_version() -> None:

@@ -173,6 +173,8 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _package("typer", extra="cli"),
     _package("pyspark", extra="spark", why="for --engine spark and query.on"),
     _package("pandas", extra="spark", why="for Spark and Matches.to_pandas"),
+    _package("starlette", extra="play", why="for cepheid play"),
+    _package("uvicorn", extra="play", why="for cepheid play"),
     _package("altair", extra="viz", why="for timelines in notebooks"),
     _java,
     _temporary_files,

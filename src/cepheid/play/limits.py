@@ -1,0 +1,47 @@
+"""The limits of the workbench, by name: no query and no page can take more of the machine than they say."""
+
+from __future__ import annotations
+
+from cepheid.errors import LimitError
+
+MAX_BODY_BYTES = 16 << 20
+"""Longest request: a query and its events as text, or a file that is uploaded."""
+
+MAX_EVENTS = 20_000
+"""Most events of one input."""
+
+MAX_SHOWN_EVENTS = 1_000
+"""Events that the table of events has; all of them are evaluated."""
+
+MAX_SHOWN_MATCHES = 300
+"""Matches that are listed; how many there are is said all the same."""
+
+MAX_LISTED_BYTES = 64 << 20
+"""What the list of all matches may take (`max_bytes` of `Query.run`); past it the first ones are listed, and the rest is counted."""
+
+MAX_STEPS = 2_000
+"""Events that one can step through on the automaton."""
+
+MAX_CELL = 200
+"""Characters of one value in a table."""
+
+MAX_ROWS_OF_CODE = 100
+"""Events that a copied program has in its text."""
+
+MAX_SECONDS = 10.0
+"""Longest time of one request; then its process is ended."""
+
+MAX_MEMORY = 4 << 30
+"""Address space of the process that evaluates, in bytes, where the system bounds it (Linux)."""
+
+MAX_LINK = 1 << 20
+"""Most characters of a shared link, and of what it holds."""
+
+
+def check_events(count: int) -> None:
+    """Raise LimitError for more events than `MAX_EVENTS`."""
+    if count > MAX_EVENTS:
+        raise LimitError(
+            f"there are {count:,} events; the workbench takes at most {MAX_EVENTS:,} (MAX_EVENTS)",
+            help="take a part of them; `cepheid run` and Query.run have no such limit",
+        )
