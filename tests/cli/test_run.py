@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import json
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import cepheid
-from cepheid.cli import files
+from cepheid.cli import csvs, files, jsonlines, progress
 from cepheid.cli.app import app
 from cepheid.cli.run import unmet_types
 from cepheid.engine.input.read import source_of
@@ -193,7 +194,7 @@ def test_an_offset_in_json_is_not_lost() -> None:
 
 
 def test_types_are_inferred_from_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BLOCK", 1000)
+    monkeypatch.setattr(csvs, "BLOCK", 1000)
     Path("t.csv").write_text("a\n" + "1\n" * 2000 + "1.5\n", encoding="utf-8")
     assert files.read(Path("t.csv")).schema.field("a").type == pa.float64()
 
@@ -223,8 +224,7 @@ def test_types_are_named_on_spark_as_embedded() -> None:
     query = cepheid.query("SELECT * WHERE a AS x ; Smok")
     for tables in ({"a": plain, "b": typed}, {"a": plain[:0], "b": typed}, {"a": plain, "b": typed[:0]}, {"a": plain[:0], "b": typed[:0]}):
         plan = query.bound(source_of(tables, query.tree, type=None, time=None).schema)
-        streams = [files.Stream(name, Path(name), table) for name, table in tables.items()]
-        assert unmet_types(plan, streams) == query.run(tables).warnings
+        assert unmet_types(plan, tables) == query.run(tables).warnings
     assert query.run({"a": plain, "b": typed}).warnings == ("no event has the type `Smok`: did you mean `Smoke`?",)
 
 
@@ -277,6 +277,150 @@ def test_streams_by_name_and_by_file() -> None:
     assert "has no such stream" in mistake("run", "-e", query, "wind=weather.csv", "flights.csv")
 
 
+def test_several_files_of_one_stream() -> None:
+    Path("a.csv").write_text("ts,origin,n\n1,JFK,1\n2,EWR,2\n", encoding="utf-8")
+    Path("b.csv").write_text("ts,origin,n,gate\n2,JFK,1.5,B7\n5,EWR,,\n", encoding="utf-8")
+    Path("w.csv").write_text("ts,origin\n1,LGA\n4,LGA\n", encoding="utf-8")
+    every = "SELECT * FROM flights WHERE flights AS f"
+    found = rows("-e", every, "flights=a.csv", "flights=b.csv")
+    events = [row["f"][0] for row in found]  # type: ignore[index]
+    assert [(event["ts"], event["n"], event["gate"]) for event in events] == [
+        (1, 1.0, None),
+        (2, 2.0, None),
+        (2, 1.5, "B7"),
+        (5, None, None),
+    ]
+    assert {event["type"] for event in events} == {"flights"}, "as the stream with a name has it in Python"
+    assert rows("-e", every, "flights=a.csv", "flights=b.csv", "--sort") == found
+    assert rows("-e", every, "flights=[ab].csv") == found
+    assert [row["f"][0]["n"] for row in rows("-e", every, "[ab].csv")] == [1.0, 2.0, 1.5, None]  # type: ignore[index]
+    both = rows("-e", "SELECT * FROM flights, wind WHERE wind ; flights AS f WITHIN 1", "flights=[ab].csv", "wind=w.csv")
+    assert [row["end_time"] for row in both] == [2, 2, 5]
+    message = mistake("run", "-e", every, "flights=b.csv", "flights=a.csv")
+    assert message.startswith(
+        "error: a.csv, row 2: the events are not in the order of their times: 1 is earlier than 5, the time before it\n"
+    )
+    assert "in the order given" in message
+    assert len(rows("-e", every, "flights=b.csv", "flights=a.csv", "--sort")) == 4
+
+
+def test_files_of_one_stream_of_several_kinds() -> None:
+    Path("1.jsonl").write_text('{"type": "A", "ts": 1, "v": 1}\n', encoding="utf-8")
+    Path("2.csv").write_text("type,ts,v\nA,2,2.5\n", encoding="utf-8")
+    pq.write_table(pa.table({"type": ["A"], "ts": [3], "w": ["x"]}), "3.parquet")
+    found = rows("-e", "SELECT * WHERE A AS a", "[123].*")
+    assert [row["a"][0] for row in found] == [  # type: ignore[index]
+        {"type": "A", "ts": 1, "v": 1.0, "w": None},
+        {"type": "A", "ts": 2, "v": 2.5, "w": None},
+        {"type": "A", "ts": 3, "v": None, "w": "x"},
+    ]
+    Path("2.csv").write_text("type,ts,v\nA,2,x\n", encoding="utf-8")
+    assert "`v` is string in 2.csv, and int64 in the files of its stream before" in mistake("run", "-e", "SELECT * WHERE A", "[123].*")
+
+
+def test_names_of_files_and_streams() -> None:
+    Path("logs").mkdir()
+    for name in ("logs/b.csv", "logs/a.csv", "x[1].csv"):
+        Path(name).write_text("type,ts\nA,1\n", encoding="utf-8")
+    assert files.named(["logs/*.csv"]) == [(None, (Path("logs/a.csv"), Path("logs/b.csv")))]
+    assert files.named(["x[1].csv"]) == [(None, (Path("x[1].csv"),))], "a file of this name is the file"
+    assert files.named(["s=logs/*.csv", "t=x[1].csv", "s=x[1].csv"]) == [
+        ("s", (Path("logs/a.csv"), Path("logs/b.csv"), Path("x[1].csv"))),
+        ("t", (Path("x[1].csv"),)),
+    ]
+    assert files.named(["**/a.csv"]) == [(None, (Path("logs/a.csv"),))]
+    query = "SELECT * WHERE A"
+    assert mistake("run", "-e", query, "logs/*.json").startswith("error: no file matches logs/*.json\n")
+    assert "have no name\nhelp: name them: NAME='logs/*.csv'" in mistake("run", "-e", query, "logs/*.csv", "x[1].csv")
+    for arguments in (["logs/a.csv", "a=x[1].csv"], ["a=x[1].csv", "logs/a.csv"]):
+        assert "two files have the stream name `a`" in mistake("run", "-e", query, *arguments)
+
+
+@pytest.mark.parametrize(("ending", "codec"), [(".gz", "gzip"), (".zst", "zstd")])
+def test_compressed_files(ending: str, codec: str) -> None:
+    expected = rows("fire.ceql", "readings.csv")
+    events = [line.split(",") for line in READINGS.splitlines()[1:]]
+    lines = "".join(f'{{"type": "{kind}", "ts": "{time}", "sensor": {sensor}, "value": {value}}}\n' for kind, time, sensor, value in events)
+    for name, text in (("r.csv", READINGS), ("r.TSV", READINGS.replace(",", "\t")), ("r.jsonl", lines)):
+        half = text.index("\n", len(text) // 2) + 1
+        # Written in two parts, as logs are.
+        Path(name + ending).write_bytes(compressed(text[:half], codec) + compressed(text[half:], codec))
+        assert rows("fire.ceql", name + ending) == expected
+    whole = Path("r.csv" + ending).read_bytes()
+    Path("cut.csv" + ending).write_bytes(whole[:-9])
+    assert mistake("run", "fire.ceql", "cut.csv" + ending).startswith(f"error: cut.csv{ending} cannot be read: ")
+    Path("plain.csv" + ending).write_text(READINGS, encoding="utf-8")
+    assert f"is it what its ending {ending} says" in mistake("run", "fire.ceql", "plain.csv" + ending)
+    assert "Parquet that is compressed as a whole" in mistake("run", "fire.ceql", "readings.csv", "e=" + made("e.parquet" + ending))
+    Path("readings.csv").unlink()
+    Path("readings.csv" + ending).write_bytes(whole)
+    assert mistake("run", "fire.ceql", "reading.csv" + ending).endswith(f"help: did you mean readings.csv{ending}?\n")
+    Path("wrong.csv" + ending).write_bytes(compressed("type,ts\nA,1\nB\n", codec))
+    assert mistake("run", "fire.ceql", "wrong.csv" + ending).startswith(f"error: wrong.csv{ending}, row 3: 1 value where the header has 2")
+
+
+def compressed(text: str, codec: str) -> bytes:
+    return gzip.compress(text.encode()) if codec == "gzip" else pa.Codec(codec).compress(text.encode(), asbytes=True)
+
+
+def made(name: str) -> str:
+    """The name of a file that is there."""
+    Path(name).write_bytes(b"x")
+    return name
+
+
+def test_mistakes_far_behind_name_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csvs, "BLOCK", 1000)
+    monkeypatch.setattr(jsonlines, "PIECE", 1000)
+    numbers = range(5000)
+    query = ("run", "-e", "SELECT * WHERE A AS x ; B AS y", "t.csv", "--json")
+    for row, wrong, said in (
+        (4000, "A", "row 4002: 1 value where the header has 2"),
+        (4000, "A,soon", "row 4002: `ts` is 'soon', no time"),
+        (4000, "A,", "row 4002: `ts` is NULL, and an event needs a time"),
+        (4000, "A,3998", "row 4002: the events are not in the order of their times: 3998 is earlier than 3999, the time before it"),
+    ):
+        lines = [wrong if number == row else f"A,{number}" for number in numbers]
+        Path("t.csv").write_text("type,ts\n" + "\n".join(lines), encoding="utf-8")
+        assert mistake(*query).startswith(f"error: t.csv, {said}")
+    for wrong, said in (("{", "line 4001, column"), ('{"ts": "x"}', "line 4001: `ts` is text, and a number on line 1")):
+        lines = [wrong if number == 4000 else f'{{"type": "A", "ts": {number}}}' for number in numbers]
+        Path("t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        assert mistake("run", "-e", "SELECT * WHERE A", "t.jsonl").startswith(f"error: t.jsonl, {said}")
+
+
+def test_long_rows_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csvs, "BLOCK", 100)
+    monkeypatch.setattr(jsonlines, "PIECE", 100)
+    long = "x" * 5000
+    Path("t.csv").write_text("type,ts,s\n" + "A,1,y\n" * 50 + f'A,2,"{long}\n{long}"\n', encoding="utf-8")
+    Path("t.jsonl").write_text('{"type": "A", "ts": 1}\n' * 50 + json.dumps({"type": "A", "ts": 2, "s": long}) + "\n", encoding="utf-8")
+    assert [len(rows("-e", "SELECT * WHERE A AS a FILTER a[length(s) >= 5000]", name)) for name in ("t.csv", "t.jsonl")] == [1, 1]
+
+
+def test_a_file_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csvs, "BLOCK", 1000)
+    monkeypatch.setattr(jsonlines, "PIECE", 1000)
+    Path("t.csv").write_text("type,ts\n" + "A,1\n" * 5000, encoding="utf-8")
+    Path("t.jsonl").write_text('{"type": "A", "ts": 1}\n' * 5000, encoding="utf-8")
+    for name in ("t.csv", "t.jsonl"):
+        (stream,) = files.streams([name])
+        pieces = [batch.num_rows for batch in stream.reader("ts")]
+        assert (sum(pieces), stream.rows) == (5000, 5000)
+        assert max(pieces) < 500
+
+
+def test_progress_is_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    result = call("run", "fire.ceql", "readings.csv", "--json")
+    said = result.stderr.splitlines()
+    assert said[0] == "reading types: 3 events, 0 s"
+    assert said[1] == "matching: 3 events of 3, 100%, 0 s"
+    assert said[2].startswith("1 match (")
+    assert len(result.stdout.splitlines()) == 1
+    assert call("run", "fire.ceql", "readings.csv", "--no-progress").stderr.startswith("1 match (")
+
+
 def test_a_file_with_a_header_alone_has_no_matches() -> None:
     Path("t.csv").write_text("type,ts,sensor,value\n", encoding="utf-8")
     result = call("run", "fire.ceql", "t.csv")
@@ -301,7 +445,7 @@ WRONG_FILES = [
     ("t.csv", b"type;ts\nA;1\n", "error: t.csv has one column, `type;ts`: its separator is not ','\nhelp: --separator ';'\n"),
     ("t.csv", b"type,ts\nA,1\nB,x\n", "error: t.csv, row 3: `ts` is 'x', no time\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
     ("t.csv", b"type,ts\nA,2026-01-01 10:00\nB,2026-01-01 10:00Z\n", "error: t.csv, row 3: `ts` is '2026-01-01 10:00Z', a time with an offset, and '2026-01-01 10:00' before it a time without an offset\nhelp: a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none\n"),
-    ("t.csv", b"type,ts\nA,2\nB,1\n", "error: the events are not in the order of their times: row 1 (1) is earlier than row 0 (2)\nhelp: q.run(.., sort=True) sorts them, stably\nhelp: on the command line: --sort\n"),
+    ("t.csv", b"type,ts\nA,2\nB,1\n", "error: t.csv, row 3: the events are not in the order of their times: 1 is earlier than 2, the time before it\nhelp: --sort sorts them, stably\n"),
     ("t.csv", b"type,type,ts\nA,A,2\n", "error: the input has more than one column named `type`\nhelp: rename all but one\n"),
     ("t.csv", b"type,ts,ts\nA,1,2\n", "error: the input has more than one column named `ts`\nhelp: rename all but one\n"),
     ("t.csv", b"type, ts\nA, 1\n", "error: t.csv has no attribute `ts`, but ` ts`\nhelp: rename it, or read it with --time ' ts'\n"),
@@ -318,7 +462,7 @@ WRONG_FILES = [
     ("t.jsonl", b'{"type": "\xff"}\n', "error: t.jsonl, line 1: byte 0xff is not UTF-8\nhelp: save the file as UTF-8\n"),
     ("t.json", b"[" * 100_000, "error: t.json, line 1"),
     ("t.parquet", b"PAR1 and no more", "error: t.parquet cannot be read as Parquet: "),
-    ("t.xml", b"<a/>", "error: files of events do not end in .xml\nhelp: the endings are .csv, .tsv, .jsonl, .ndjson, .json, .parquet\n"),
+    ("t.xml", b"<a/>", "error: files of events do not end in .xml\nhelp: the endings are .csv, .tsv, .jsonl, .ndjson, .json, .parquet; text may be compressed: .csv.gz, .csv.zst\n"),
 ]  # fmt: skip
 
 
@@ -369,7 +513,9 @@ def test_missing_files_and_folders() -> None:
     for name in ("readings.csv", "readings.jsonl"):
         wrong = name.replace("s.", ".")
         assert mistake("run", "fire.ceql", wrong) == f"error: there is no file {wrong}\nhelp: did you mean {name}?\n"
-    assert mistake("run", "fire.ceql", ".") == "error: . is a directory, not a file of events\n"
+    assert (
+        mistake("run", "fire.ceql", ".") == "error: . is a directory, not a file of events\nhelp: for the files in it: '*.csv', in quotes\n"
+    )
     assert mistake("run", "nope.ceql", "readings.csv") == "error: the query file nope.ceql cannot be read: No such file or directory\n"
     assert mistake("run", ".", "readings.csv") == "error: . is a directory, not the file of a query\n"
     assert mistake("run", "SELECT * WHERE A", "readings.csv").endswith("help: add -e to give its text\n")

@@ -1,8 +1,9 @@
-"""The command line: `cepheid run`, `explain`, `check`, `draw` and `doctor`.
+"""The command line: `cepheid run`, `watch`, `explain`, `check`, `draw` and `doctor`.
 
 Comes in: arguments, files of events. Goes out: matches and texts on the standard output, everything else on the standard error, an exit status
-(`failures`, and `interrupts` for Ctrl-C). `files` reads events, `queries` the query and its parameters, `results` prints and writes matches,
-`running` evaluates on the chosen engine, `doctor` checks the installation, `app` has the commands. Recognition itself is not here.
+(`failures`, and `interrupts` for Ctrl-C). `files` reads events piece by piece (`csvs`, `jsonlines`, their types by `readings`), `queries` the query
+and its parameters, `results` prints and writes matches, `run` evaluates on the chosen engine, `watch` reads events that arrive (`arriving`, `lined`),
+`doctor` checks the installation, `app` has the commands. Recognition itself is not here.
 """
 
 from __future__ import annotations

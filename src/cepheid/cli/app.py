@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time as clock
+import time as stopwatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 import cepheid
 from cepheid.cli.draw import ENDINGS, drawing
 from cepheid.cli.failures import Status, complain, guarded, message
-from cepheid.cli.settings import Engine, NullKeys, Settings
+from cepheid.cli.settings import Engine, NullKeys, Settings, Watching
 
 if TYPE_CHECKING:
     from cepheid.cli.results import Flow, Found
@@ -25,7 +25,10 @@ QueryArgument = Annotated[
 ]
 EventsArgument = Annotated[
     list[str],
-    typer.Argument(metavar="EVENTS...", help="Files of events: .csv, .tsv, .jsonl or .parquet. Several streams: NAME=FILE, one for each."),
+    typer.Argument(
+        metavar="EVENTS...",
+        help="Files of events: .csv, .tsv, .jsonl (.gz, .zst) or .parquet. Several streams: NAME=FILE. Several files of one: 'DIR/*.csv'.",
+    ),
 ]
 SchemaArgument = Annotated[
     list[str] | None,
@@ -120,21 +123,22 @@ def run(
     separator: Separator = None,
     limit_rows: Annotated[int, typer.Option("--limit-rows", min=0, help="How many matches to print; 0: all.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print all matches as JSON lines instead of a table.")] = False,
-    progress: Annotated[bool | None, typer.Option("--progress/--no-progress", help="Show progress. [default: on a terminal]")] = None,
+    progress: Annotated[
+        bool, typer.Option("--progress/--no-progress", help="Show progress: a bar on a terminal, else a line every 5 seconds.")
+    ] = True,
     overwrite: Overwrite = False,
 ) -> None:
     """Print or write the matches of a query over files of events."""
     from cepheid.cli import files, queries, results
     from cepheid.cli import run as running
 
-    started = clock.monotonic()
-    inputs = [path for _, path in files.named(events)]
+    started = stopwatch.monotonic()
+    inputs = [path for _, paths in files.named(events) for path in paths]
     target = None
     if output is not None:
         target = results.check_output(output, overwrite=overwrite, inputs=inputs, endings=tuple(results.WRITERS))
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    shown = sys.stderr.isatty() if progress is None else progress
-    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, _separator(separator), until, shown)
+    settings = Settings(type, time, tuple(order or ()), sort, null_keys, engine, _separator(separator), until, progress)
     found: Found | Flow
     if target is not None:
         found = running.flow(parsed, events, settings)
@@ -149,7 +153,50 @@ def run(
     for note in found.notes:
         complain(f"note: {note}")
     where = "" if target is None else f" in {target}"
-    complain(f"{found.count:,} {'match' if found.count == 1 else 'matches'}{where} ({clock.monotonic() - started:.1f} s)")
+    complain(f"{found.count:,} {'match' if found.count == 1 else 'matches'}{where} ({stopwatch.monotonic() - started:.1f} s)")
+
+
+@app.command()
+def watch(
+    *,
+    query: QueryArgument,
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="A file of JSON lines that grows. [default: the standard input, until it ends]")
+    ] = None,
+    expression: Expression = False,
+    param: Parameters = None,
+    type: Type = None,  # noqa: A002 - public word
+    time: Time = None,
+    lateness: Annotated[
+        str | None,
+        typer.Option(
+            "--lateness", metavar="TIME", help="How late an event may come, such as 10s. [default: events come in the order of their times]"
+        ),
+    ] = None,
+    clock: Annotated[
+        bool, typer.Option("--clock", help="While no line comes, time goes on by the clock, behind it by the lateness.")
+    ] = False,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema", metavar="FILE", help="A file of such events that gives the types. [default: the first line and the query]"
+        ),
+    ] = None,
+    null_keys: Annotated[NullKeys, typer.Option("--null-keys", help="What happens to events with NULL in PARTITION BY.")] = NullKeys.DROP,
+    skip_bad_lines: Annotated[bool, typer.Option("--skip-bad-lines", help="Leave out lines that are no events, and count them.")] = False,
+) -> None:
+    """Print each match in lines of JSON that arrive, as a line of JSON, when it is decided."""
+    from cepheid.cli import arriving, files, queries
+    from cepheid.cli import watch as watching
+
+    piped = file is None or file == queries.STANDARD_INPUT
+    if piped and query == queries.STANDARD_INPUT and not expression:
+        raise typer.BadParameter("the query and the events cannot both come from the standard input", param_hint="QUERY")
+    parsed = queries.load(query, expression=expression, parameters=param or ())
+    settings = Watching(type, time, lateness, clock, null_keys, skip_bad_lines)
+    types = None if schema is None else files.streams([schema])[0].schema
+    source = arriving.Pipe(sys.stdin.fileno()) if piped else arriving.GrowingFile(Path(file or ""))
+    watching.watch(parsed, source, settings, types, sys.stdout)
 
 
 def _separator(given: str | None) -> str | None:
@@ -261,3 +308,59 @@ def doctor() -> None:
     print(doctors.report(examined))
     if any(finding.state is doctors.State.BROKEN for finding in examined):
         raise typer.Exit(Status.MISTAKE)
+
+
+@app.command()
+def play(
+    *,
+    query: Annotated[
+        str | None,
+        typer.Argument(metavar="[QUERY]", help="A file with a query, or a link that the page has shared; with -e the text of a query."),
+    ] = None,
+    events: Annotated[str | None, typer.Argument(metavar="[EVENTS]", help="A file of events: .csv, .tsv, .jsonl or .parquet.")] = None,
+    expression: Expression = False,
+    param: Parameters = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen on this machine; 0: any free port.")] = 8765,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> None:
+    """Open the workbench: a page on this machine that shows a query's matches in events while you type."""
+    from cepheid.play.command import open_page
+
+    open_page(query, events, expression=expression, parameters=param or (), port=port, browser=browser)
+
+
+@app.command("why-not")
+def why_not(
+    *,
+    query: QueryArgument,
+    events: EventsArgument,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="ROWS", help="The rows of events that should match, or of some of them, from 0: 3,5,6.")
+    ] = None,
+    named: Annotated[
+        list[str] | None, typer.Option("--as", metavar="NAME=ROWS", help="Rows that should be in a variable: y=5,6. Repeatable.")
+    ] = None,
+    span: Annotated[
+        str | None, typer.Option("--span", metavar="FIRST,LAST", help="The first and the last row that the match may have.")
+    ] = None,
+    only: Annotated[bool, typer.Option("--only", help="The match has no other events.")] = False,
+    expression: Expression = False,
+    param: Parameters = None,
+    type: Type = None,  # noqa: A002 - public word
+    time: Time = None,
+    order: Annotated[
+        list[str] | None, typer.Option("--order", metavar="NAME", help="Attributes that decide between events of equal time. Repeatable.")
+    ] = None,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first; rows are counted before.")] = False,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Decide absences by this time; end: no events follow. [default: the last]")
+    ] = None,
+    separator: Separator = None,
+) -> None:
+    """Say which parts of a query exclude a match with some events."""
+    from cepheid.cli import queries
+    from cepheid.cli.why_not import answer
+
+    parsed = queries.load(query, expression=expression, parameters=param or ())
+    settings = Settings(type, time, tuple(order or ()), sort, separator=_separator(separator), until=until)
+    print(answer(parsed, events, settings, at=at, named=named or (), span=span, only=only))

@@ -1,298 +1,384 @@
 """Files of events as Arrow: CSV, JSON lines and Parquet, each with errors that name the place in the file.
 
-Comes in: arguments such as `flights.csv` or `flights=2013/january.parquet`. Goes out: one stream of events or {name: events}, as `cepheid.Query.run`
-takes them. Times in CSV and JSON are inferred: if all texts of a column are ISO 8601 with an offset, it is a timestamp in UTC; if all are without an
-offset, a timestamp without zone; both in microseconds, as in Spark. Nothing is skipped: a line that cannot be read is an error.
+Comes in: arguments such as `flights.csv`, `flights=2013/january.parquet` or `'logs/*.csv.gz'`. Goes out: streams, each of one file or several, whose
+events are read piece by piece, or at once. Files of text are read twice: first for the types of their attributes, which all files of a stream have in
+common, then for their events. Times in CSV and JSON are inferred: if all texts of a column are ISO 8601 with an offset, it is a timestamp in UTC; if
+all are without an offset, a timestamp without zone; both in microseconds, as in Spark. Nothing is skipped: a line that cannot be read is an error.
 """
 
 from __future__ import annotations
 
 import bisect
-import codecs
+import glob
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.cli import jsonlines
-from cepheid.errors import InputError, nearest
+from cepheid.cli.csvs import Csv
+from cepheid.cli.jsonlines import JsonLines
+from cepheid.cli.readings import OF_TEXT
+from cepheid.cli.texts import CODECS, ending_of
+from cepheid.engine.input.read import common_type, times_of
+from cepheid.engine.input.time_texts import DAY, TIME
+from cepheid.engine.output.matches import python_value
+from cepheid.errors import InputError, SchemaError, nearest
+from cepheid.schema import check_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-NULLS = ("", "NULL", "null", "NA", "NaN", "nan")
-"""Texts that are NULL in CSV where they stand without quotes."""
+NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
-BLOCK = 16 << 20
-"""Bytes in which column types are inferred first; if a later value does not fit, from the whole file."""
-
-MOST_BYTES = (1 << 31) - 1
-"""Longest CSV or JSON file whose types can be inferred from all of it, and longest line."""
-
-JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
-
-TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s*(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
-
-OTHER_TIMES = {"a day": re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII), "a number": re.compile(r"-?\d{1,18}", re.ASCII)}
-
-TIMESTAMPS = (pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ns"))
-
-TIME_TYPES = (*TIMESTAMPS, pa.date32(), pa.int64())
+TIME_TYPES = (*(reading.kind for reading in OF_TEXT if reading.is_time_of_text), pa.date32(), pa.int64())
 """What texts of event times may be read as."""
+
+WILDCARDS = "*?["
+
+
+class Format(Protocol):
+    """The files of one kind in a stream. first_row: the number of the first event in a file, for messages."""
+
+    first_row: int
+
+    def look(self, path: Path, owner: str, seen: Callable[[int], None]) -> int:
+        """Read what the types of a file are; gives its events.
+
+        owner: of the file, for messages. seen: called with the events of each piece, where the types are only known when these have been read.
+        """
+
+    def pieces(self, path: Path) -> Iterator[pa.Table]:
+        """The events of a file that has been looked at, once all have been: with its attributes in types of `schema`."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The attributes of all files."""
+
+
+class Parquet:
+    """The Parquet files of one stream; a `Format`."""
+
+    first_row = 1
+
+    def __init__(self, _: str | None) -> None:
+        self.schema = pa.schema([])
+
+    def look(self, path: Path, owner: str, _: Callable[[int], None]) -> int:
+        """Read the schema of a file."""
+        file = self._opened(path)
+        check_doubles(owner, file.schema_arrow.names)
+        self.schema = united(self.schema, file.schema_arrow.remove_metadata(), str(path))
+        return int(file.metadata.num_rows)
+
+    def pieces(self, path: Path) -> Iterator[pa.Table]:
+        """The events of a file."""
+        try:
+            for piece in self._opened(path).iter_batches():
+                yield pa.Table.from_batches([piece])
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(path, error) from None
+
+    def _opened(self, path: Path) -> Any:
+        import pyarrow.parquet as pq
+
+        try:
+            return pq.ParquetFile(path)
+        except pa.ArrowException as error:
+            raise self._damaged(path, error) from None
+
+    def _damaged(self, path: Path, error: Exception) -> InputError:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        return InputError(f"{path} cannot be read as Parquet: {reason}", help="was it written completely?")
+
+
+FORMATS: dict[str, Callable[[str | None], Format]] = {
+    **dict.fromkeys((".csv", ".tsv"), Csv),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), JsonLines),
+    ".parquet": Parquet,
+}
+"""The endings of files of events: separator -> format. Those of text may be compressed, see `CODECS`."""
+
+
+# --------------------------------------------------------------------------------------------------------------------- arguments
+
+
+def named(arguments: Sequence[str]) -> list[tuple[str | None, tuple[Path, ...]]]:
+    """The streams of arguments: their names, and their files in order.
+
+    An argument is `name=path` or a path alone. Paths with one name are one stream. Several paths alone are streams that are named by their files. A
+    path with wildcards that is no file stands for the files that it matches, sorted by name; these are one stream.
+    Raises InputError for files alone that have one name, and for wildcards that match nothing.
+    """
+    streams: dict[str | None, tuple[Path, ...]] = {}
+    given: set[str | None] = set()
+    for argument in arguments:
+        name, equals, rest = argument.partition("=")
+        if equals and name and "/" not in name and not Path(argument).exists():
+            streams[name] = (*streams.get(name, ()), *_matching(rest))
+        else:
+            paths = _matching(argument)
+            own = _stream_name(argument) if len(arguments) > 1 else None
+            if own in streams:
+                help_ = f"name them: first=PATH second=PATH; files of one stream have one name: {own}=PATH {own}=PATH"
+                raise InputError(f"two files have the stream name `{own}`", help=help_)
+            streams[own] = paths
+            given.add(own)
+            continue
+        if name in given:
+            raise InputError(f"two files have the stream name `{name}`", help=f"name both: {name}=PATH {name}=PATH are one stream")
+    return list(streams.items())
+
+
+def _stream_name(argument: str) -> str:
+    """The name of a stream that is named by its file."""
+    name = Path(argument).name.partition(".")[0]
+    if any(mark in name for mark in WILDCARDS):
+        raise InputError(f"the files {argument} are one of several streams, and have no name", help=f"name them: NAME='{argument}'")
+    return name
+
+
+def _matching(argument: str) -> tuple[Path, ...]:
+    """The files that an argument stands for."""
+    path = Path(argument)
+    if not any(mark in argument for mark in WILDCARDS) or path.exists():
+        return (path,)
+    names = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - a * of Path.glob matches hidden files, too, unlike a shell's
+    found = tuple(each for each in map(Path, names) if not each.is_dir())
+    if not found:
+        raise InputError(f"no file matches {argument}", help="a * stands for anything but a /, ** for folders, too; write it in quotes")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------------------- streams
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One file of events: its name as a stream (None: it has none), its path and what is in it."""
+    """The events of a stream: its name (None: it has none), its files, how many events they have, and how to read them."""
 
     name: str | None
-    path: Path
-    events: pa.Table | pa.RecordBatchReader
+    files: tuple[Path, ...]
+    schema: pa.Schema
+    rows: int
+    formats: Mapping[Path, Format]
+
+    @property
+    def source(self) -> str:
+        """What it is read from, for messages."""
+        return str(self.files[0]) if len(self.files) == 1 else f"{self.files[0]} .. {self.files[-1]}"
+
+    def table(self) -> pa.Table:
+        """All events."""
+        return pa.Table.from_batches([batch for _, _, piece in self._pieces() for batch in piece.to_batches()], self.schema)
+
+    def reader(self, time: str) -> pa.RecordBatchReader:
+        """The events piece by piece; where the time column `time` is not in order, reading raises InputError."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._in_order(time))
+
+    def places(self, time: str) -> Iterator[tuple[Path, int, pa.ChunkedArray]]:
+        """A column piece by piece: with the file, and the row of the first value in it."""
+        for path, row, piece in self._pieces():
+            yield path, row, piece[time]
+
+    def _pieces(self) -> Iterator[tuple[Path, int, pa.Table]]:
+        """The events piece by piece: with the file, and the row of the first in it."""
+        for path in self.files:
+            row = self.formats[path].first_row
+            for piece in self._read(path):
+                yield path, row, self._conform(piece, path)
+                row += piece.num_rows
+
+    def _read(self, path: Path) -> Iterator[pa.Table]:
+        try:
+            yield from self.formats[path].pieces(path)
+        except OSError as error:
+            raise unreadable(path, error) from None
+
+    def _conform(self, piece: pa.Table, path: Path) -> pa.Table:
+        """A piece with all attributes; those that its file lacks are NULL."""
+        columns = []
+        for field in self.schema:
+            own = piece[field.name] if field.name in piece.column_names else pa.nulls(piece.num_rows, field.type)
+            try:
+                columns.append(own if own.type == field.type else own.cast(field.type))
+            except pa.ArrowException as error:
+                fact = f"`{field.name}` of {path} cannot be read as {field.type}, as it is in other files of its stream: {error}"
+                raise InputError(fact, help="give it one type in all files") from None
+        return pa.Table.from_arrays(columns, schema=self.schema).combine_chunks()
+
+    def _in_order(self, time: str) -> Iterator[pa.RecordBatch]:
+        latest = None
+        for path, row, piece in self._pieces():
+            if time in self.schema.names:
+                latest = self._check_order(path, row, piece, time, latest)
+            yield from piece.to_batches()
+
+    def _check_order(self, path: Path, first: int, piece: pa.Table, time: str, latest: int | None) -> int | None:
+        """Raise InputError for the first event without a time, or that is earlier than the one before it (`latest`); gives the time of the last."""
+        column = piece[time]
+        if column.null_count:
+            row = first + pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+            raise InputError(
+                f"{path}, row {row}: `{time}` is NULL, and an event needs a time", help="leave it out before, or give it a time"
+            )
+        times = times_of(piece, time)
+        if not len(times):
+            return latest
+        before = np.concatenate([times[:1] if latest is None else [latest], times[:-1]])
+        wrong = np.flatnonzero(times < before)
+        if len(wrong):
+            row = int(wrong[0])
+            said = [python_value(value) for value in (column[row], pa.array([int(before[row])], pa.int64()).cast(column.type)[0])]
+            several = (
+                ("files of one stream are read in the order given, those of a * in the order of their names",)
+                if len(self.files) > 1
+                else ()
+            )
+            raise InputError(
+                f"{path}, row {first + row}: the events are not in the order of their times: {said[0]} is earlier than {said[1]}, the time before it",
+                help=("--sort sorts them, stably", *several),
+            )
+        return int(times[-1])
 
 
-def named(arguments: Sequence[str]) -> list[tuple[str | None, Path]]:
-    """The stream names and paths of arguments: `name=path`, or a path alone; several paths alone are named by their files.
+def streams(arguments: Sequence[str], *, separator: str | None = None, seen: Callable[[int], None] = lambda _: None) -> list[Stream]:
+    """The streams of arguments, their types known and their events unread.
 
-    Raises InputError for a name that stands twice.
+    separator: of CSV (default: a comma, a tab in .tsv). seen: called with the events of each piece that is read for its types. Raises InputError for
+    files that are missing, empty, damaged or of no known kind, with the line where there is one. Linear in the bytes of text.
     """
-    pairs: list[tuple[str | None, Path]] = []
-    for argument in arguments:
-        name, equals, rest = argument.partition("=")
-        if equals and name and "/" not in name and not Path(argument).exists():
-            pairs.append((name, Path(rest)))
-        else:
-            path = Path(argument)
-            pairs.append((path.name.partition(".")[0] if len(arguments) > 1 else None, path))
-    names = [name for name, _ in pairs]
-    double = next((name for name in names if name is not None and names.count(name) > 1), None)
-    if double is not None:
-        raise InputError(f"two files have the stream name `{double}`", help="name them: first=PATH second=PATH")
-    return pairs
+    pairs = named(arguments)
+    for _, paths in pairs:
+        for path in paths:
+            check_file(path)
+    return [_stream(name, paths, separator, seen) for name, paths in pairs]
 
 
-def load(arguments: Sequence[str], *, separator: str | None = None, lazily: bool = False) -> list[Stream]:
-    """The events of files.
-
-    separator: of CSV (default: a comma, a tab in .tsv). lazily: Parquet is left unread, as a reader. Raises InputError for files that are
-    missing, empty, damaged or of no known kind, with the line where there is one.
-    """
-    return [Stream(name, path, read(path, separator=separator, lazily=lazily)) for name, path in named(arguments)]
+def read(path: Path, *, separator: str | None = None) -> pa.Table:
+    """The events of one file, at once; as `streams`."""
+    check_file(path)
+    return _stream(None, (path,), separator, lambda _: None).table()
 
 
-def events_of(streams: Sequence[Stream]) -> Any:
-    """What `Query.run` takes: the events of one stream without a name, else {name: events}."""
-    if len(streams) == 1 and streams[0].name is None:
-        return streams[0].events
-    return {stream.name: stream.events for stream in streams}
+def _stream(name: str | None, paths: tuple[Path, ...], separator: str | None, seen: Callable[[int], None]) -> Stream:
+    owner = "the input" if name is None else f"the stream `{name}`"
+    made: dict[object, Format] = {}
+    formats: dict[Path, Format] = {}
+    rows = 0
+    for path in paths:
+        kind = FORMATS[ending_of(path)]
+        formats[path] = made.setdefault(kind, kind(separator))
+        try:
+            rows += formats[path].look(path, owner, seen)
+        except OSError as error:
+            raise unreadable(path, error) from None
+    schema = pa.schema([])
+    for path, found in formats.items():
+        schema = united(schema, found.schema, str(path))
+    return Stream(name, paths, schema, rows, formats)
 
 
-def read(path: Path, *, separator: str | None = None, lazily: bool = False) -> pa.Table | pa.RecordBatchReader:
-    """The events of one file; as `load`."""
-    reader = READERS.get(path.suffix.lower())
+def united(first: pa.Schema, second: pa.Schema, where: str) -> pa.Schema:
+    """The attributes of both, in the types that values of both have; where: what the second are of. Raises SchemaError where there is none."""
+    if not len(first):
+        return second
+    fields = {field.name: field for field in first}
+    for field in second:
+        known = fields.setdefault(field.name, field)
+        both = known.type if known.type == field.type else common_type(known.type, field.type)
+        if both is None:
+            fact = f"`{field.name}` is {field.type} in {where}, and {known.type} in the files of its stream before"
+            raise SchemaError(fact, help="give it one type, or name each file: first=PATH second=PATH")
+        fields[field.name] = known.with_type(both)
+    return pa.schema(list(fields.values()))
+
+
+def check_file(path: Path) -> None:
+    """Raise InputError for what is surely no file of events."""
     if path.is_dir():
-        raise InputError(f"{path} is a directory, not a file of events")
+        raise InputError(f"{path} is a directory, not a file of events", help=f"for the files in it: '{path / '*.csv'}', in quotes")
     if not path.exists():
         near = _near(path)
         raise InputError(f"there is no file {path}", help=f"did you mean {near}?" if near else ())
-    if reader is None:
+    ending = ending_of(path)
+    if ending not in FORMATS:
         raise InputError(
-            f"{path} has no ending that says what it is" if not path.suffix else f"files of events do not end in {path.suffix}",
-            help=f"the endings are {', '.join(READERS)}",
+            f"files of events do not end in {ending}" if ending else f"{path} has no ending that says what it is",
+            help=f"the endings are {', '.join(FORMATS)}; text may be compressed: {', '.join(f'.csv{codec}' for codec in CODECS)}",
         )
+    if FORMATS[ending] is Parquet and path.suffix.lower() in CODECS:
+        raise InputError(f"{path} is Parquet that is compressed as a whole, and cannot be read in pieces", help="decompress the file")
     try:
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty: it does not name the attributes of the events")
-        return reader(path, separator, lazily)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """A file that the system, or what decompresses it, cannot read."""
+    compressed = error.strerror is None and path.suffix.lower() in CODECS
+    return InputError(
+        f"{path} cannot be read: {error.strerror or error}",
+        help=f"is it what its ending {path.suffix} says, and was it written completely?" if compressed else (),
+    )
 
 
 def _near(path: Path) -> Path | None:
     """The file of events beside a missing one with the nearest name, where there is one; the same ending comes first."""
     others = path.parent.iterdir() if path.parent.is_dir() else ()
-    events = [other for other in others if other.suffix.lower() in READERS]
-    beside = {other.stem: other for other in sorted(events, key=lambda other: (other.suffix == path.suffix, other.name))}
-    near = nearest(path.stem, beside)
+    events = [other for other in others if ending_of(other) in FORMATS]
+    beside = {_stem(other): other for other in sorted(events, key=lambda other: (ending_of(other) == ending_of(path), other.name))}
+    near = nearest(_stem(path), beside)
     return beside[near] if near else None
 
 
-# ---------------------------------------------------------------------------------------------------------------------------- text
-
-
-def check_text(path: Path, *, quotes: bool) -> None:
-    """Raise InputError where a file is not UTF-8, and (quotes) where a quote is opened and never closed."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    line, marks = 1, 0
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            try:
-                decoder.decode(chunk)
-            except UnicodeDecodeError as error:
-                # `object` starts with what the chunk before left over; a character that is cut there has no line end in it.
-                line += error.object[: error.start].count(b"\n")
-                wrong = error.object[error.start]
-                raise InputError(f"{path}, line {line}: byte 0x{wrong:02x} is not UTF-8", help="save the file as UTF-8") from None
-            line += chunk.count(b"\n")
-            marks += chunk.count(b'"') if quotes else 0
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        raise InputError(f"{path}, line {line}: the file ends within a UTF-8 character", help="save the file as UTF-8") from None
-    if marks % 2:
-        raise InputError(f'{path}: a quote (") is opened and never closed', help='double a quote within a text: "say ""so"""')
-
-
-def _csv(path: Path, separator: str | None, _: bool) -> pa.Table:  # noqa: FBT001 - the signature of READERS
-    import pyarrow.csv as arrow_csv
-
-    check_text(path, quotes=True)
-    delimiter = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
-    convert = arrow_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=list(NULLS))
-    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    size = path.stat().st_size
-    table = None
-    for block in dict.fromkeys([BLOCK, min(max(size + 1, BLOCK), MOST_BYTES)]):
-        # One thread: only then do errors say the row.
-        options = arrow_csv.ReadOptions(use_threads=False, block_size=block)
-        try:
-            table = arrow_csv.read_csv(path, read_options=options, parse_options=parse, convert_options=convert)
-            break
-        except pa.ArrowInvalid as error:
-            failure = error
-    if table is None:
-        raise csv_error(path, str(failure), delimiter)
-    _check_header(path, table, delimiter)
-    return with_times(table)
-
-
-def csv_error(path: Path, reason: str, delimiter: str) -> InputError:
-    """What is wrong with a CSV file, from what its reader says of it."""
-    counts = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", reason)
-    if counts:
-        row, expected, got = map(int, counts.groups())
-        return InputError(
-            f"{path}, row {row}: {got} {'value' if got == 1 else 'values'} where the header has {expected}",
-            help="the header is row 1; a value with a separator or a line end in it stands in double quotes"
-            + ("" if delimiter == "," else f" (the separator is {delimiter!r})"),
-        )
-    value = re.search(r"CSV conversion error to ([\w\[\], =]+): invalid value '(.*?)'", reason, re.DOTALL)
-    if value:
-        return InputError(f"{path}: '{value.group(2)}' is not {value.group(1)}, as the rest of its column is")
-    if "Empty CSV" in reason:
-        return InputError(f"{path} has no header", help="the first row names the attributes")
-    return InputError(f"{path} cannot be read as CSV: {reason}")
-
-
-def _check_header(path: Path, table: pa.Table, delimiter: str) -> None:
-    """Raise InputError for a header that was surely cut at the wrong separator."""
-    if table.num_columns == 1:
-        name = table.column_names[0]
-        other = next((each for each in (";", "\t", "|", ",") if each != delimiter and each in name), None)
-        if other is not None:
-            raise InputError(
-                f"{path} has one column, `{name}`: its separator is not {delimiter!r}",
-                help=f"--separator {'TAB' if other == chr(9) else repr(other)}",
-            )
-
-
-def _json(path: Path, _: str | None, __: bool) -> pa.Table:  # noqa: FBT001 - the signature of READERS
-    check_text(path, quotes=False)
-    table = jsonlines.read(path, block=min(max(path.stat().st_size + 1, 1 << 20), BLOCK))
-    if not table.num_columns:
-        raise InputError(f"{path} has no events", help="JSON lines have one object on each line: {..}")
-    return with_times(table)
-
-
-def _parquet(path: Path, _: str | None, lazily: bool) -> pa.Table | pa.RecordBatchReader:  # noqa: FBT001 - the signature of READERS
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path)
-        if not lazily:
-            return file.read()
-        schema = file.schema_arrow.remove_metadata()
-        return pa.RecordBatchReader.from_batches(schema, _batches(path, file, schema))
-    except pa.ArrowException as error:
-        raise damaged(path, error) from None
-
-
-def _batches(path: Path, file: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    try:
-        for piece in file.iter_batches():
-            yield piece.replace_schema_metadata(schema.metadata)
-    except (pa.ArrowException, OSError) as error:
-        raise damaged(path, error) from None
-
-
-def damaged(path: Path, error: Exception) -> InputError:
-    """A Parquet file that cannot be read."""
-    reason = str(error).partition("\n")[0].rstrip(".")
-    return InputError(f"{path} cannot be read as Parquet: {reason}", help="was it written completely?")
-
-
-READERS: dict[str, Callable[[Path, str | None, bool], pa.Table | pa.RecordBatchReader]] = {
-    ".csv": _csv,
-    ".tsv": _csv,
-    **dict.fromkeys(JSON_ENDINGS, _json),
-    ".parquet": _parquet,
-}
-"""The endings of files of events: (path, separator, lazily) -> events."""
+def _stem(path: Path) -> str:
+    return Path(path.stem).stem if path.suffix.lower() in CODECS else path.stem
 
 
 # ----------------------------------------------------------------------------------------------------------------------------- times
 
 
-def with_times(table: pa.Table) -> pa.Table:
-    """The table with columns of ISO 8601 texts as timestamps, and timestamps in microseconds where that loses nothing."""
-    for index, name in enumerate(table.column_names):
-        column = table.column(index)
-        changed = _microseconds(column) if pa.types.is_timestamp(column.type) else _timestamps(column)
-        if changed is not None:
-            table = table.set_column(index, name, changed)
-    return table
-
-
-def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    try:
-        return column.cast(pa.timestamp("us", column.type.tz))
-    except pa.ArrowInvalid:
-        return None
-
-
 def check_spaces(stream: Stream, name: str) -> None:
     """Raise InputError where the time column is not there but for spaces around its name: events would silently have no time."""
-    names = stream.events.schema.names
+    names = stream.schema.names
     spaced = next((each for each in names if each.strip() == name), None)
     if name not in names and spaced is not None:
-        raise InputError(f"{stream.path} has no attribute `{name}`, but `{spaced}`", help=f"rename it, or read it with --time '{spaced}'")
+        raise InputError(f"{stream.source} has no attribute `{name}`, but `{spaced}`", help=f"rename it, or read it with --time '{spaced}'")
 
 
 def check_times(stream: Stream, name: str) -> None:
-    """Raise InputError for the first text of a time column that is no time, or does not go with those before it."""
-    if stream.events.schema.names.count(name) != 1 or not isinstance(stream.events, pa.Table):
+    """Raise InputError for the first text of a time column that is no time, or does not go with those before it. O(rows) where it is text."""
+    if name not in stream.schema.names or not pa.types.is_string(stream.schema.field(name).type):
         return
-    column = stream.events.column(name)
-    if not pa.types.is_string(column.type):
-        return
-    # What is wrong is where the reading that goes furthest ends.
-    wrong = max(_readable(column, kind) for kind in TIME_TYPES)
-    if wrong == len(column):
-        return
-    value = column[wrong].as_py()
+    first: str | None = None
+    kinds = TIME_TYPES
+    for path, row, column in stream.places(name):
+        good = {kind: _readable(column, kind) for kind in kinds}
+        # What is wrong is where the reading that goes furthest ends.
+        wrong = max(good.values())
+        texts = pc.drop_null(column.slice(0, wrong)).slice(0, 1).to_pylist()
+        first = first or next(iter(texts), None)
+        if wrong < len(column):
+            raise _no_time(f"{path}, row {row + wrong}: `{name}`", column[wrong].as_py(), first)
+        kinds = tuple(kind for kind in kinds if good[kind] == len(column))
+
+
+def _no_time(place: str, value: str, first: str | None) -> InputError:
+    """A text that is no time; first: the first text of the column before it."""
     kind = time_kind(value)
-    first = pc.drop_null(column.slice(0, wrong)).slice(0, 1).to_pylist()
-    before = time_kind(first[0]) if first else None
+    before = time_kind(first) if first else None
     mixed = None not in (kind, before) and kind != before
-    reason = f"{kind}, and '{first[0]}' before it {before}" if mixed else "no time"
+    reason = f"{kind}, and '{first}' before it {before}" if mixed else "no time"
     help_ = ["a time is a whole number, or ISO 8601: 2013-01-31 12:00:00, with an offset (Z, +01:00) in all rows or in none"]
     if kind is not None and not mixed:
         help_.append("its day is in the calendar; if a second has more than 6 digits, all times are between the years 1678 and 2261")
-    # In a file of events the header is row 1 of a CSV; in JSON lines there is none.
-    row = wrong + (1 if stream.path.suffix.lower() in JSON_ENDINGS else 2)
-    raise InputError(f"{stream.path}, row {row}: `{name}` is '{value[:40]}', {reason}", help=help_)
+    return InputError(f"{place} is '{value[:40]}', {reason}", help=help_)
 
 
 def _readable(column: pa.ChunkedArray, kind: pa.DataType) -> int:
@@ -305,7 +391,7 @@ def _readable(column: pa.ChunkedArray, kind: pa.DataType) -> int:
             return True
         return False
 
-    return bisect.bisect_left(range(1, len(column) + 1), True, key=fails)
+    return bisect.bisect_left(range(1, len(column) + 1), True, key=fails) if fails(len(column)) else len(column)
 
 
 def time_kind(text: str) -> str | None:
@@ -313,27 +399,9 @@ def time_kind(text: str) -> str | None:
     found = TIME.fullmatch(text)
     if found:
         return "a time with an offset" if found.group(3) else "a time without an offset"
-    return next((kind for kind, pattern in OTHER_TIMES.items() if pattern.fullmatch(text)), None)
+    return "a day" if DAY.fullmatch(text) else "a number" if NUMBER.fullmatch(text) else None
 
 
-def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """An empty table whose columns have no type yet (a CSV with a header alone), with these types; text where there is none."""
-    if table.num_rows:
-        return table
-    fields = [field.with_type(types.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in table.schema]
-    return pa.schema(fields).empty_table()
-
-
-def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """A text column as timestamps, or None if some text is none; the first text decides early."""
-    if not pa.types.is_string(column.type):
-        return None
-    first = pc.drop_null(column.slice(0, 1000))
-    if not len(first) or not TIME.fullmatch(first[0].as_py()):
-        return None
-    for kind in TIMESTAMPS:
-        try:
-            return column.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return None
+def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """A schema whose columns without a type yet (of a CSV with a header alone) have these types; text where there is none."""
+    return pa.schema([field.with_type(types.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in schema])

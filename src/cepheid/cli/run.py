@@ -11,12 +11,14 @@ import os
 import sys
 import tempfile
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli import files
+from cepheid.cli.progress import progress
 from cepheid.cli.results import Flow, Found
 from cepheid.cli.settings import Engine
 from cepheid.engine.input.named_types import NamedTypes
@@ -30,7 +32,7 @@ from cepheid.language import syntax
 from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -45,21 +47,19 @@ ROW = "$row"
 
 def run(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> Found:
     """The matches of the query in files; raises the errors of reading, binding and evaluation."""
-    lazily = settings.engine is Engine.LOCAL and len(arguments) == 1 and not settings.sort and not settings.order
-    streams = load(query, arguments, settings, lazily=lazily)
+    streams = load(query, arguments, settings)
     if settings.engine is Engine.SPARK:
         return on_spark(query, streams, settings)
-    source = schema_of(query, streams, settings)
-    events = files.events_of(streams)
-    with progress_bar("matching", shown=settings.progress) as advance:
-        matches = query.run(events, **arguments_of(settings, source), progress=advance)
+    given = Given.of(query, streams, settings)
+    with progress("matching", shown=settings.progress) as advance:
+        matches = query.run(given.events, **given.arguments, progress=given.told(advance))
     return found(
         query,
-        source,
+        given.schema,
         len(matches),
         lambda start, stop: matches[start:stop].to_arrow(events=True),
         schema=matches.layout.schema(events=True),
-        notes=[*_dropped(matches.null_keys), *_waiting(len(matches.undecided)), *matches.warnings],
+        notes=[*dropped(matches.null_keys), *waiting(len(matches.undecided)), *matches.warnings],
     )
 
 
@@ -67,20 +67,59 @@ def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
     """The same, made as it is read; on Spark it is all there at once."""
     if settings.engine is Engine.SPARK:
         return run(query, arguments, settings)
-    lazily = settings.engine is Engine.LOCAL and len(arguments) == 1 and not settings.sort and not settings.order
-    streams = load(query, arguments, settings, lazily=lazily)
-    source = schema_of(query, streams, settings)
-    events = files.events_of(streams)
+    given = Given.of(query, load(query, arguments, settings), settings)
 
     def tables() -> Iterator[pa.Table]:
-        with progress_bar("matching", shown=settings.progress) as advance:
-            batches = query.batches(events, **arguments_of(settings, source), progress=advance)
+        with progress("matching", shown=settings.progress) as advance:
+            batches = query.batches(given.events, **given.arguments, progress=given.told(advance))
             for matches in batches:
                 yield matches.to_arrow(events=True)
-        result.notes = (*_dropped(batches.null_keys), *_waiting(len(batches.undecided)), *batches.warnings)
+        result.notes = (*dropped(batches.null_keys), *waiting(len(batches.undecided)), *batches.warnings)
 
-    result = Flow(tables(), query.output_schema(source, events=True))
+    result = Flow(tables(), query.output_schema(given.schema, events=True))
     return result
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a run embedded gets: events, the other arguments of `Query.run`, the schema that the query is bound to, and how many events there are."""
+
+    events: Any
+    arguments: dict[str, Any]
+    schema: EventSchema
+    rows: int
+
+    @classmethod
+    def of(cls, query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> Given:
+        """The events of streams: piece by piece, if it is one and nothing asks for all of them at once; else as tables."""
+        source = schema_of(query, streams, settings)
+        arguments, rows = arguments_of(settings, source), sum(stream.rows for stream in streams)
+        stream = streams[0]
+        if len(streams) > 1 or settings.sort or settings.order or settings.engine is not Engine.LOCAL:
+            return cls(events_of(streams, [each.table() for each in streams]), arguments, source, rows)
+        reader = stream.reader(settings.time or DEFAULT_TIME)
+        if stream.name is None:
+            return cls(reader, arguments, source, rows)
+        # What names mean is checked over the stream with its name; what it becomes by that, it becomes piece by piece.
+        query.bound(source)
+        pieces = typed(query, stream.name, reader, settings)
+        alone = {**arguments, "type": source.type_column, "time": source.time_column}
+        return cls(pieces, alone, query.schema(pieces.schema, type=source.type_column, time=source.time_column), rows)
+
+    def told(self, advance: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
+        """`advance` for who knows only the rows done."""
+        return None if advance is None else lambda done, _: advance(done, self.rows)
+
+
+def typed(query: cepheid.Query, name: str, events: pa.RecordBatchReader, settings: Settings) -> pa.RecordBatchReader:
+    """The events of a stream with its name, which are in order, as `Query.run` would make them of all at once: with a column of their type."""
+
+    def merged(piece: pa.Table) -> pa.Table:
+        return source_of({name: piece}, query.tree, type=settings.type, time=settings.time).events
+
+    schema = merged(events.schema.empty_table()).schema
+    pieces = (batch for piece in events for batch in merged(pa.Table.from_batches([piece])).cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, pieces)
 
 
 def arguments_of(settings: Settings, source: EventSchema) -> dict[str, Any]:
@@ -96,20 +135,33 @@ def arguments_of(settings: Settings, source: EventSchema) -> dict[str, Any]:
     }
 
 
-def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings, *, lazily: bool) -> list[files.Stream]:
-    """The events in files. Times that are none are found here, and columns of an empty file get the types that the query wants."""
-    streams = files.load(arguments, separator=settings.separator, lazily=lazily)
+def load(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> list[files.Stream]:
+    """The streams in files. Times that are none are found here, and columns of an empty file get the types that the query wants."""
+    done = 0
+    with progress("reading types", shown=settings.progress) as advance:
+
+        def seen(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if advance is not None:
+                advance(done, 0)
+
+        streams = files.streams(arguments, separator=settings.separator, seen=seen)
     time = settings.time or DEFAULT_TIME
     wanted = dict(likely_schema(query).attributes)
     wanted[time] = wanted[DEFAULT_TIME]
-    ready = []
     for stream in streams:
         if settings.time is None:
             files.check_spaces(stream, time)
         files.check_times(stream, time)
-        typed = files.with_types(stream.events, wanted) if isinstance(stream.events, pa.Table) else stream.events
-        ready.append(files.Stream(stream.name, stream.path, typed))
-    return ready
+    return [stream if stream.rows else replace(stream, schema=files.with_types(stream.schema, wanted)) for stream in streams]
+
+
+def events_of(streams: Sequence[files.Stream], events: Sequence[Any]) -> Any:
+    """What `Query.run` takes: the events of one stream without a name, else {name: events}."""
+    if len(streams) == 1 and streams[0].name is None:
+        return events[0]
+    return {stream.name: own for stream, own in zip(streams, events, strict=True)}
 
 
 def until_of(given: str | None, schema: EventSchema) -> object:
@@ -129,26 +181,28 @@ def until_of(given: str | None, schema: EventSchema) -> object:
     return time.replace(tzinfo=dt.UTC) if kind.tz is not None and time.tzinfo is None else time
 
 
-def _dropped(events: int) -> list[str]:
+def dropped(events: int) -> list[str]:
+    """The note on events without a key."""
     return [f"{events:,} events have no key and are left out (--null-keys group makes them a partition)"] if events else []
 
 
-def _waiting(matches: int) -> list[str]:
+def waiting(matches: int) -> list[str]:
+    """The note on matches that are not decided."""
     what = "1 match is" if matches == 1 else f"{matches:,} matches are"
     return [f"{what} not decided yet: what NOT FOLLOWED BY forbids may still come"] if matches else []
 
 
 def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> EventSchema:
     """The schema of the events in files, as the query reads them. Nothing but schemas is looked at."""
-    empty = [files.Stream(stream.name, stream.path, no_events(stream.events.schema)) for stream in streams]
-    return source_of(files.events_of(empty), query.tree, type=settings.type, time=settings.time).schema
+    events = events_of(streams, [no_events(stream.schema) for stream in streams])
+    return source_of(events, query.tree, type=settings.type, time=settings.time).schema
 
 
 def schema_of_files(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> EventSchema | None:
     """The schema of the events in files, as `run` would read them; None without files."""
     if not arguments:
         return None
-    return schema_of(query, load(query, arguments, settings, lazily=True), settings)
+    return schema_of(query, load(query, arguments, settings), settings)
 
 
 def found(
@@ -170,31 +224,6 @@ def attributes(node: syntax.Node) -> Iterator[str]:
         yield from attributes(child)
 
 
-@contextmanager
-def progress_bar(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on the standard error: call with (rows done, rows; 0: not known)."""
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} events"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
-        task = progress.add_task(what, total=None)
-
-        def advance(done: int, rows: int) -> None:
-            progress.update(task, completed=done, total=rows or None)
-
-        yield advance
-
-
 # --------------------------------------------------------------------------------------------------------------------------- Spark
 
 
@@ -209,7 +238,8 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
     from cepheid.spark.tasks.absences import UNDECIDED
 
     with session(shown=settings.progress) as spark:
-        frames = {stream.name or "": frame_of(spark, stream) for stream in streams}
+        tables = {stream.name: stream.table() for stream in streams}
+        frames = {stream.name or "": frame_of(spark, stream, tables[stream.name]) for stream in streams}
         named = len(streams) > 1 or streams[0].name is not None
         frame = merge(time=layout.time, type=settings.type, **frames) if named else frames[""]
         shown = None if layout.measures else [name for name in layout.events.names if name != ROW]
@@ -223,13 +253,13 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
             until=until_of(settings.until, source),
             undecided=absent,
         )
-        with progress_bar("Spark matches", shown=settings.progress), translated():
+        with progress("Spark matches", shown=settings.progress), translated():
             table = frame.transform(recognition).toArrow()
-        dropped = recognition.counts().get("null_keys", 0)
-    waiting = 0
+        null_keys = recognition.counts().get("null_keys", 0)
+    undecided = 0
     if absent:
         decided = table.filter(pc.invert(table[UNDECIDED])).drop_columns([UNDECIDED])
-        table, waiting = decided, table.num_rows - decided.num_rows
+        table, undecided = decided, table.num_rows - decided.num_rows
     schema = layout.schema(events=True)
     # Spark gives them in no order: by their ends, of those the ones that started last first.
     table = table.cast(schema).sort_by([("end_time", "ascending"), ("start_time", "descending")])
@@ -239,19 +269,18 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
         table.num_rows,
         lambda start, stop: table.slice(start, stop - start),
         schema=schema,
-        notes=[*_dropped(dropped), *_waiting(waiting), *unmet_types(compiled.plan, streams)],
+        notes=[*dropped(null_keys), *waiting(undecided), *unmet_types(compiled.plan, tables)],
     )
 
 
-def unmet_types(plan: QueryPlan, streams: Sequence[files.Stream]) -> tuple[str, ...]:
-    """What a run embedded warns of; `Matches.warnings`."""
+def unmet_types(plan: QueryPlan, streams: Mapping[str | None, pa.Table]) -> tuple[str, ...]:
+    """What a run embedded warns of, `Matches.warnings`; streams: by name."""
     types = NamedTypes(plan)
-    for stream in streams:
-        assert isinstance(stream.events, pa.Table), "only a run embedded reads piece by piece"
-        if stream.name in types.missing or types.column not in stream.events.column_names:
-            types.met([stream.name] if stream.events.num_rows else [])
+    for name, events in streams.items():
+        if name in types.missing or types.column not in events.column_names:
+            types.met([name] if events.num_rows else [])
         else:
-            types.see(stream.events)
+            types.see(events)
     return types.warnings
 
 
@@ -261,7 +290,7 @@ def session(*, shown: bool) -> Iterator[SparkSession]:
     from cepheid.spark import local_session
 
     before = _is_running()
-    with progress_bar("Spark starts", shown=shown), _without_log():
+    with progress("Spark starts", shown=shown), _without_log():
         spark = local_session()
     try:
         yield spark
@@ -296,10 +325,8 @@ def _without_log() -> Iterator[None]:
             os.close(before)
 
 
-def frame_of(spark: SparkSession, stream: files.Stream) -> DataFrame:
-    """The events as a DataFrame, with the number of each row, which decides between equal times as it does embedded."""
-    events = stream.events
-    table = events.read_all() if isinstance(events, pa.RecordBatchReader) else events
+def frame_of(spark: SparkSession, stream: files.Stream, table: pa.Table) -> DataFrame:
+    """The events of a stream as a DataFrame, with the number of each row, which decides between equal times as it does embedded."""
     for index, field in enumerate(table.schema):
         kind = plain_type(field.type)
         if pa.types.is_timestamp(kind):
@@ -308,7 +335,7 @@ def frame_of(spark: SparkSession, stream: files.Stream) -> DataFrame:
             try:
                 table = table.set_column(index, field.name, table.column(index).cast(kind))
             except pa.ArrowInvalid:
-                fact = f"`{field.name}` of {stream.path} is {field.type} and finer than microseconds, which Spark cannot hold"
+                fact = f"`{field.name}` of {stream.source} is {field.type} and finer than microseconds, which Spark cannot hold"
                 raise SchemaError(fact, help="round it, or leave out --engine spark") from None
     table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
     from pyspark.errors import PySparkException
@@ -316,4 +343,4 @@ def frame_of(spark: SparkSession, stream: files.Stream) -> DataFrame:
     try:
         return spark.createDataFrame(table)
     except PySparkException as error:
-        raise SchemaError(f"Spark cannot read {stream.path}: {error}", help="leave out --engine spark") from None
+        raise SchemaError(f"Spark cannot read {stream.source}: {error}", help="leave out --engine spark") from None

@@ -34,3 +34,15 @@ class Settings:
     separator: str | None = None
     until: str | None = None
     progress: bool = False
+
+
+@dataclass(frozen=True)
+class Watching:
+    """The options of `watch`."""
+
+    type: str | None = None
+    time: str | None = None
+    lateness: str | None = None
+    clock: bool = False
+    null_keys: NullKeys = NullKeys.DROP
+    skip_bad_lines: bool = False

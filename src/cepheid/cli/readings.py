@@ -1,0 +1,116 @@
+"""The types of columns of text, inferred piece by piece: a column is what all of its texts can be read as.
+
+Comes in: the texts of a column, in pieces. Goes out: the first of its readings, in a fixed order, that fits all of them. What is known of a column is
+the readings that fit so far, so a file of any length takes constant memory, and the answer does not depend on where it is cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.engine.input.time_texts import TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BOOLEANS = pa.array(["1", "true", "TRUE", "True", "0", "false", "FALSE", "False"])
+"""What Arrow reads as a boolean in CSV."""
+
+OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\z"
+"""What Arrow reads as a time of day."""
+
+TRIMMED = " \t"
+"""What Arrow takes off around numbers, days and times of day in CSV."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way to read texts. parsed: the type that the reader of the file is asked for; kind: the type of the attribute, to which this is cast."""
+
+    parsed: pa.DataType
+    kind: pa.DataType
+    trimmed: bool = False
+
+    @property
+    def is_time_of_text(self) -> bool:
+        """Whether it makes times of what the file's reader gives as text: of columns whose first text looks like a time."""
+        return bool(pa.types.is_string(self.parsed) and pa.types.is_timestamp(self.kind))
+
+    def fits(self, texts: pa.Array) -> bool:
+        """Whether all texts, none NULL, can be read so."""
+        if pa.types.is_boolean(self.kind):
+            return bool(pc.all(pc.is_in(texts, BOOLEANS)).as_py())
+        if pa.types.is_time(self.kind):  # to which Arrow casts no text
+            return bool(pc.all(pc.match_substring_regex(pc.utf8_trim(texts, TRIMMED), OF_DAY)).as_py())
+        return self._casts(texts) or (self.trimmed and self._casts(pc.utf8_trim(texts, TRIMMED)))
+
+    def _casts(self, texts: pa.Array) -> bool:
+        try:
+            self.cast(texts.cast(self.parsed))
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def cast(self, column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """A column as the file's reader gives it, in the type of the attribute."""
+        return column if column.type == self.kind else column.cast(self.kind)
+
+
+NOTHING = Reading(pa.null(), pa.null())
+"""A column without a value."""
+
+
+def _times(parsed: Sequence[str | None], kinds: Sequence[str]) -> tuple[Reading, ...]:
+    """Readings as timestamps, with an offset (then in UTC) and without; a parsed unit of None: of text."""
+    return tuple(
+        Reading(pa.string() if unit is None else pa.timestamp(unit, zone), pa.timestamp(kind, zone))
+        for unit, kind in zip(parsed, kinds, strict=True)
+        for zone in ("UTC", None)
+    )
+
+
+TEXT = Reading(pa.string(), pa.string())
+
+OF_TEXT = (*_times([None, None], ["us", "ns"]), TEXT)
+"""The readings of a text, as in JSON: a time in microseconds, as in Spark, or where these are too coarse in nanoseconds; else text."""
+
+OF_CSV = (
+    Reading(pa.int64(), pa.int64(), trimmed=True),
+    Reading(pa.bool_(), pa.bool_()),
+    Reading(pa.date32(), pa.date32(), trimmed=True),
+    Reading(pa.time32("s"), pa.time32("s"), trimmed=True),
+    *_times(["s", "ns", "ns"], ["us", "us", "ns"]),
+    Reading(pa.float64(), pa.float64(), trimmed=True),
+    *_times([None], ["us"]),
+    TEXT,
+)
+"""The readings of a value in CSV, in the order in which Arrow tries them on a whole file; times in microseconds where these lose nothing."""
+
+
+class Column:
+    """What is known of a column so far. readings: what may be, in order; the last fits every text."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._readings = list(readings)
+        self._seen = False
+
+    def see(self, texts: pa.Array) -> None:
+        """Read some more texts. Linear in their length, for each reading that is left."""
+        texts = pc.drop_null(texts)
+        if not len(texts):
+            return
+        if not self._seen:
+            self._seen = True
+            if not TIME.fullmatch(texts[0].as_py()):
+                self._readings = [each for each in self._readings if not each.is_time_of_text]
+        *others, last = self._readings
+        self._readings = [*(each for each in others if each.fits(texts)), last]
+
+    @property
+    def reading(self) -> Reading:
+        """The first that fits all; `NOTHING` without a text."""
+        return self._readings[0] if self._seen else NOTHING

@@ -1,0 +1,49 @@
+"""Files of text: opened, decompressed where their name says that they are compressed, and checked to be UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from pathlib import Path
+from typing import IO, cast
+
+import pyarrow as pa
+
+from cepheid.errors import InputError
+
+CODECS = {".gz": "gzip", ".zst": "zstd"}
+"""The endings of compressed files, and what Arrow calls the way in which they are."""
+
+
+def ending_of(path: Path) -> str:
+    """What a file's name says of its content: its ending, of a compressed file the one before."""
+    return Path(path.stem).suffix.lower() if path.suffix.lower() in CODECS else path.suffix.lower()
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The content of a file, decompressed; to be closed. Reading raises OSError where a compressed file is damaged or ends too early."""
+    codec = CODECS.get(path.suffix.lower())
+    return path.open("rb") if codec is None else cast("IO[bytes]", io.BufferedReader(pa.input_stream(str(path), compression=codec)))
+
+
+def check_text(path: Path, *, quotes: bool) -> None:
+    """Raise InputError where a file is not UTF-8, and (quotes) where a quote is opened and never closed."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line, marks = 1, 0
+    with opened(path) as file:
+        while chunk := file.read(1 << 20):
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError as error:
+                # `object` starts with what the chunk before left over; a character that is cut there has no line end in it.
+                line += error.object[: error.start].count(b"\n")
+                wrong = error.object[error.start]
+                raise InputError(f"{path}, line {line}: byte 0x{wrong:02x} is not UTF-8", help="save the file as UTF-8") from None
+            line += chunk.count(b"\n")
+            marks += chunk.count(b'"') if quotes else 0
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line {line}: the file ends within a UTF-8 character", help="save the file as UTF-8") from None
+    if marks % 2:
+        raise InputError(f'{path}: a quote (") is opened and never closed', help='double a quote within a text: "say ""so"""')

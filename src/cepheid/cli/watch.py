@@ -1,0 +1,317 @@
+"""A query over events that arrive: lines of JSON in, each match as a line of JSON when it is decided.
+
+Comes in: bytes, see `arriving`. Goes out: matches on the standard output, notes on the standard error. What is there to read is one batch, so a fast
+pipe costs little per event, and a slow one waits for nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time as clock
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.cli import lined
+from cepheid.cli.arriving import Lines
+from cepheid.cli.failures import complain
+from cepheid.cli.results import row_value, rows_of, time_text
+from cepheid.cli.run import dropped, waiting
+from cepheid.engine.input.named_types import NamedTypes
+from cepheid.engine.input.order import NEVER, ReorderBuffer
+from cepheid.engine.input.read import times_of
+from cepheid.engine.memory.process import named_memory
+from cepheid.engine.output.matches import python_value
+from cepheid.engine.run.intake import nanoseconds_of, steps_of
+from cepheid.engine.run.recognizer import Recognizer
+from cepheid.errors import CepheidError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import cepheid
+    from cepheid.cli.arriving import Arriving
+    from cepheid.cli.settings import Watching
+    from cepheid.engine.memory.pools import Array
+    from cepheid.engine.run.intake import Decided
+    from cepheid.schema import EventSchema
+
+TICK = 0.2
+"""Seconds without a line after which time moves by the clock, and between two such moves."""
+
+
+def watch(query: cepheid.Query, arriving: Arriving, settings: Watching, schema: pa.Schema | None, out: TextIO) -> None:
+    """Print the matches in what arrives, until it ends. schema: of a file of such events, or None.
+
+    Raises the errors of binding and evaluation, and InputError for a line that is no event, once the matches before it are printed.
+    """
+    if settings.lateness is not None and not settings.lateness.isdecimal():
+        nanoseconds_of(settings.lateness, option="--lateness")
+    if settings.clock and settings.lateness is None:
+        raise InputError("--clock needs --lateness", help="say how long after its time an event may arrive: --lateness 5s")
+    watcher = Watcher(query, settings, schema, out)
+    with watcher.reported():
+        while (data := arriving.read(TICK if settings.clock else None)) is not None:
+            watcher.take(data)
+        watcher.end()
+
+
+class Watcher:
+    """A query at its lines."""
+
+    def __init__(self, query: cepheid.Query, settings: Watching, schema: pa.Schema | None, out: TextIO) -> None:
+        self._query = query
+        self._settings = settings
+        self._schema = schema
+        self._out = out
+        self._lines = Lines()
+        self._run: Run | None = None
+        self._bad = 0
+
+    def take(self, data: bytes) -> None:
+        """Read some more bytes; none: the clock moves time."""
+        if data:
+            self._read(self._lines.feed(data))
+        elif self._run is not None and self._settings.clock:
+            self._run.pass_time()
+
+    def end(self) -> None:
+        """Nothing follows: read the last line, and the events that wait."""
+        self._read(self._lines.end())
+        if self._run is not None:
+            self._run.flush()
+
+    def _read(self, contents: list[bytes]) -> None:
+        """Read lines: the events before the first bad one are read before it is raised."""
+        good: list[lined.Line] = []
+        try:
+            for content in contents:
+                self._lines.number += 1
+                try:
+                    line = lined.line_of(self._lines.number, content)
+                except InputError as error:
+                    self._refuse(error)
+                else:
+                    good += [] if line is None else [line]
+        finally:
+            self._events(good)
+
+    def _events(self, lines: list[lined.Line]) -> None:
+        if not lines:
+            return
+        if self._run is None:
+            self._run = Run.of(self._query, lines[0], self._settings, self._schema, self._out)
+        attributes = self._run.attributes
+        try:
+            table = attributes.table(lines)
+            whole = attributes.time is None or not table[attributes.time].null_count
+        except lined.UNFIT:
+            whole = False
+        if whole:
+            self._run.read(table, lines)
+            return
+        good: list[lined.Line] = []
+        try:
+            for line in lines:
+                try:
+                    attributes.check(line)
+                except InputError as error:
+                    self._refuse(error)
+                else:
+                    good.append(line)
+        finally:
+            if good:
+                self._run.read(attributes.table(good), good)
+
+    def _refuse(self, error: InputError) -> None:
+        """A bad line: an error, or counted."""
+        if not self._settings.skip_bad_lines:
+            raise error
+        self._bad += 1
+        if self._bad == 1:
+            complain(f"note: a line is left out, as all bad ones from here on: {error.fact}")
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """What is done inside ends with a report."""
+        started = clock.monotonic()
+        complete = False
+        try:
+            yield
+            complete = True
+        except (KeyboardInterrupt, CepheidError):
+            self._report(started, complete=False)
+            raise
+        if complete:
+            self._report(started, complete=True)
+
+    def _report(self, started: float, *, complete: bool) -> None:
+        notes = [] if self._run is None else self._run.notes(complete=complete)
+        if self._bad:
+            notes.append(f"{_counted(self._bad, 'bad line')} left out")
+        for note in notes:
+            complain(f"note: {note}")
+        matches, events = (0, 0) if self._run is None else (self._run.matches, self._run.events)
+        complain(f"{_counted(matches, 'match', 'matches')} in {_counted(events, 'event')} ({clock.monotonic() - started:.1f} s)")
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+@dataclass
+class Run:
+    """The recognizer of a query, and what goes in and comes out of it."""
+
+    attributes: lined.Attributes
+    source: EventSchema
+    recognizer: Recognizer
+    order: ReorderBuffer | None
+    types: NamedTypes
+    out: TextIO
+    events: int = 0
+    matches: int = 0
+    late: int = 0
+    latest: int = NEVER
+
+    @classmethod
+    def of(cls, query: cepheid.Query, first: lined.Line, settings: Watching, schema: pa.Schema | None, out: TextIO) -> Run:
+        """For events like the first; raises the errors of binding."""
+        attributes = lined.attributes_of(query, first, schema, type=settings.type, time=settings.time)
+        source = query.schema(attributes.schema, type=attributes.type, time=attributes.time)
+        compiled = query.compiled(source)
+        types = NamedTypes(compiled.plan, compiled.programs)
+        # Interleaved: matches come in the order of the events that end them, however many one batch has.
+        recognizer = Recognizer(compiled, null_keys=settings.null_keys, interleaved=True, types=types)
+        order = None
+        if settings.lateness is not None:
+            lateness: Any = int(settings.lateness) if settings.lateness.isdecimal() else settings.lateness
+            order = ReorderBuffer(attributes.schema, steps_of(lateness, source))
+        if settings.clock and (source.unit is None or getattr(source.time_type, "tz", None) is None):
+            raise InputError(
+                f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",
+                help="the clock is compared with them: write 2026-01-31T12:00:00Z, or with +01:00",
+            )
+        return cls(attributes, source, recognizer, order, types, out)
+
+    def read(self, table: pa.Table, lines: list[lined.Line]) -> None:
+        """Read events. Without lateness, raises InputError for the first that is earlier than the one before it, once those before are read."""
+        if self.attributes.time is None:
+            self._push(table)
+            self.events += table.num_rows
+            return
+        times = times_of(table, self.attributes.time)
+        if self.order is None:
+            good = self._ordered(times)
+            self.events += good
+            self._push(table.slice(0, good))
+            self.latest = max(self.latest, int(times[:good].max(initial=self.latest)))
+            if good < len(times):
+                raise self._unordered(table, lines, good)
+            return
+        self.events += table.num_rows
+        ready, _ = self.order.push(table, times)
+        self._count_late(self.order.take_late())
+        self._push(ready)
+        self._pass(self.order.watermark)
+
+    def _ordered(self, times: Array) -> int:
+        """How many events, from the first on, are in order."""
+        wrong = np.flatnonzero(times < np.concatenate([[self.latest], times[:-1]]))
+        return int(wrong[0]) if len(wrong) else len(times)
+
+    def _unordered(self, table: pa.Table, lines: list[lined.Line], row: int) -> InputError:
+        column = table[self.attributes.time]
+        before = pa.array([self.latest], pa.int64()).cast(column.type)[0]
+        return InputError(
+            f"line {lines[row].number}: the event is from {shown(column[row])}, and one before it from {shown(before)}",
+            help="--lateness 10s takes events that come up to 10 seconds late",
+        )
+
+    def _count_late(self, late: pa.Table) -> None:
+        if late.num_rows and not self.late:
+            time = shown(late[self.attributes.time][0])
+            complain(f"note: an event from {time} came too late and is left out, as all such events from here on")
+        self.late += late.num_rows
+
+    def pass_time(self) -> None:
+        """Time goes on by the clock: what is older than the lateness is no longer expected."""
+        assert self.order is not None
+        kind = self.source.time_type
+        now = pa.array([dt.datetime.now(dt.UTC)], pa.timestamp("us", "UTC")).cast(kind, safe=False)[0].value - self.order.lateness
+        if now > self.order.watermark:
+            ready, _ = self.order.advance(now)
+            self._push(ready)
+            self._pass(now)
+
+    def flush(self) -> None:
+        """No event follows: read those that wait. Time is that of the last event, as in a run over a file."""
+        if self.order is not None:
+            ready, _ = self.order.flush()
+            self._push(ready)
+        latest = self.recognizer.latest
+        if latest is not None:
+            self._pass(latest + 1)
+
+    def _push(self, events: pa.Table) -> None:
+        if events.num_rows:
+            with named_memory(), self.recognizer.reading(events) as found:
+                self._print(found)
+
+    def _pass(self, now: int) -> None:
+        if now > NEVER:
+            with named_memory(), self.recognizer.passing(now) as found:
+                self._print(found)
+
+    def _print(self, found: Decided[cepheid.Matches]) -> None:
+        for matches in found.pieces():
+            for row in rows_of(matches.to_arrow(events=True)):
+                self.matches += 1
+                self.out.write(text_of(row) + "\n")
+            self.out.flush()
+
+    def notes(self, *, complete: bool) -> list[str]:
+        """What the user must know of in the end; complete: the end has been reached."""
+        told = list(dropped(self.recognizer.null_keys))
+        if self.late:
+            told.append(f"{_counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out")
+        if not complete:
+            held = 0 if self.order is None else len(self.order.times)
+            return [
+                *told,
+                *([f"{_counted(held, 'event')} waited for late ones and {'is' if held == 1 else 'are'} not read"] if held else []),
+            ]
+        return [*told, *waiting(self._undecided()), *self.types.warnings]
+
+    def _undecided(self) -> int:
+        """How many matches wait."""
+        with self.recognizer.waiting() as found:
+            return sum(map(len, found.pieces()))
+
+
+def shown(time: pa.Scalar) -> str:
+    """A time in a message."""
+    value = python_value(time)
+    return time_text(value) if isinstance(value, dt.datetime) else str(value)
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """A match as JSON: its events as the lines that they came in."""
+    return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {_value(value)}" for name, value in row.items()) + "}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(event, dict) and lined.LINE in event for event in value):
+        return "[" + ", ".join(map(_event, value)) + "]"
+    return json.dumps(row_value(value), ensure_ascii=False, allow_nan=False)
+
+
+def _event(event: dict[str, Any]) -> str:
+    """An event as it came; one that a definition has made, as its attributes."""
+    line = event[lined.LINE]
+    own = {name: row_value(value) for name, value in event.items() if name != lined.LINE and value is not None}
+    return json.dumps(own, ensure_ascii=False, allow_nan=False) if line is None else str(line)

@@ -1,0 +1,168 @@
+"""Types that are inferred piece by piece are those that Arrow infers from a whole file."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pytest
+
+from cepheid.cli import csvs, files, jsonlines
+from cepheid.cli.readings import OF_TEXT
+from cepheid.engine.input.time_texts import TIME
+from cepheid.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NUMBERS = ("1", "0", "-5", "007", " 1", "1 ", "\t2", "0x1F", "9223372036854775807")
+DECIMALS = ("1.5", "1e5", "+5", "-0", "inf", ".5", "99999999999999999999")
+BOOLEANS = ("true", "True", "FALSE", "1", "0")
+DAYS = ("2020-01-01", " 2020-02-29")
+TIMES_OF_DAY = ("12:00", "23:59:01", " 12:00 ")
+LOCAL = (
+    "2020-01-01 10:00",
+    "2020-01-01T10:00:00",
+    "2020-01-01 10",
+    "2020-01-01 10:00:00.5",
+    "2020-01-01 10:00:00.123456000",
+    "9999-01-01 10:00",
+)
+FINE = ("2020-01-01 10:00:00.1234567", "9999-01-01 10:00:00.5")
+UTC = ("2020-01-01 10:00Z", "2020-01-01T10:00:00+01:00", "2020-01-01T10:00:00.25-0330", "2020-01-01T10:00:00+01")
+OTHER = (
+    "x",
+    "\u00e9",
+    "2020-02-30",
+    "24:00",
+    "12:00:01.5",
+    " true",
+    " 2020-01-01 10:00",
+    '"5"',
+    '"a,b"',
+    '"a\nb"',
+    '"say ""so"""',
+    '""',
+    '"NA"',
+    "1_0",
+)
+KINDS = (NUMBERS, DECIMALS, BOOLEANS, DAYS, TIMES_OF_DAY, LOCAL, UTC, LOCAL + FINE, NUMBERS + DECIMALS, DAYS + LOCAL)
+EVERY = tuple(text for kind in KINDS for text in kind) + OTHER
+
+
+def with_times(table: pa.Table) -> pa.Table:
+    """What a whole table is made of: texts as times, and times in microseconds, where all values of a column can be."""
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        kinds: list[pa.DataType] = [pa.timestamp("us", column.type.tz)] if pa.types.is_timestamp(column.type) else []
+        texts = column.drop_null()
+        if pa.types.is_string(column.type) and len(texts) and TIME.fullmatch(texts[0].as_py()):
+            kinds = [reading.kind for reading in OF_TEXT[:-1]]
+        for kind in kinds:
+            try:
+                table = table.set_column(place, name, column.cast(kind))
+                break
+            except pa.ArrowInvalid:
+                continue
+    return table
+
+
+def same(path: Path, expected: pa.Table) -> None:
+    found = files.read(path)
+    assert found.schema == expected.schema
+    assert found.equals(expected.combine_chunks()) or str(found.to_pydict()) == str(expected.to_pydict())  # NaN is not equal to itself
+
+
+def csv_of(random_: random.Random, columns: int) -> str:
+    kinds = [random_.choice(KINDS) for _ in range(columns)]
+
+    def value(kind: tuple[str, ...]) -> str:
+        chance = random_.random()
+        return random_.choice(EVERY) if chance < 0.01 else random_.choice(("", "NA")) if chance < 0.1 else random_.choice(kind)
+
+    rows = [",".join(value(kind) for kind in kinds) for _ in range(random_.randrange(40))]
+    return "\n".join([",".join("abcd"[:columns]), *rows]) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_csv(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_ = random.Random(seed)
+    monkeypatch.setattr(csvs, "BLOCK", random_.choice((64, 200, 1000)))
+    text = csv_of(random_, columns=random_.randrange(2, 5))
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    whole = pyarrow.csv.read_csv(
+        io.BytesIO(text.encode()),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=list(csvs.NULLS)
+        ),
+    )
+    same(path, with_times(whole))
+
+
+VALUES = (
+    lambda _: 1,
+    lambda r: r.choice((1, 1.5, 2**70)),
+    lambda r: r.random() < 0.5,
+    lambda r: r.choice(("a", "\u00e9")),
+    lambda r: r.choice(("2020-01-01 10:00:00", "2020-01-01T10:00:00.5")),
+    lambda r: r.choice(("2020-01-01T10:00:00+01:00", "2020-01-01 10:00Z")),
+    lambda r: r.choice(("2020-01-01 10:00:00", "x")),
+    lambda r: {"a": r.choice((1, None, 2.5))} | ({"b": r.choice(("x", "y"))} if r.random() < 0.5 else {}),
+    lambda r: [r.choice((1, None, 2.5))] * r.randrange(3),
+    lambda r: [{"a": r.choice((1, None))}],
+    lambda _: None,
+    lambda _: {},
+)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_json_lines(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_ = random.Random(seed)
+    monkeypatch.setattr(jsonlines, "PIECE", random_.choice((50, 300)))
+    names = "abcd"[: random_.randrange(1, 5)]
+    kinds = {name: random_.choice(VALUES) for name in names}
+    events = [
+        {name: None if random_.random() < 0.2 else kinds[name](random_) for name in names if random_.random() < 0.9}
+        for _ in range(random_.randrange(1, 40))
+    ]
+    text = "\n".join(map(json.dumps, events))
+    path = tmp_path / "t.jsonl"
+    path.write_text(text, encoding="utf-8")
+    whole = pyarrow.json.read_json(io.BytesIO(text.encode()))
+    if not whole.num_columns:
+        with pytest.raises(InputError, match="has no events"):
+            files.read(path)
+        return
+    found = files.read(path)
+    assert found.schema.names == whole.schema.names
+    for field in whole.schema:
+        texts = pa.types.is_timestamp(field.type) or pa.types.is_string(field.type)
+        # Arrow gives the types; not the values, for it reads lists wrong whose numbers are whole in some, NULL in others.
+        values = [float(value) if type(value := event.get(field.name)) is int and field.type == pa.float64() else value for event in events]
+        expected = (
+            with_times(pa.table({"x": pa.array(values, pa.string())}))["x"] if texts else pa.chunked_array([pa.array(values, field.type)])
+        )
+        assert found[field.name].type == expected.type
+        assert found[field.name].to_pylist() == expected.to_pylist()
+
+
+def test_objects_over_several_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonlines, "PIECE", 200)
+    events = [{"ts": number, "v": {"a": [number]}} for number in range(100)]
+    (tmp_path / "t.json").write_text("\n".join(json.dumps(event, indent=2) for event in events), encoding="utf-8")
+    assert files.read(tmp_path / "t.json").to_pylist() == events
+
+
+def test_types_of_all_files_of_a_stream(tmp_path: Path) -> None:
+    for number, text in enumerate(("a,b\n1,2020-01-01 10:00Z\n", "a,b\nx,\n", "b,c\n2020-01-01 10:00:00.5Z,true\n")):
+        (tmp_path / f"{number}.csv").write_text(text, encoding="utf-8")
+    (stream,) = files.streams([str(tmp_path / "*.csv")])
+    assert stream.schema == pa.schema([("a", pa.string()), ("b", pa.timestamp("us", "UTC")), ("c", pa.bool_())])
+    assert stream.table()["a"].to_pylist() == ["1", "x", None]
