@@ -61,7 +61,7 @@ def guarded() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Status.CLOSED)
     except MemoryError:
-        complain("error: out of memory\nhelp: read Parquet, which is read piece by piece, or use --engine spark")
+        complain("error: out of memory\nhelp: leave out --sort and --order, so that files are read piece by piece, or use --engine spark")
         sys.exit(Status.MISTAKE)
     except Exception as error:
         if is_control(error):
