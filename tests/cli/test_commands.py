@@ -20,6 +20,7 @@ import cepheid
 from cepheid.cli import doctor, failures, queries
 from cepheid.cli.app import app
 from cepheid.engine.run import allowance
+from cepheid.play import command as workbench
 
 QUERY = "SELECT * WHERE A AS x ; B AS y FILTER x[v > 3] WITHIN 5 seconds"
 COMMAND = [sys.executable, "-m", "cepheid.cli"]
@@ -386,6 +387,18 @@ def test_without_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == 'error: the command line needs rich\nhelp: pip install "cepheid[cli]"\n'
+
+
+def test_why_not_without_rows_speaks_of_options() -> None:
+    result = call("why-not", "q.ceql", "e.csv")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: which events should match?\nhelp: give their rows, counted from 0: --at 3,5 or")
+
+
+def test_play_begins_with_the_names_of_type_and_time() -> None:
+    begins = workbench.beginning("q.ceql", "e.csv", named={"type": "kind", "time": None}, expression=False, parameters=())
+    assert begins is not None
+    assert (begins["source"]["type"], begins["source"].get("time")) == ("kind", None)
 
 
 def test_check_guesses_types_from_case_and_from_names_in_having() -> None:

@@ -397,3 +397,14 @@ def test_files_that_cannot_be_watched(tmp_path: Path) -> None:
         assert (result.exit_code, result.stdout) == (1, "")
         assert said in result.stderr
     assert runner.invoke(app, ["watch", "-"]).exit_code == 2
+
+
+def test_attributes_that_no_event_has_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = text([json.dumps({"type": "pay", "ts": time, "amount": 20}) for time in (1, 2)])
+    assert lines_of("SELECT * WHERE pay AS a FILTER a[amuont > 1] PARTITION BY custmer WITHIN 5", lines) == []
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "note: no event has the attribute `amuont`: did you mean `amount`?"
+    assert said[1] == "note: no event has the attribute `custmer`"
+    burst = "EVENT Burst(n) AS (SELECT count(p) AS n WHERE pay{2} AS p WITHIN 5) SELECT * WHERE Burst AS b FILTER b[n > 1]"
+    assert len(lines_of(burst, lines)) == 1
+    assert "no event has" not in capsys.readouterr().err

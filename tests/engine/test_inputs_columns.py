@@ -220,3 +220,15 @@ def test_another_index_is_not():
         QUERY.run(frame(name="ts").assign(ts=[7, 8]))
     with pytest.raises(InputError, match="row 1 has no time"):
         QUERY.run(pd.DataFrame({"type": ["A", "B"]}, index=pd.DatetimeIndex(["2024-01-01", None])))
+
+
+def test_nan_beside_texts_says_what_to_write():
+    with pytest.raises(SchemaError) as error:
+        cepheid.query("SELECT * WHERE A").run([{"type": "A", "ts": 1, "s": "ok"}, {"type": "A", "ts": 2, "s": float("nan")}])
+    assert error.value.help[0].startswith("nan is a number: write None")
+
+
+def test_to_pandas_has_the_forms_of_to_arrow():
+    matches = cepheid.query("SELECT * WHERE A AS x PARTITION BY k").run({"type": ["A", "A"], "ts": [1, 2], "k": [1, 2]})
+    assert [list(rows) for rows in matches.to_pandas(rows=True)["x"]] == [[0], [1]]
+    assert [events[0]["ts"] for events in matches.to_pandas(events=True)["x"]] == [1, 2]

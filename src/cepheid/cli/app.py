@@ -320,13 +320,16 @@ def play(
     events: Annotated[str | None, typer.Argument(metavar="[EVENTS]", help="A file of events: .csv, .tsv, .jsonl or .parquet.")] = None,
     expression: Expression = False,
     param: Parameters = None,
+    type: Type = None,  # noqa: A002 - public word
+    time: Time = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen on this machine; 0: any free port.")] = 8765,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
     """Open the workbench: a page on this machine that shows a query's matches in events while you type."""
     from cepheid.play.command import open_page
 
-    open_page(query, events, expression=expression, parameters=param or (), port=port, browser=browser)
+    named = {"type": type, "time": time}
+    open_page(query, events, named=named, expression=expression, parameters=param or (), port=port, browser=browser)
 
 
 @app.command("why-not")

@@ -10,7 +10,7 @@ import datetime as dt
 import json
 import time as clock
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -28,7 +28,7 @@ from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.intake import nanoseconds_of, steps_of
 from cepheid.engine.run.recognizer import Recognizer
-from cepheid.errors import CepheidError, InputError
+from cepheid.errors import CepheidError, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,6 +177,8 @@ class Run:
     matches: int = 0
     late: int = 0
     latest: int = NEVER
+    unseen: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, query: cepheid.Query, first: lined.Line, settings: Watching, schema: pa.Schema | None, out: TextIO) -> Run:
@@ -196,10 +198,14 @@ class Run:
                 f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",
                 help="the clock is compared with them: write 2026-01-31T12:00:00Z, or with +01:00",
             )
-        return cls(attributes, source, recognizer, order, types, out)
+        return cls(attributes, source, recognizer, order, types, out, unseen=set(attributes.kinds))
 
     def read(self, table: pa.Table, lines: list[lined.Line]) -> None:
         """Read events. Without lateness, raises InputError for the first that is earlier than the one before it, once those before are read."""
+        if self.unseen:
+            for line in lines:
+                self.seen |= line.event.keys()
+            self.unseen -= self.seen
         if self.attributes.time is None:
             self._push(table)
             self.events += table.num_rows
@@ -276,7 +282,8 @@ class Run:
 
     def notes(self, *, complete: bool) -> list[str]:
         """What the user must know of in the end; complete: the end has been reached."""
-        told = list(dropped(self.recognizer.null_keys))
+        told = [": ".join([f"no event has the attribute `{name}`", *did_you_mean(name, self.seen)]) for name in sorted(self.unseen)]
+        told += dropped(self.recognizer.null_keys)
         if self.late:
             told.append(f"{_counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out")
         if not complete:

@@ -30,6 +30,11 @@ def answer(
         if len(rest) != 1:
             raise InputError(f"--span {span} is not a first and a last row", help="write --span 3,9")
         ends = (first, rest[0])
+    if span is None and not any(positions.values()):
+        raise InputError(
+            "which events should match?",
+            help="give their rows, counted from 0: --at 3,5 or --as x=3; or the rows between which it lies: --span 0,9",
+        )
     given_events = running.Given.of(query, running.load(query, events, settings), settings)
     return cepheid.why_not(query, given_events.events, positions, span=ends, only=only, **given_events.arguments)
 

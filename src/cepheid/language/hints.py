@@ -70,6 +70,10 @@ HINTS: tuple[Hint, ...] = (
         "write texts in straight single quotes ('..'), names in backticks (`..`)",
         at='["\u201c\u201d\u2018\u2019\u201e\u201a\u00ab\u00bb\u00b4]',
     ),
+    _hint(
+        "this is the name of a file: cepheid.query(pathlib.Path('..')) reads it", at=r"[\w./\\-]+\.(?:ceql|sql|txt)\s*\Z", accepts="SELECT"
+    ),
+    _hint("a duration is a number and a unit: 30 minutes", at=r"INTERVAL\b", before=r"\b(?:WITHIN|FOR)"),
     _hint("write a list in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
     _hint("a parameter is written `:name`, without a space", at=r":\s", accepts="PARAMETER"),
     _hint("write $time and $index after a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),

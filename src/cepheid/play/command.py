@@ -12,32 +12,44 @@ from cepheid.errors import InputError, SetupError
 from cepheid.play.links import is_link, read_link
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 NEEDED = ("starlette", "uvicorn", "pygments")
 """What the extra `play` brings."""
 
 
-def open_page(query: str | None, events: str | None, *, expression: bool, parameters: Sequence[str], port: int, browser: bool) -> None:
+def open_page(
+    query: str | None,
+    events: str | None,
+    *,
+    named: Mapping[str, str | None],
+    expression: bool,
+    parameters: Sequence[str],
+    port: int,
+    browser: bool,
+) -> None:
     """Serve the workbench until Ctrl-C.
 
     query: a file, "-", a shared link, or with `expression` a text; None: the page begins with an example. A query need not be right: the page shows
-    what is wrong. events: a file. parameters: NAME=VALUE each. Raises SetupError without the
-    extra, InputError and LimitError for what cannot be read.
+    what is wrong. events: a file. named: its attributes with the event "type" and the event "time", None: the usual ones. parameters: NAME=VALUE
+    each. Raises SetupError without the extra, InputError and LimitError for what cannot be read.
     """
     missing = next((name for name in NEEDED if find_spec(name) is None), None)
     if missing is not None:
         raise SetupError(f"the workbench needs {missing}, which is not installed", help='pip install "cepheid[play]"')
     from cepheid.play.server import serve
 
-    serve(beginning(query, events, expression=expression, parameters=parameters), port=port, browser=browser, say=_say)
+    begins = beginning(query, events, named=named, expression=expression, parameters=parameters)
+    serve(begins, port=port, browser=browser, say=_say)
 
 
 def _say(address: str) -> None:
     complain(f"The workbench is at {address}\nOnly this machine can open it. Ctrl-C ends it.")
 
 
-def beginning(query: str | None, events: str | None, *, expression: bool, parameters: Sequence[str]) -> dict[str, Any] | None:
+def beginning(
+    query: str | None, events: str | None, *, named: Mapping[str, str | None] | None = None, expression: bool, parameters: Sequence[str]
+) -> dict[str, Any] | None:
     """What the page begins with; None without a query and events."""
     if query is not None and not expression and is_link(query):
         held = read_link(query)
@@ -51,6 +63,7 @@ def beginning(query: str | None, events: str | None, *, expression: bool, parame
         from cepheid.play.server import started_with
 
         held |= started_with(Path(events))
+        held["source"] |= {what: name for what, name in (named or {}).items() if name is not None}
     return held or None
 
 

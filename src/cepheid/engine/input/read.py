@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import datetime as dt
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -239,8 +240,15 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
     integers = _integers(values[: row + 1])
     raise SchemaError(
         f"the values of `{name}` are not of one type: {_short(values[row])} in event {row} of the list, {before}",
-        help="no integer type holds both: give them as decimal.Decimal" if integers else "give each attribute one type",
+        help="no integer type holds both: give them as decimal.Decimal" if integers else _one_type(values[: row + 1]),
     )
+
+
+def _one_type(values: list[Any]) -> str:
+    """What to do about values of several types."""
+    if any(isinstance(value, float) and math.isnan(value) for value in values):
+        return "nan is a number: write None for what is missing; a DataFrame itself, instead of its dicts or lists, has NULL there"
+    return "give each attribute one type"
 
 
 def _inferred(values: list[Any]) -> pa.Array:

@@ -557,9 +557,9 @@ class Matches(Sequence[Match]):
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @named_memory()
-    def to_pandas(self) -> Any:
-        """The table of `to_arrow` as a pandas DataFrame; needs pandas."""
-        return self.to_arrow().to_pandas()
+    def to_pandas(self, *, events: bool = False, rows: bool = False) -> Any:
+        """The table of `to_arrow` as a pandas DataFrame; needs pandas. events, rows: as there; rows=True gives what `DataFrame.iloc` takes."""
+        return self.to_arrow(events=events, rows=rows).to_pandas()
 
     # ------------------------------------------------------------------------------------------------------------------- showing
 
