@@ -166,3 +166,22 @@ def test_types_of_all_files_of_a_stream(tmp_path: Path) -> None:
     (stream,) = files.streams([str(tmp_path / "*.csv")])
     assert stream.schema == pa.schema([("a", pa.string()), ("b", pa.timestamp("us", "UTC")), ("c", pa.bool_())])
     assert stream.table()["a"].to_pylist() == ["1", "x", None]
+
+
+def test_line_ends_between_quotes_where_a_piece_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow's reader loses a line feed that begins a piece."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'type,note\nA,"a\r\nb"\r\nB,"\r\n"\r\nC,"c\r"\r\n')
+    for size in range(20, 60):
+        monkeypatch.setattr(csvs, "BLOCK", size)
+        assert files.streams([str(path)])[0].table()["note"].to_pylist() == ["a\r\nb", "\r\n", "c\r"], size
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [(b'a,b,c\n1,"x",', [(1, "x", None)]), (b"a,b,c", []), (b"a,b,c\r\n1,2,3", [(1, 2, 3)]), (b"a,b,c\n1,2,3\n", [(1, 2, 3)])],
+)
+def test_no_line_end_at_the_end(content: bytes, rows: list[tuple[object, ...]], tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    assert [tuple(row.values()) for row in files.streams([str(path)])[0].table().to_pylist()] == rows

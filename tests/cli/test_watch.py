@@ -21,6 +21,7 @@ import cepheid
 from cepheid.cli import arriving, files, watch
 from cepheid.cli.app import app
 from cepheid.cli.settings import NullKeys, Watching
+from cepheid.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -408,3 +409,24 @@ def test_attributes_that_no_event_has_are_named(capsys: pytest.CaptureFixture[st
     burst = "EVENT Burst(n) AS (SELECT count(p) AS n WHERE pay{2} AS p WITHIN 5) SELECT * WHERE Burst AS b FILTER b[n > 1]"
     assert len(lines_of(burst, lines)) == 1
     assert "no event has" not in capsys.readouterr().err
+
+
+def test_the_first_line_that_is_an_event_decides(capsys: pytest.CaptureFixture[str]) -> None:
+    good = ['{"type":"A","ts":1}', '{"type":"B","ts":2}']
+    for bad in ('{"msg":"hello"}', '{"type":"A","ts":null}', '{"type":"A","ts":1,"v":"\\ud800"}'):
+        query = "SELECT * WHERE A AS x ; B AS y FILTER x.v IS NULL"
+        assert len(lines_of(query, text([bad, *good]), skip_bad_lines=True)) == 1, bad
+        assert "note: 1 bad line left out" in capsys.readouterr().err
+        with pytest.raises(InputError, match="line 1"):
+            lines_of(query, text([bad, *good]))
+
+
+def test_times_are_not_left_out_since_the_first_event_has_none() -> None:
+    with pytest.raises(InputError, match="line 2 has a `ts`, and the first event had none"):
+        lines_of("SELECT * WHERE A ; B", text(['{"type":"A"}', '{"type":"A","ts":5}', '{"type":"B","ts":3}']))
+
+
+def test_a_measure_with_the_name_of_an_attribute() -> None:
+    lines = text(['{"type":"A","ts":1,"v":1.5}', '{"type":"C","ts":2,"v":2.5}', '{"type":"B","ts":3,"v":3.5}'])
+    query = "EVENT P(v) AS (SELECT x.v AS v WHERE A AS x ; C AS z WITHIN 3) SELECT * WHERE P AS p ; B AS y WITHIN 6"
+    assert len(lines_of(query, lines)) == 1

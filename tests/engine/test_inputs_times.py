@@ -133,3 +133,17 @@ def test_recognizers():
     with pytest.raises(SchemaError, match="the time column `ts` is string") as error:
         QUERY.recognizer(pa.schema([("type", pa.string()), ("ts", pa.string())]))
     assert "cast" in error.value.help[-1]
+
+
+def test_days_and_times_are_not_of_one_type():
+    day, time = dt.date(2024, 1, 1), dt.datetime.fromisoformat("2024-01-01T20:00:00")
+    for times in ([day, time], [time, day]):
+        with pytest.raises(SchemaError):
+            cepheid.query("SELECT * WHERE A AS x ; B AS y WITHIN 1h").run({"type": ["A", "B"], "ts": times})
+
+
+def test_a_reader_with_texts_and_batches_without_rows():
+    schema = pa.schema([("type", pa.string()), ("ts", pa.string())])
+    rows = [[("A", "2024-01-01T00:00Z")], [], [("B", "2024-01-01T00:01Z")], []]
+    batches = [pa.record_batch([pa.array([row[place] for row in piece], pa.string()) for place in (0, 1)], schema=schema) for piece in rows]
+    assert len(cepheid.query("SELECT * WHERE A ; B WITHIN 1h").run(pa.RecordBatchReader.from_batches(schema, batches))) == 1

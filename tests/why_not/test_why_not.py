@@ -369,3 +369,10 @@ def test_bad_queries_and_events() -> None:
         cepheid.why_not("SELECT * WHERE A", pa.table({"type": pa.array([], pa.string())}), 0)
     with pytest.raises(NotSupportedError, match="EVENT"):
         cepheid.why_not("EVENT P(v) AS (SELECT max(A.v) AS v WHERE A) SELECT * WHERE P", events("A1(v=1)"), 0)
+
+
+def test_details_name_the_rows_of_the_input():
+    table = pa.table({"type": ["B", "A", "A", "A"], "ts": [9, 1, 2, 3], "v": [0, 5, 7, 0]})
+    said = cepheid.why_not("SELECT NEXT * WHERE A AS x ; B AS y FILTER x.v > 1", table, [3, 0], sort=True).text()
+    assert "of the matches that end with row 0 (B at 9), NEXT chooses rows 0, 1" in said
+    assert "x.v = 0 is not > 1: row 3 (A at 3)" in said

@@ -6,7 +6,7 @@ Types are inferred from all rows of all files of a stream; see `readings`. Arrow
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -88,7 +88,7 @@ class Csv:
         import pyarrow.csv as arrow_csv
 
         return arrow_csv.open_csv(
-            file,
+            _Ended(file),
             read_options=arrow_csv.ReadOptions(use_threads=False, block_size=self._blocks[path]),
             parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter(path), newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
@@ -98,6 +98,30 @@ class Csv:
 
     def _delimiter(self, path: Path) -> str:
         return self._separator or ("\t" if ending_of(path) == ".tsv" else ",")
+
+
+class _Ended:
+    """A file for Arrow's reader, around two of its faults.
+
+    A line feed is lost where a piece begins with it, also between quotes: so no piece ends with a carriage return. The last field is not NULL
+    where no line end is behind it and the field before was quoted: so there always is one.
+    """
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._last = file, b"\n"
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+        data = self._file.read(max(size - 1, 1))
+        if data.endswith(b"\r"):
+            data += self._file.read(1)
+        ends = len(data) < size - 1
+        if ends and (data or self._last)[-1:] not in b"\r\n":
+            data += b"\n"
+        self._last = data[-1:]
+        return data
 
 
 def csv_error(path: Path, reason: str, delimiter: str) -> InputError:

@@ -57,11 +57,15 @@ def line_of(number: int, content: bytes) -> Line | None:
 
 @dataclass(frozen=True)
 class Attributes:
-    """What a query reads of events: attributes with their types, and which of them have the event type and the time (None: none has)."""
+    """What a query reads of events: attributes with their types, and which of them have the event type and the time (None: none has).
+
+    untimed: the first event had no `ts`, and none may have one: else times would be left out silently.
+    """
 
     kinds: Mapping[str, pa.DataType]
     type: str | None
     time: str | None
+    untimed: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -86,6 +90,10 @@ class Attributes:
         if self.time is not None and line.event.get(self.time) is None:
             raise InputError(
                 f"line {line.number} has no `{self.time}`, and an event needs a time", help="give it a time, or name it with --time"
+            )
+        if self.untimed and DEFAULT_TIME in line.event:
+            raise InputError(
+                f"line {line.number} has a `{DEFAULT_TIME}`, and the first event had none", help="give all events a time, or none"
             )
 
 
@@ -118,15 +126,21 @@ def attributes_of(
     for name, option in ((type, "--type"), (time, "--time")):
         if name is not None and name not in there:
             raise InputError(f"{where} has no attribute `{name}`", help=f"name another with {option}: there is {quoted(there)}")
+    if schema is None and time is not None and first.event[time] is None:
+        raise InputError(f"{where} has no time in `{time}`, and an event needs one", help="give it a time, or name it with --time")
     if schema is None:
-        kinds = {name: kind_of(first.event.get(name), kind) for name, kind in wanted.items()}
-        if time is not None:
-            kinds[time] = kind_of(first.event[time], pa.int64())
+        try:
+            kinds = {name: kind_of(first.event.get(name), kind) for name, kind in wanted.items()}
+            kinds |= {} if time is None else {time: kind_of(first.event[time], pa.int64())}
+        except UNFIT as error:
+            raise InputError(
+                f"{where} has a value that Arrow cannot hold: {error}", help="texts are Unicode, integers have 64 bits"
+            ) from None
     else:
         kinds = {name: plain(there[name]) for name in (*wanted, *([time] if time else [])) if name in there}
     if type is not None:
         kinds[type] = pa.string()
-    return Attributes(kinds, type, time)
+    return Attributes(kinds, type, time, untimed=schema is None and time is None)
 
 
 def plain(kind: pa.DataType) -> pa.DataType:

@@ -29,6 +29,7 @@ from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.intake import nanoseconds_of, steps_of
 from cepheid.engine.run.recognizer import Recognizer
 from cepheid.errors import CepheidError, InputError, did_you_mean
+from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,13 +72,15 @@ class Watcher:
         self._lines = Lines()
         self._run: Run | None = None
         self._bad = 0
+        self._passed = clock.monotonic()
 
     def take(self, data: bytes) -> None:
-        """Read some more bytes; none: the clock moves time."""
+        """Read some more bytes, or none for a while. By the clock time moves, also where lines come that are no events."""
         if data:
             self._read(self._lines.feed(data))
-        elif self._run is not None and self._settings.clock:
+        if self._settings.clock and self._run is not None and clock.monotonic() - self._passed >= (TICK if data else 0):
             self._run.pass_time()
+            self._passed = clock.monotonic()
 
     def end(self) -> None:
         """Nothing follows: read the last line, and the events that wait."""
@@ -101,14 +104,16 @@ class Watcher:
             self._events(good)
 
     def _events(self, lines: list[lined.Line]) -> None:
-        if not lines:
-            return
+        while self._run is None and lines:
+            self._run = self._begun(lines[0])
+            lines = lines[self._run is None :]
         if self._run is None:
-            self._run = Run.of(self._query, lines[0], self._settings, self._schema, self._out)
+            return
         attributes = self._run.attributes
         try:
             table = attributes.table(lines)
-            whole = attributes.time is None or not table[attributes.time].null_count
+            whole = not (attributes.untimed and any(DEFAULT_TIME in line.event for line in lines))
+            whole = whole and (attributes.time is None or not table[attributes.time].null_count)
         except lined.UNFIT:
             whole = False
         if whole:
@@ -126,6 +131,14 @@ class Watcher:
         finally:
             if good:
                 self._run.read(attributes.table(good), good)
+
+    def _begun(self, first: lined.Line) -> Run | None:
+        """The run, if this line is an event: it then decides the types."""
+        try:
+            return Run.of(self._query, first, self._settings, self._schema, self._out)
+        except InputError as error:
+            self._refuse(error)
+            return None
 
     def _refuse(self, error: InputError) -> None:
         """A bad line: an error, or counted."""

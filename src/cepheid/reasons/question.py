@@ -170,7 +170,7 @@ class _Question:
     def answer(self) -> WhyNot:
         self.tree = self.query.tree
         self.goal = self._in_stream(self.asked)
-        self.words = Words(self.query, self.runs)
+        self.words = Words(self.query, self.runs, self.order)
         all_ = relaxations(self.tree)
         self.choices = [each for each in all_ if each.kind in CHOICES]
         self.structure = [each for each in all_ if each.kind in STRUCTURE]

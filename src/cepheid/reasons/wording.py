@@ -24,6 +24,7 @@ from cepheid.reasons.relaxations import CHOICES, STRUCTURE, Relaxation, operands
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from cepheid.engine.memory.pools import Array
     from cepheid.query import Query
     from cepheid.reasons.relaxed_run import Runs, Seen
     from cepheid.testing.evaluate import Event
@@ -62,10 +63,11 @@ def value_text(value: object) -> str:
 
 @dataclass
 class Words:
-    """The words about one query over some events."""
+    """The words about one query over some events. order: the row in the input of each row of the stream; None: they are the same."""
 
     query: Query
     runs: Runs
+    order: Array | None = None
 
     def __post_init__(self) -> None:
         self.tree = self.query.tree
@@ -81,7 +83,16 @@ class Words:
         schema, table = self.runs.schema, self.runs.table
         kind = self.runs.type_of(row)
         time = "" if schema.time_column is None else f" at {_time(table[schema.time_column][row])}"
-        return f"row {row} ({kind or 'event'}{time})"
+        return f"row {self.number(row)} ({kind or 'event'}{time})"
+
+    def number(self, row: int) -> int:
+        """The row in the input of a row in the stream."""
+        return row if self.order is None else int(self.order[row])
+
+    def numbers(self, match: Seen) -> str:
+        """The rows of a match."""
+        rows = sorted(map(self.number, match.rows))
+        return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows))}"
 
     def rows(self, rows: Collection[int]) -> str:
         """Some events, the first few of them in words."""
@@ -288,7 +299,7 @@ class Words:
         if relaxation.kind == "consumption":
             return self._consumed(found, match)
         rivals = sorted((each for each in found if each.end == match.end), key=lambda each: sorted(each.rows))
-        listed = " and ".join(dict.fromkeys(map(_rows, rivals[:NAMED]))) + (" and others" if len(rivals) > NAMED else "")
+        listed = " and ".join(dict.fromkeys(map(self.numbers, rivals[:NAMED]))) + (" and others" if len(rivals) > NAMED else "")
         return f"of the matches that end with {self.row(match.end)}, {self.name(relaxation)} chooses {listed}" if rivals else ""
 
     def _consumed(self, found: Collection[Seen], match: Seen) -> str:
@@ -298,12 +309,7 @@ class Words:
         if not own:
             return ""
         last = max(own, key=lambda each: (each.end, sorted(each.rows)))
-        return f"a match before it has consumed {self.row(match.start)}: {_rows(last)}"
-
-
-def _rows(match: Seen) -> str:
-    rows = sorted(match.rows)
-    return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows))}"
+        return f"a match before it has consumed {self.row(match.start)}: {self.numbers(last)}"
 
 
 def _time(value: pa.Scalar) -> str:

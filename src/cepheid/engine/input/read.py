@@ -225,6 +225,9 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
         # Arrow takes the zone of the first and drops or adds it to the others.
         if len({value.tzinfo is None for value in values if isinstance(value, dt.datetime)}) > 1:
             raise SchemaError(f"some values of `{name}` have a time zone and some have none", help="give all of them a time zone, or none")
+        # Arrow takes the type of the first, and drops the time of day of the others.
+        if len({isinstance(value, dt.datetime) for value in values if isinstance(value, dt.date)}) > 1:
+            raise SchemaError(f"some values of `{name}` are days and some are times", help="give all of them as datetime, or all as date")
         return found
     for row, value in enumerate(values):
         try:

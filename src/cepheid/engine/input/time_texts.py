@@ -79,7 +79,7 @@ def _read(events: pa.RecordBatchReader, place: int, where: str) -> pa.RecordBatc
             column = _texts(batch.column(place))
             if not _readable(column, kind):
                 raise _wrong(column, field.name, where, first=row, kind=kind)
-            columns = [*batch.columns[:place], pa.concat_arrays(column.cast(kind).chunks), *batch.columns[place + 1 :]]
+            columns = [*batch.columns[:place], column.cast(kind).combine_chunks(), *batch.columns[place + 1 :]]
             yield pa.record_batch(columns, schema=schema)
             row += batch.num_rows
 

@@ -7,6 +7,7 @@ place where a condition must be. Comparisons carry types from one attribute to a
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,12 +54,15 @@ def likely_schema(query: Written) -> EventSchema:
     bare = any(duration.unit is None for duration in durations(query))
     attributes: dict[str, pa.DataType] = {DEFAULT_TYPE: pa.string(), DEFAULT_TIME: pa.int64() if bare else INSTANT}
     kinds = attribute_types(query)
-    attributes |= {key: kinds.get((key,), pa.string()) for part in parts for key in part.partition_by if key not in made}
-    # Behind the pattern, words are variables and names of measures.
-    behind = [node for part in parts for each in _behind(part) for node in walk(each) if not isinstance(node, syntax.Word)]
-    paths = [path_of(node) for node in (*(node for part in parts for node in walk(part.pattern)), *behind)]
-    for path in dict.fromkeys(filter(None, paths)):
-        if path[0] in (DEFAULT_TYPE, DEFAULT_TIME, *made) or (len(path) == 1 and path[0] in attributes):
+    # Only where a part speaks of events that are made can a name be that of one of their attributes.
+    names = {definition.name for definition in query.tree.definitions}
+    hidden = [made if names & used_types(part) else set() for part in map(_alone, parts)]
+    attributes |= {
+        key: kinds.get((key,), pa.string()) for part, own in zip(parts, hidden, strict=True) for key in part.partition_by if key not in own
+    }
+    paths = [path for part, own in zip(parts, hidden, strict=True) for path in _paths(part) if path[0] not in own]
+    for path in dict.fromkeys(paths):
+        if path[0] in (DEFAULT_TYPE, DEFAULT_TIME) or (len(path) == 1 and path[0] in attributes):
             continue
         known = attributes.get(path[0])
         attributes[path[0]] = _with_leaf(known if len(path) > 1 else None, path[1:], kinds.get(path, pa.float64()))
@@ -71,6 +75,17 @@ def likely_schema(query: Written) -> EventSchema:
 def _parts(tree: syntax.Query) -> list[syntax.Query]:
     """The queries of EVENT definitions, and the query itself."""
     return [*(definition.query for definition in tree.definitions), tree]
+
+
+def _alone(tree: syntax.Query) -> syntax.Query:
+    """A query without the definitions before it."""
+    return dataclasses.replace(tree, definitions=())
+
+
+def _paths(tree: syntax.Query) -> Iterator[Path]:
+    """The attributes that a query speaks of. Behind the pattern, words are variables and names of measures."""
+    behind = (node for each in _behind(tree) for node in walk(each) if not isinstance(node, syntax.Word))
+    yield from filter(None, map(path_of, itertools.chain(walk(tree.pattern), behind)))
 
 
 def _behind(tree: syntax.Query) -> tuple[syntax.Node, ...]:
