@@ -215,6 +215,10 @@ def test_a_condition_that_nothing_supplies_is_refused() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_guards_are_drawn(name: str) -> None:
-    text = str(draw(built("(A AS x ;[<= 2] B AS y) FILTER x.v < y.v"), format=name)).replace("&gt;", ">")
-    assert "v of x := v" in text
-    assert "end of A AS x := $time" in text
+    text = str(draw(built("(A AS x ;[<= 2] B AS y) FILTER x.v < y.v"), format=name))
+    for sign, codes in ((">", ("&gt;", "#62;")), ("<", ("&lt;", "#60;"))):
+        for code in codes:
+            text = text.replace(code, sign)
+    assert "v > x.v AND $time - (end of A AS x) <=" in text
+    # What registers store is no part of the picture; where a picture has texts to hover over, it stands there.
+    assert ("stores end of A AS x := $time, v of x := v" in text) == (name == "svg")
