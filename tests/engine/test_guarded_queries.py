@@ -79,7 +79,8 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
             guarded += 1
             matched += bool(found["whole"])
     assert guarded > cases / 5
-    assert matched > cases / 25
+    # HAVING leaves few: 7 to 17 of 200, over 10 seeds.
+    assert matched > cases / (100 if name == "HAVING" else 25)
     assert (parts > cases / 40) == (name in {"nested strategies", "negation", "THEN", "HAVING"})
     assert (negated > cases / 20) == (name in {"negation", "THEN", "HAVING"})
     # HAVING lists what it counts: queries without it are too few there to be counted for certain.
