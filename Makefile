@@ -101,11 +101,16 @@ compiled: setup
 test-connect: compiled
 	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest -m connect || test $$? -eq 5
 
-# Spark's tests beside all others: two cores, two processes. What the others said comes last, so that the output ends with pytest's own line for them.
+# Two cores, two processes of about equal length: Spark's tests and those of AFTER_SPARK, beside all others. What the others said comes last, so that
+# the output ends with pytest's own line for them.
+AFTER_SPARK := tests/properties tests/cli tests/docs tests/play tests/why_not
+
 test: compiled
 	@mkdir -p out; export CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1; \
-	{ $(MAKE) --no-print-directory test-connect && $(BIN)/python -m pytest -m "not connect" --ignore=tests/spark; } > out/tests.log 2>&1 & others=$$!; \
+	{ $(MAKE) --no-print-directory test-connect && \
+	  $(BIN)/python -m pytest -m "not connect" --ignore=tests/spark $(AFTER_SPARK:%=--ignore=%); } > out/tests.log 2>&1 & others=$$!; \
 	status=0; $(BIN)/python -m pytest -m "not connect" tests/spark || status=$$?; \
+	$(BIN)/python -m pytest -m "not connect" $(AFTER_SPARK) || status=$$?; \
 	wait $$others || status=$$?; cat out/tests.log; exit $$status
 
 # Leaves its result, with the seed, in benchmarks/record/tests.json.
