@@ -162,6 +162,10 @@ def translate(modules: list[Extension]) -> None:
 class BuildKernel(build_ext):
     """Compile, or warn and go on; then say which source was compiled."""
 
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.parallel = os.cpu_count()  # compilers, each in a process of its own
+
     def run(self) -> None:
         self.forget()
         try:
