@@ -158,7 +158,10 @@ def test_max_is_last_where_matches_unite(pattern: str, seed: int, cases: int) ->
             row["ts"] = before["ts"] + rng.choice((0, 1, 2, 5, 6))
         events = pa.Table.from_pylist(rows)
         assert ("not compiled" not in query.compiled(query.schema(events.schema)).guarantee.evaluation) == UNITE[pattern]
-        case = Case(seed, number, query, events, *answers(query, events))
+        try:
+            case = Case(seed, number, query, events, *answers(query, events))
+        except LimitError:  # more matches than the definition lists, which few streams have
+            continue
         for of in WAYS.values():
             check(case, of(case, None))
         found += sum(answer.choose for answer in case.expected.values())
