@@ -126,17 +126,22 @@ def fits(query: Query, schema: pa.Schema) -> bool:
     return True
 
 
+MOST_MADE_BYTES = 1 << 22
+"""What the matches of a definition may take in a random case: some ten thousands, which are put in order one by one."""
+
+
 def matches_up_to(most: int, query: Query, events: pa.Table, **options: Any) -> Matches | None:
     """The matches that `query.run` gives with these options, None where they are more than `most` or pass a limit of the engine.
 
-    A pattern may have exponentially many: they are looked for with a LIMIT first, and not listed.
+    A pattern may have exponentially many: they are looked for with a LIMIT first, and not listed. Those of an EVENT definition are always listed:
+    past `MOST_MADE_BYTES` they are too many, too.
     """
     plan = query.bound(query.schema(events))
     try:
         if not plan.count:
             limit = min(most + 1, plan.limit or most + 1)
             few = cepheid.query(dataclasses.replace(query.tree, limit=limit), args=query.args)
-            if len(few.run(events, **options)) > most:
+            if len(few.run(events, **{"max_bytes": MOST_MADE_BYTES, **options})) > most:
                 return None
         return query.run(events, **options)
     except LimitError:
