@@ -331,6 +331,9 @@ def test_the_clock_needs_times_and_a_lateness() -> None:
     for time in ("1", '"2026-01-01T10:00:00"'):
         message, _ = wrong(query, [f'{{"type": "A", "ts": {time}}}'], clock=True, lateness="5" if time == "1" else "5s")
         assert message.startswith("error: --clock needs times with an offset, and `ts` is")
+        # It is no bad line: the next ones would be as bad.
+        skipping = wrong(query, [f'{{"type": "A", "ts": {time}}}'], clock=True, lateness="5" if time == "1" else "5s", skip_bad_lines=True)
+        assert skipping == (message, [])
 
 
 # ------------------------------------------------------------------------------------------------------------- pipes, files and ends

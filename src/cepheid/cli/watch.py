@@ -28,7 +28,7 @@ from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.intake import nanoseconds_of, steps_of
 from cepheid.engine.run.recognizer import Recognizer
-from cepheid.errors import CepheidError, InputError, did_you_mean
+from cepheid.errors import CepheidError, InputError, SchemaError, did_you_mean
 from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Run:
             lateness: Any = int(settings.lateness) if settings.lateness.isdecimal() else settings.lateness
             order = ReorderBuffer(attributes.schema, steps_of(lateness, source))
         if settings.clock and (source.unit is None or getattr(source.time_type, "tz", None) is None):
-            raise InputError(
+            raise SchemaError(
                 f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",
                 help="the clock is compared with them: write 2026-01-31T12:00:00Z, or with +01:00",
             )
