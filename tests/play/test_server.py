@@ -363,5 +363,5 @@ def test_port_that_is_taken_is_said() -> None:
 def test_missing_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "NEEDED", ("a_package_that_is_not_there",))
     with pytest.raises(cepheid.SetupError) as error:
-        command.open_page(None, None, expression=False, parameters=[], port=0, browser=False)
+        command.open_page(None, None, named={}, expression=False, parameters=[], port=0, browser=False)
     assert 'pip install "cepheid[play]"' in str(error.value)
