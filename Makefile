@@ -101,17 +101,23 @@ compiled: setup
 test-connect: compiled
 	@CEPHEID_CASES=$(CASES) $(BIN)/python -m pytest -m connect || test $$? -eq 5
 
-# Two cores, two processes of about equal length: Spark's tests and those of AFTER_SPARK, beside all others. What the others said comes last, so that
-# the output ends with pytest's own line for them.
-AFTER_SPARK := tests/properties tests/cli tests/docs tests/play tests/why_not
+# The tests in parts, the longest first, and two processes: the one that is free takes the next part. What they said comes at the end, so that the
+# output ends with pytest's own line.
+PARTS           := spark engine properties pages others connect
+IN_spark        := tests/spark
+IN_engine       := tests/engine
+IN_properties   := tests/properties
+IN_pages        := tests/cli tests/docs tests/play tests/why_not
+IN_others       := $(patsubst %,--ignore=%,$(IN_spark) $(IN_engine) $(IN_properties) $(IN_pages))
+
+test-%:
+	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest -m "not connect" $(IN_$*)
 
 test: compiled
-	@mkdir -p out; export CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1; \
-	{ $(MAKE) --no-print-directory test-connect && \
-	  $(BIN)/python -m pytest -m "not connect" --ignore=tests/spark $(AFTER_SPARK:%=--ignore=%); } > out/tests.log 2>&1 & others=$$!; \
-	status=0; $(BIN)/python -m pytest -m "not connect" tests/spark || status=$$?; \
-	$(BIN)/python -m pytest -m "not connect" $(AFTER_SPARK) || status=$$?; \
-	wait $$others || status=$$?; cat out/tests.log; exit $$status
+	@mkdir -p out; rm -f out/test-*.log; \
+	status=0; printf '%s\n' $(PARTS) | xargs -P 2 -I PART sh -c \
+		'$(MAKE) --no-print-directory test-PART > out/test-PART.log 2>&1; status=$$?; echo "PART: $$(tail -n 1 out/test-PART.log)"; exit $$status' || status=$$?; \
+	cat $(PARTS:%=out/test-%.log); exit $$status
 
 # Leaves its result, with the seed, in benchmarks/record/tests.json.
 test-all:
