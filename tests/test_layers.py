@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(cepheid.__file__).parent
 
-MEANING = {"errors", "schema", "language", "logical"}
+MEANING = {"records", "errors", "schema", "language", "logical"}
 MACHINE = MEANING | {"algebra", "automata", "kernel", "engine"}
 
 ALLOWED: dict[str, set[str]] = {
-    "errors": set(),
-    "schema": {"errors"},
-    "language": {"errors", "schema"},
-    "logical": {"errors", "schema", "language"},
+    "records": set(),
+    "errors": {"records"},
+    "schema": {"records", "errors"},
+    "language": {"records", "errors", "schema"},
+    "logical": {"records", "errors", "schema", "language"},
     "automata": MEANING,
     "algebra": MEANING,
-    "succession": {"errors"},
+    "succession": {"records", "errors"},
     "kernel": set(),
     "engine": MEANING | {"algebra", "automata", "kernel"},
     # the definition of "right" knows no automata: it is independent of what it judges

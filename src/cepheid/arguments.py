@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from cepheid.engine.run.batches import END, pieces_of
 from cepheid.errors import InputError, NotSupportedError, SetupError, check_choice
 from cepheid.kernel import VARIANTS, available
 from cepheid.language.limits import MAX_COUNT
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ ENGINES = ("compiled", "python", "checked", "reference")
 """What `engine=` may be: variants of the kernel (see `cepheid.kernel.VARIANTS`), or the definition itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Asked:
     """The checked arguments of `Query.run`; the events are a reader only where they are read piece by piece."""
 

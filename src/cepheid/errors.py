@@ -18,8 +18,9 @@ A message has a fact, the place in the query text if there is one (the line with
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ REFERENCE_HELP = 'q.run(.., engine="reference") evaluates it by the definition (
 """What to do where no evaluation but the definition does something."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A half-open range ``[start, end)`` of code points in a query text."""
 

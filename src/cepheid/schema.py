@@ -5,13 +5,13 @@ Comes in: an Arrow schema (or several, one per stream). Goes out: an `EventSchem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from cepheid.errors import SchemaError, did_you_mean, quoted
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ DEFAULT_TIME = "ts"
 DEFAULT_TYPE = "type"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class EventSchema:
     """The attributes of the events of one (possibly merged) stream.
 

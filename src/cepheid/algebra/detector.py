@@ -11,13 +11,13 @@ instance of the right side that ends at this event or later has started: Figure 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.transform import transform
 from cepheid.errors import InputError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Detected(Generic[E]):
     """An instance of an expression: its first and last position, their times, and its events.
 

@@ -14,13 +14,13 @@ cases without a loss:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain, combinations_with_replacement, product
 from typing import TYPE_CHECKING, TypeAlias
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.meaning import Instance, Instant, instances
 from cepheid.errors import InputError, LimitError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ MAX_POSITIONS = 100_000
 """Instants that a counterexample may have, with those at which nothing occurs."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Counterexample:
     """A stream on which two expressions differ, and the instances that only one of them has there: `instances` gives these and no others."""
 
@@ -96,7 +96,7 @@ Row: TypeAlias = tuple[int, ...]
 """Of one instant: how many bounds its distance from each instant up to it exceeds."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Scale:
     """Times, or positions. bounds: all that the expressions have, ascending. step: how far apart two instants are at least."""
 
@@ -134,7 +134,7 @@ Found: TypeAlias = tuple[int, int]
 """An instance that ends at a known instant: the instant it starts at, and its primitive instances, a bit for each."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Step:
     """A sub-expression. below: the numbers of its operands. bit: of a primitive. allowed: of a restriction, on each scale (`_Scale.allowed`)."""
 

@@ -18,11 +18,11 @@ time(end) - time(start), or end - start in positions (`WITHIN n EVENTS` is event
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 from cepheid.errors import InputError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Length:
     """How long an instance may be at most: in steps of time, in positions; None is unbounded. Raises InputError for what is no whole number."""
 
@@ -136,7 +136,7 @@ class Expression:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Primitive(Expression):
     """An identifier of the algebra: a type of event, possibly with conditions on its attributes.
 
@@ -167,7 +167,7 @@ class Primitive(Expression):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Binary(Expression):
     left: Expression
     right: Expression
@@ -184,22 +184,22 @@ class _Binary(Expression):
         return f"({self.left} {_SIGNS[type(self)][1]} {self.right})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Disjunction(_Binary):
     """An instance of either."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conjunction(_Binary):
     """An instance of both, in any order; they may overlap."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Negation(_Binary):
     """An instance of left during which there is none of right."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sequence(_Binary):
     """An instance of left, then one of right. length: what instances of right are known not to exceed (the paper's label)."""
 
@@ -211,7 +211,7 @@ class Sequence(_Binary):
         return Sequence(left, right)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Restriction(Expression):
     """The instances of `operand` that are not longer than `length`."""
 

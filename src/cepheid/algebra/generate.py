@@ -12,18 +12,18 @@ sub-expression. Beyond the paper, what an expression alone decides is decided he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.memory import capacity, memory
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.algebra.expression import Expression
     from cepheid.algebra.memory import Memory, Rate
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One sub-expression; in the code, `a` with its number is its instance that ends at the event being read ("a_i" in the paper).
 
@@ -74,7 +74,7 @@ class Step:
 _WORDS: dict[type[Expression], str] = {Disjunction: "OR", Conjunction: "ALL", Negation: "UNLESS", Sequence: ";"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unrolled:
     """An expression as written, what its detector holds at most, the rate that this relies on, and its steps, bottom-up."""
 

@@ -14,11 +14,11 @@ printed for each other.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from cepheid.algebra.expression import INSTANT, Expression, Length, Primitive, Restriction
 from cepheid.errors import InputError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ Binding: TypeAlias = "Mapping[str, Expression | Length]"
 """What the names of a law stand for: metavariables for expressions, times for lengths."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Metavariable(Expression):
     """Stands for any expression in a law: A, B or C."""
 
@@ -42,7 +42,7 @@ class Metavariable(Expression):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Time:
     """Stands for any length in a law: a name, or the least or the greatest of several (operator: "min" or "max")."""
 
@@ -58,7 +58,7 @@ class Time:
         return f"{self.operator}({', '.join(self.names)})" if self.operator else self.names[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounded(Expression):
     """A temporal restriction in a law: `operand`, restricted to what `time` stands for."""
 
@@ -85,7 +85,7 @@ class Bounded(Expression):
         return self.formula
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Law:
     """Two expressions over metavariables and times that have the same instances, whatever these stand for.
 

@@ -11,18 +11,18 @@ the operators compare positions, and only restrictions read times. Values of eve
 from __future__ import annotations
 
 from collections import abc
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.errors import InputError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.algebra.expression import Expression, Length
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instant:
     """One event of a stream: its time, and the names of the primitives that occur at it, possibly none."""
 
@@ -34,7 +34,7 @@ Stream: TypeAlias = abc.Sequence[Instant]
 """Instants by position, times not descending. Name in paper: interpretation (Definition 3.5)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instance:
     """An event instance (event-algebra, Definitions 3.7 and 3.8): the primitive instances that it is the union of, and where it lies.
 

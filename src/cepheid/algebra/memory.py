@@ -7,18 +7,18 @@ bounded where the transform finds that length, in events, or in time and there i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.transform import transform
 from cepheid.errors import InputError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.algebra.expression import Expression, Length
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rate:
     """At most so many events in any `time` steps of time that follow each other. One event per tick: Rate(1). Raises InputError below 1."""
 
@@ -34,7 +34,7 @@ class Rate:
         return max(0, -(-(length + 1) // self.time)) * self.events
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Held:
     """What one sequence holds. instances: in its ring, at most; None: for ever more. marks: of each of them, at most."""
 
@@ -55,7 +55,7 @@ INSTANCE_BYTES = 40
 """Of an instance beside its marks: where it starts and ends, and when; how many marks it has."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Memory:
     """The state of one detector, at most.
 

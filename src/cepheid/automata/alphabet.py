@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from cepheid.automata.registers import Holds, Register, Test, by_register, reads, term_text, test_text
 from cepheid.errors import REFERENCE_HELP, NotSupportedError
 from cepheid.logical.describe import describe_expression
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +68,7 @@ class Scope(Enum):
     RUN = "run"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Predicate:
     """One bit of a mask: a condition about the event alone. type: the event type that it tests, None where it is no type test."""
 
@@ -75,7 +76,7 @@ class Predicate:
     type: str | None = None
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Tracker:
     """A deterministic automaton over letters that runs from a partition's first event on; its state BEFORE an event is part of the event's letter.
 
@@ -117,7 +118,7 @@ class Tracker:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flag:
     """One bit of a letter that says which place the event has among those that are read together; name: of the place, as in `last event`."""
 
@@ -130,7 +131,7 @@ class Flag:
         return 1 << self.bit
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard:
     """One bit of a mask that compares the event with registers, as they were before the event. test: the comparison; equal tests are one guard."""
 
@@ -148,7 +149,7 @@ class Guard:
         return reads(self.test)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Asked:
     """What a transition asks of letters: `mask` selects `value`, no bit of `forbids` is there, and the number of the type is none of `others`."""
 
@@ -158,7 +159,7 @@ class Asked:
     others: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Word:
     """One word of a spelling: some predicates, and what each adds to the word where it holds."""
 
@@ -171,7 +172,7 @@ class Word:
         return max(self.values, default=0).bit_length()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Alphabet:
     """What the bits of the letters of one automaton mean.
 

@@ -12,13 +12,14 @@ Invariants of every automaton that `construct` builds, and that the kernel relie
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cepheid.automata.alphabet import Alphabet
 from cepheid.automata.transition import by_label
 from cepheid.errors import REFERENCE_HELP, NotSupportedError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.automata.alphabet import Predicate, Tracker
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from cepheid.language.syntax import Strategy
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Automaton:
     """A complex event automaton over numbered states.
 
@@ -98,7 +99,7 @@ class Automaton:
         return self.inner <= {t.source for t in self.transitions if t.waits}
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Part:
     """A part of a pattern whose matches NXT, LAST or MAX chooses, and that has guards: an evaluation does it.
 
@@ -113,7 +114,7 @@ class Part:
     text: str
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Negated:
     """A negated pattern with guards: an evaluation finds its matches, of which only the intervals matter.
 

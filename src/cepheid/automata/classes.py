@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.automata.zones import Zone, always_set, clock_moves, greatest_ages, together
@@ -19,6 +18,7 @@ from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.tree import walk
 from cepheid.logical.variables import operands
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ AT_MOST, AT_LEAST = "<=", ">="
 """The comparisons of monotonic automata."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClockClasses:
     """The classes of an automaton: `classify` gives them.
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.registers import Before, Compares, Gathered, Kept, Now, Store
 from cepheid.logical.plan import Apply, leaves, localize
 from cepheid.logical.types import FLIPPED
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,7 +69,7 @@ class KeptEvents(NamedTuple):
 NO_EVENTS = KeptEvents(frozenset(), frozenset(), frozenset())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Correlation:
     """A condition of a FILTER with its levels: per level the variables that it supplies.
 
@@ -193,7 +193,7 @@ GATHERED = {"<": "max", "<=": "max", ">": "min", ">=": "min", "=": "same", "!=":
 """What the values of a side come to (`registers.Gathered`), by the operator behind it: `x < y` needs the greatest x."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Side:
     """`value operator ..`: one side of a comparison, and the variable on the other one."""
 
@@ -217,7 +217,7 @@ def sides(correlation: Correlation) -> dict[Variable, Side] | None:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """A comparison with one variable on each side, by what registers hold: one per side, and one for what the next iteration calls `prev`.
 

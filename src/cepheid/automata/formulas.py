@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from cepheid.errors import LimitError
 from cepheid.logical import plan
 from cepheid.logical.plan import And, Apply, Event, Filter, Interval, Iterate, Link, Literal, Named, Or, Project, Sequence, Within
 from cepheid.logical.tree import walk
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ ALWAYS: AgeRange = (0, None)
 NEVER: AgeRange = (1, 0)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Step:
     """A step of a machine: its event, what it asks of each clock, which clocks it resets. needs: clocks of which it fails where they are empty."""
 
@@ -63,7 +63,7 @@ Memory = Any
 """What a product remembers of a run."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Machine:
     """An automaton with clocks, over states of any kind, whose steps ask one interval of each clock."""
 
@@ -272,7 +272,7 @@ FRESH = (-1, None, 0)
 # ------------------------------------------------------------------------------------------------------------- states are eliminated
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Way:
     """A pattern, and how many nodes it has."""
 

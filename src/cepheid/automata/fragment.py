@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cepheid.errors import BindError, LimitError, quoted
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,7 +38,7 @@ class States:
         return self.states - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pending:
     """A condition that waits for patterns around it to supply its variables. register: to which the moves store what their events do to it."""
 
@@ -45,7 +46,7 @@ class Pending:
     correlation: Correlation
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fragment:
     """An automaton under construction, with the invariants of `automaton`: nothing enters `initial`, nothing leaves `finals`."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.automata.correlation import RESETS
 from cepheid.automata.registers import Before, Gathered, Holds, Kept, Now, Store, reads, substituted, test_after
 from cepheid.automata.transform import between
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cepheid.automata.transition import Transition
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GuardedMove:
     """A transition with the tests of its guards, which its masks do not have."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +19,7 @@ from cepheid.automata.transform import coverage, hide, members, project, shows_l
 from cepheid.language.syntax import Strategy
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Begin, Derived, Pattern, Select
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Program:
     """What one evaluation needs of the automaton.
 
@@ -268,7 +268,7 @@ def strategy_program(pattern: Pattern, schema: EventSchema, *, variables: Iterab
     return program_of(Select(strategy, pattern, span=pattern.span), schema, variables=variables, strategy=Strategy.ALL)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class EndProgram(Program):
     """A program, and how NXT, LAST or MAX choose among those of its matches that end at one event.
 
@@ -304,7 +304,7 @@ class EndProgram(Program):
         return hashlib.sha256(Program(self.automaton).fingerprint + self.chosen.fingerprint).digest()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ChoiceProgram(Program):
     """A program, and how NXT, LAST or MAX choose among those of its matches that end at one event, for an evaluation that compares these itself.
 

@@ -11,7 +11,6 @@ age of their scope: of two slots that one register may hold, the one with the le
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,7 @@ from cepheid.automata.transition import by_label
 from cepheid.errors import LimitError
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Derived, Index, Time
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ class Macro:
         return f"<macro state {self.configurations}>"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class Region:
     """What some groups of a macro state do together.
 
@@ -106,7 +106,7 @@ class Region:
     final: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class Step:
     """What the groups of a macro state do at a letter. unmarked: None where all of them stay as they are."""
 
@@ -114,7 +114,7 @@ class Step:
     unmarked: tuple[Region, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Way:
     """A move of one configuration: what it asks, and what is held afterwards."""
 

@@ -14,12 +14,12 @@ transition, the registers of the scope are empty before it, and `substituted` sa
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.logical.describe import describe_bounds, describe_expression
 from cepheid.logical.plan import Derived, Time
 from cepheid.logical.types import FLIPPED
+from cepheid.records import record
 from cepheid.schema import time_unit
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cepheid.logical.plan import Expression, Interval
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Register:
     """What a partial match keeps for its guards; transitions write it. name: of what it keeps, as in `price of x`."""
 
@@ -39,21 +39,21 @@ class Term:
     """What a register will hold."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Before(Term):
     """What a register held before the event."""
 
     register: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Now(Term):
     """A value of the event."""
 
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Gathered(Term):
     """What several events come to: how: "min", "max", "same" (their one value) or "set"; before: of the earlier ones, None without any.
 
@@ -66,7 +66,7 @@ class Gathered(Term):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kept(Term):
     """The events that a correlation speaks of, as far as they have come; for conditions that no value sums up.
 
@@ -82,7 +82,7 @@ class Test:
     """What a guard asks."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compares(Test):
     """`before operator now`, a comparison of `plan.OPERATORS`: for each value of a set; false where a side is NULL."""
 
@@ -91,7 +91,7 @@ class Compares(Test):
     now: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Elapsed(Test):
     """`now - before` lies in the interval; both are times in steps of the time column, or positions."""
 
@@ -100,14 +100,14 @@ class Elapsed(Test):
     interval: Interval
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Holds(Test):
     """A correlation holds for every choice of events that the event completes."""
 
     kept: Kept
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Store:
     """A register and what it will hold; None: nothing."""
 
@@ -173,7 +173,7 @@ def test_after(test: Test, change: Callable[[int], Term | None]) -> Test | None:
     raise TypeError(test)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Renumbering:
     """New numbers of registers and of correlations, by the old ones."""
 

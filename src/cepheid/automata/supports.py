@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from cepheid.automata.program import Program
 from cepheid.automata.transform import trim
 from cepheid.automata.transition import order
 from cepheid.logical.canonical import canonical_text
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ FIRST_EVENT, LAST_EVENT = 0, 1
 """Two more bits of a letter, behind those of the program: flags of the support's first event, and of its last."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SupportProgram(Program):
     """A program whose matches are chosen by support, and then show `variables` only.
 

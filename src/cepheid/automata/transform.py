@@ -6,13 +6,13 @@ import dataclasses
 import functools
 import itertools
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from cepheid.automata.alphabet import Scope
 from cepheid.automata.registers import by_register
 from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError, NotSupportedError, quoted
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -143,7 +143,7 @@ _Pair = tuple[int, int, bool]
 # ----------------------------------------------------------------------------------------------------------------- determinization
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Successors:
     """Where a macro state goes on one letter: at most one macro state per mark, and one without a mark (0: nowhere)."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.automata.registers import by_register
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ Label = tuple[Mark, Parts]
 """What one marked event is to a partial match. Partial matches with the same labels at the same events are one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Transition:
     """One move of the automaton.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.automaton import Automaton
@@ -27,6 +26,7 @@ from cepheid.automata.transform import MAX_DETERMINISTIC_STATES, cubes
 from cepheid.automata.transition import Transition, order
 from cepheid.errors import LimitError
 from cepheid.logical.canonical import canonical_text
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ def unroll(automaton: Automaton, window: int) -> Automaton:
     return Automaton(states, 0, frozenset(finals), order(moves), guards.finished(names))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Windowed:
     """The ways of an automaton that can still end in a window.
 
@@ -150,7 +150,7 @@ Marked = tuple[tuple[int, "Mark"], ...]
 """Some events by their distance from the last one, farthest first, with the union of the marks that runs give them."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class UnionAutomaton:
     """A deterministic automaton with registers that says where matches end, and what their union is.
 

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import itertools
 import operator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ from cepheid.automata.transform import trim
 from cepheid.automata.transition import Transition, order
 from cepheid.errors import NotSupportedError
 from cepheid.logical.plan import Time
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +61,7 @@ class ClockTest(NamedTuple):
         return Condition({self.clock: ages}) if self.wanted else Condition({self.clock: without(ages)}, frozenset({self.clock}))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Condition:
     """A clock condition: the ages that pass, for each clock that it asks. needs: the clocks that fail where they are empty."""
 
@@ -78,7 +79,7 @@ class Condition:
         return all(ages or (clock in empty and clock not in self.needs) for clock, ages in self.ages.items())
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ClockMove:
     """A transition of an automaton with clocks.
 
@@ -228,7 +229,7 @@ def always_set(moves: Sequence[ClockMove], automaton: Automaton) -> list[frozens
 # ---------------------------------------------------------------------------------------------------------------------------- zones
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Zone:
     """A set of clock valuations, right after an event: which clocks are set, and bounds on their differences.
 

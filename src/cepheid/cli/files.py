@@ -11,7 +11,6 @@ from __future__ import annotations
 import bisect
 import glob
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +26,7 @@ from cepheid.engine.input.read import common_type, times_of
 from cepheid.engine.input.time_texts import DAY, TIME
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, SchemaError, nearest
+from cepheid.records import record
 from cepheid.schema import check_doubles
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _matching(argument: str) -> tuple[Path, ...]:
 # ------------------------------------------------------------------------------------------------------------------------- streams
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Stream:
     """The events of a stream: its name (None: it has none), its files, how many events they have, and how to read them."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from cepheid.cli.readings import OF_TEXT, Column
 from cepheid.engine.input.read import used_types
 from cepheid.engine.plan.likely_schema import likely_schema, path_of, walk
 from cepheid.errors import InputError, quoted
+from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, is_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ UNFIT = (ValueError, TypeError, OverflowError, pa.ArrowException)
 """What Arrow raises for values that it cannot hold."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Line:
     """A line that is an event: its number from 1 on, its text, and the object on it."""
 
@@ -55,7 +55,7 @@ def line_of(number: int, content: bytes) -> Line | None:
 # ---------------------------------------------------------------------------------------------------------------------------- types
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Attributes:
     """What a query reads of events: attributes with their types, and which of them have the event type and the time (None: none has).
 

@@ -6,13 +6,13 @@ the readings that fit so far, so a file of any length takes constant memory, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.input.time_texts import TIME
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ TRIMMED = " \t"
 """What Arrow takes off around numbers, days and times of day in CSV."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Reading:
     """A way to read texts. parsed: the type that the reader of the file is asked for; kind: the type of the attribute, to which this is cast."""
 

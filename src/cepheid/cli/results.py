@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from cepheid.engine.output.matches import python_values
 from cepheid.errors import InputError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,7 @@ PIPED_WIDTH = 10_000
 """Columns of a table that no terminal shows: nothing is cut there."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Found:
     """The result of a run.
 

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.language import syntax
+from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def flow(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> 
     return result
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Given:
     """What a run embedded gets: events, the other arguments of `Query.run`, the schema that the query is bound to, and how many events there are."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from cepheid.records import record
 
 
 class Engine(StrEnum):
@@ -21,7 +22,7 @@ class NullKeys(StrEnum):
     GROUP = "group"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Settings:
     """The options of a run."""
 
@@ -36,7 +37,7 @@ class Settings:
     progress: bool = False
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Watching:
     """The options of `watch`."""
 

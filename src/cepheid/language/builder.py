@@ -33,7 +33,6 @@ In place of a value, a duration, a count or the list of IN, you can pass `param(
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -45,6 +44,7 @@ from cepheid.language.printer import to_text
 from cepheid.language.syntax import Consumption, Strategy, TimeModel
 from cepheid.language.values import duration_of, expression_of
 from cepheid.language.words import STRATEGIES, check_name, check_text, is_plain
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ def any_event() -> PatternBuilder:
     return PatternBuilder(syntax.Type(None))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class PatternBuilder:
     """A pattern under construction; `node` is its tree, `str()` its text."""
 
@@ -349,7 +349,7 @@ def call(function: str, *arguments: ValueLike, distinct: bool = False) -> Expres
     return ExpressionBuilder(syntax.Call(function, tuple(map(_value, arguments)), distinct=distinct))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ExpressionBuilder:
     """A condition or a value under construction; `node` is its tree, `str()` its text.
 

@@ -8,13 +8,13 @@ spellings of CORE and SQL that mean something else here, and signs of other lang
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from cepheid.errors import nearest
 from cepheid.language.words import KEYWORDS, STRATEGIES, UNITS
+from cepheid.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """A place where the text does not parse.
 
@@ -27,7 +27,7 @@ class Failure:
     accepted: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hint:
     """A help line and where it applies."""
 

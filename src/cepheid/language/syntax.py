@@ -8,11 +8,12 @@ tree``. Names are plain strings (backticks removed), keywords are enumerations.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from cepheid.errors import Span
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ class Unit(Enum):
     W = 604_800_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Node:
     """Base of every node of the tree.
 
@@ -97,7 +98,7 @@ def _nodes(value: object) -> Iterator[Node]:
 # ---------------------------------------------------------------------------------------------------------------- durations, gaps
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Duration(Node):
     """`5s`, `0.5 seconds`, or a bare number (`unit` is None: the unit of a numeric time column).
 
@@ -108,7 +109,7 @@ class Duration(Node):
     unit: Unit | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Interval(Node):
     """`[<= 5s]`, `[1s, 3s]`, `[> 1s, <= :most]`, `[= 2s]`: a set of durations; None is unbounded (below: 0)."""
 
@@ -118,7 +119,7 @@ class Interval(Node):
     upper_strict: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EventCount(Node):
     """`100 EVENTS` or `:n EVENTS` as a window."""
 
@@ -128,19 +129,19 @@ class EventCount(Node):
 # ----------------------------------------------------------------------------------------------------------------------- patterns
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pattern(Node):
     """Base of the pattern nodes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Type(Pattern):
     """`T`: an event of type T. `ANY`: an event of any type (name is None)."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Named(Pattern):
     """`p AS x`."""
 
@@ -148,7 +149,7 @@ class Named(Pattern):
     variable: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Link(Node):
     """What stands between two items of a `Sequence`.
 
@@ -160,7 +161,7 @@ class Link(Node):
     without: Pattern | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sequence(Pattern):
     """`p ; q : r THEN s`, left-associative: len(links) == len(items) - 1 >= 1.
 
@@ -243,7 +244,7 @@ def _variables(node: Node) -> Iterator[str]:
         yield from _variables(child)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chain(Pattern):
     """Base of what has any number of operands, two or more; flat."""
 
@@ -264,22 +265,22 @@ class Chain(Pattern):
         object.__setattr__(self, "operands", tuple(flat))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Or(Chain):
     """`p OR q OR ..`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class And(Chain):
     """`p AND q AND ..`: the same complex event matches all."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class All(Chain):
     """`p ALL q ALL ..`: all happen, in any order."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Iterate(Pattern):
     """`p+`, `p:+`, `p+[gap]`, and with braces `p{n}`, `p{n,m}`, `p{n,}`, `p:{n,m}`; `p?` is `Optional`.
 
@@ -294,14 +295,14 @@ class Iterate(Pattern):
     braces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Optional(Pattern):
     """`p?`, only as an item of a sequence."""
 
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Project(Pattern):
     """`PROJECT x, y (p)`; `PROJECT NONE (p)` has no variables."""
 
@@ -309,7 +310,7 @@ class Project(Pattern):
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Select(Pattern):
     """`STRICT(p)`, `NXT(p)`, `LAST(p)`, `MAX(p)`."""
 
@@ -317,7 +318,7 @@ class Select(Pattern):
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Filter(Pattern):
     """`p FILTER c`."""
 
@@ -325,7 +326,7 @@ class Filter(Pattern):
     condition: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Within(Pattern):
     """`p WITHIN w`; a single duration `5s` is the interval [<= 5s] (lower None)."""
 
@@ -333,7 +334,7 @@ class Within(Pattern):
     window: Interval | EventCount
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unless(Pattern):
     """`p UNLESS q`."""
 
@@ -341,7 +342,7 @@ class Unless(Pattern):
     negated: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Absence(Pattern):
     """`p NOT FOLLOWED BY n FOR d`; d may be an upper bound, as in `FOR [< 10m]`. from_start: `FOR d FROM START`."""
 
@@ -354,33 +355,33 @@ class Absence(Pattern):
 # -------------------------------------------------------------------------------------------------------------------- expressions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expression(Node):
     """Base of conditions and values; which is which is checked when binding."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Number(Expression):
     """`1`, `2.5`, `1e3`: the text decides between integer (no point, no exponent), decimal (point) and double (exponent)."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text(Expression):
     """`'it''s'`."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant(Expression):
     """`TRUE`, `FALSE`, `NULL` (None)."""
 
     value: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instant(Expression):
     """`DATE '..'` or `TIMESTAMP '..'`; kind is "DATE" or "TIMESTAMP"."""
 
@@ -388,28 +389,28 @@ class Instant(Expression):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DurationValue(Expression):
     """A duration as a value: `x.b - x.a < 5m`."""
 
     duration: Duration
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter(Expression):
     """`:limit`: a value, and also where a duration, a count or the list behind IN stands."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Word(Expression):
     """A name alone: an attribute inside `x[..]`, a variable in SELECT and in calls."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attribute(Expression):
     """`x.a`, `x.path.to.field`; with `previous`, `prev(x).a`."""
 
@@ -418,7 +419,7 @@ class Attribute(Expression):
     previous: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class System(Expression):
     """`x.$time`, `x.$index` (attribute is "time" or "index"); with `previous`, `prev(x).$time`."""
 
@@ -427,7 +428,7 @@ class System(Expression):
     previous: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Local(Expression):
     """`x[condition over attributes alone]`."""
 
@@ -435,7 +436,7 @@ class Local(Expression):
     condition: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call(Expression):
     """`f(a, b)`; `COUNT(*)` has `star`, `count(DISTINCT x.a)` has `distinct`. The name is kept as written."""
 
@@ -445,7 +446,7 @@ class Call(Expression):
     distinct: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class When(Node):
     """`WHEN condition THEN value`."""
 
@@ -453,7 +454,7 @@ class When(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case(Expression):
     """`CASE WHEN c THEN a [WHEN ..] [ELSE b] END`; without ELSE it is NULL where no condition holds."""
 
@@ -461,14 +462,14 @@ class Case(Expression):
     otherwise: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Negative(Expression):
     """`-e`."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arithmetic(Expression):
     """`a + b`; operator is one of ``+ - * / %``."""
 
@@ -477,7 +478,7 @@ class Arithmetic(Expression):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compare(Expression):
     """`a <= b`; operator is one of ``= != < <= > >=`` (`==` and `<>` are read as `=` and `!=`)."""
 
@@ -486,7 +487,7 @@ class Compare(Expression):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IsNull(Expression):
     """`e IS [NOT] NULL`."""
 
@@ -494,7 +495,7 @@ class IsNull(Expression):
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class In(Expression):
     """`e [NOT] IN (a, b)`; with `options` a parameter, `e [NOT] IN :list`."""
 
@@ -503,7 +504,7 @@ class In(Expression):
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Between(Expression):
     """`e [NOT] BETWEEN a AND b`."""
 
@@ -513,7 +514,7 @@ class Between(Expression):
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Like(Expression):
     """`e [NOT] LIKE 'a%'`."""
 
@@ -522,21 +523,21 @@ class Like(Expression):
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Not(Expression):
     """`NOT c`."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BooleanAnd(Expression):
     """`a AND b AND ..`, two or more operands."""
 
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BooleanOr(Expression):
     """`a OR b OR ..`, two or more operands."""
 
@@ -546,7 +547,7 @@ class BooleanOr(Expression):
 # ------------------------------------------------------------------------------------------------------------------------ queries
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target(Node):
     """One target of SELECT: a variable (a Word without name) or a measure, `expression [AS name]`."""
 
@@ -554,7 +555,7 @@ class Target(Node):
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Definition(Node):
     """`EVENT name(attribute, ..) AS (query)`."""
 
@@ -563,7 +564,7 @@ class Definition(Node):
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Query(Node):
     """A whole query.
 

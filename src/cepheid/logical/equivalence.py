@@ -12,7 +12,6 @@ import dataclasses
 import datetime as dt
 import itertools
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from cepheid.logical.plan import Apply, Field, Literal, QueryPlan
 from cepheid.logical.tree import about, conditions_of, walk
 from cepheid.logical.types import canonical
 from cepheid.logical.variables import types_by_variable
+from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ UNKNOWN_TYPE = "(other)"
 """The type of the event that neither query names."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """One row of a result: a match, with positions in the whole stream.
 
@@ -60,7 +60,7 @@ class Row:
         return " ".join(parts)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Counterexample:
     """A stream on which two queries differ: the events, and the rows that only one of them has."""
 

@@ -19,6 +19,7 @@ from cepheid.logical.folding import fold
 from cepheid.logical.plan import AGGREGATES, Apply, Expression, Field, Index, Lag, Literal, Time, lag_column
 from cepheid.logical.scopes import attribute, holder
 from cepheid.logical.types import BOOL, INT64, NULL, TEXT, Mismatch, describe, type_of
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +34,7 @@ MAX_LAG = 100_000
 """The greatest n of `lag(x.a, n)`: a stream keeps so many events of each partition for it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class Local:
     """The variable of `x[..]`, and what supplies it."""
 

@@ -5,7 +5,6 @@ Their meaning is one line each in `plan.OPERATORS`, under the same name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,12 +13,13 @@ import pyarrow as pa
 from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Expression
 from cepheid.logical.types import INT64, NULL, TEXT, Mismatch, common_type, convert, describe, family, is_number, type_of, unify
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """least, most: number of arguments (most None: any number). apply: name and arguments -> typed Apply; raises Mismatch."""
 

@@ -6,7 +6,6 @@ Comes in: the targets as parsed and the bound pattern. Goes out: what is shown o
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -36,6 +35,7 @@ from cepheid.logical.plan import (
 from cepheid.logical.scopes import OuterScopes, Scope
 from cepheid.logical.types import BOOL, DOUBLE, INT64, NULL, Mismatch, describe, type_of
 from cepheid.logical.variables import Summary
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -54,7 +54,7 @@ COUNT_COLUMNS = ("count", "count_overflow")
 """Columns of a result of COUNT(*)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Targets:
     """What SELECT asks for; see `QueryPlan`."""
 

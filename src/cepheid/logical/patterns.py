@@ -8,7 +8,6 @@ and bind.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from cepheid.logical.expressions import ExpressionBinder
 from cepheid.logical.plan import ANY_VARIABLE, Expression, Filter, Literal, Pattern
 from cepheid.logical.scopes import OuterScopes, Scope, hidden_variable, unknown_variable
 from cepheid.logical.variables import Summary
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NESTED_STRATEGIES = frozenset({Strategy.STRICT, Strategy.NXT, Strategy.LAST, Strategy.MAX})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unbound(Expression):
     """A condition as it was written: stands in a Filter between the two passes."""
 

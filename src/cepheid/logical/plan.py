@@ -10,13 +10,13 @@ Expressions have four leaves (`Field`, of which `Lag` is a kind, `Time`, `Index`
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from cepheid.language.syntax import NO_SPAN, Consumption, Strategy, TimeModel
 from cepheid.logical import calendar
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +31,7 @@ ANY_VARIABLE = "ANY"
 # -------------------------------------------------------------------------------------------------------------------- expressions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expression:
     """Base of the typed expressions.
 
@@ -41,7 +41,7 @@ class Expression:
     span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Field(Expression):
     """The attribute of an event of `variable`: `x.a`, `x.path.to.field`; `previous`: of x in the previous iteration (`prev(x).a`).
 
@@ -70,7 +70,7 @@ def lag_column(attribute: str, steps: int) -> str:
     return f"{LAG}{steps} {attribute}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lag(Field):
     """`lag(x.a, n)`: a field whose path begins with the column `lag_column(attribute, steps)`.
 
@@ -90,7 +90,7 @@ BEGIN = "\0begin "
 """What the names of the columns begin with that say where events begin (`Begin`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Begin(Field):
     """Where an event begins: of an event that comes in its own place, of one that a match makes that of the match. All are int64, without NULL.
 
@@ -111,7 +111,7 @@ class Begin(Field):
         return (f"begin {self.kind}",)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Time(Expression):
     """`x.$time`: the event's time, of the time column's type (int64 for a numeric one)."""
 
@@ -120,7 +120,7 @@ class Time(Expression):
     previous: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index(Expression):
     """`x.$index`: the event's position in its partition, int64."""
 
@@ -129,7 +129,7 @@ class Index(Expression):
     previous: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Derived(Expression):
     """A value of an event that no column has: an evaluation makes it, of the events that it has read of the partition (int64).
 
@@ -154,7 +154,7 @@ class Derived(Expression):
         return f"start of the last {self.negated} that has {self.kind}" if self.number >= 0 else self.kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Literal(Expression):
     """A constant of a canonical type.
 
@@ -167,7 +167,7 @@ class Literal(Expression):
     parameter: str = dataclasses.field(default="", compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply(Expression):
     """An operator on arguments; see `OPERATORS`."""
 
@@ -262,7 +262,7 @@ def localize(expression: Expression) -> Expression:
 # ----------------------------------------------------------------------------------------------------------------------- patterns
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Interval:
     """A closed interval of time differences, in steps of the time column; upper None is unbounded, upper < lower is empty."""
 
@@ -274,7 +274,7 @@ class Interval:
         return self.lower <= difference and (self.upper is None or difference <= self.upper)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pattern:
     """Base of the pattern operators."""
 
@@ -296,7 +296,7 @@ def _patterns(value: object) -> Iterator[Pattern]:
             yield from _patterns(item)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event(Pattern):
     """`T` (an event of type T, in variable T) or `ANY` (type None, in variable ANY).
 
@@ -312,7 +312,7 @@ class Event(Pattern):
         return ANY_VARIABLE if self.type is None else self.type
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Named(Pattern):
     """`p AS x`: the support of p is added to x. place: of x."""
 
@@ -321,7 +321,7 @@ class Named(Pattern):
     place: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Link:
     """Between two items of a Sequence: operator ";", ":" or "THEN"; gap, or the pattern that must not lie between; model: of THEN."""
 
@@ -332,7 +332,7 @@ class Link:
     span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sequence(Pattern):
     """`p ; q : r`: left-associative; len(links) == len(items) - 1 >= 1. Scopes see its prefixes (semantics.md, section 2).
 
@@ -343,29 +343,29 @@ class Sequence(Pattern):
     links: tuple[Link, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chain(Pattern):
     """Base of what has any number of operands, two or more."""
 
     operands: tuple[Pattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Or(Chain):
     """Union."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class And(Chain):
     """Intersection: same interval, same mapping."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class All(Chain):
     """Conjunction: unions of one match of each, in any order."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Iterate(Pattern):
     """`p+`, `p:+`, `p+[I]`, and counted: `p{n,m}` (minimum >= 1; maximum None is unbounded)."""
 
@@ -376,7 +376,7 @@ class Iterate(Pattern):
     maximum: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Optional(Pattern):
     """`p?` as an item of a Sequence: the sequence with p or without it.
 
@@ -387,7 +387,7 @@ class Optional(Pattern):
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Project(Pattern):
     """`PROJECT L (p)`: the mapping restricted to L, the interval stays."""
 
@@ -395,7 +395,7 @@ class Project(Pattern):
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Select(Pattern):
     """A selection strategy on a sub-pattern."""
 
@@ -403,7 +403,7 @@ class Select(Pattern):
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Filter(Pattern):
     """`p FILTER c1 AND c2 ..`: each of `conditions` (type bool) is a filter of its own, over its own variables."""
 
@@ -411,7 +411,7 @@ class Filter(Pattern):
     conditions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Within(Pattern):
     """`p WITHIN I`: time(end) - time(start) in the interval."""
 
@@ -419,7 +419,7 @@ class Within(Pattern):
     interval: Interval
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WithinEvents(Pattern):
     """`p WITHIN n EVENTS`: end - start < n in positions of the partition."""
 
@@ -427,7 +427,7 @@ class WithinEvents(Pattern):
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unless(Pattern):
     """`p UNLESS q`."""
 
@@ -435,7 +435,7 @@ class Unless(Pattern):
     negated: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Absence(Pattern):
     """`p NOT FOLLOWED BY n FOR d`; duration in steps of the time column. from_start: d counts from the start of the match, not from its end."""
 
@@ -448,7 +448,7 @@ class Absence(Pattern):
 # ------------------------------------------------------------------------------------------------------------------------ queries
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Measure:
     """One output column that is computed: its name, expression and type (the expression's, but instants in the zone of what they come from).
 
@@ -480,7 +480,7 @@ AGGREGATES: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class EventDefinition:
     """`EVENT name(attributes) AS (query)`: each match of `plan` is an event. attributes: the names of its measures, in their order."""
 
@@ -494,7 +494,7 @@ class EventDefinition:
         return tuple(name for name in self.plan.partition_by if name not in self.attributes)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class QueryPlan:
     """A bound query.
 

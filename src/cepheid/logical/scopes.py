@@ -7,7 +7,6 @@ the filtered pattern, else the nearest enclosing pattern that binds it, else the
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from cepheid.logical.context import suggestion
 from cepheid.logical.plan import Iterate
 from cepheid.logical.types import canonical
 from cepheid.logical.variables import Enclosing, Summary
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -34,7 +34,7 @@ SHOWN_ATTRIBUTES = 12
 """Most attributes that a message lists."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OuterScopes:
     """What encloses a pattern, nearest first.
 
@@ -56,7 +56,7 @@ class OuterScopes:
         return OuterScopes((), (Enclosing(Summary(pattern), 0), *self.enclosing, *self.beyond), barrier, negated)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scope:
     """Where a condition looks for its variables: the filtered pattern, and what is around it."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.logical.plan import (
@@ -35,6 +34,7 @@ from cepheid.logical.plan import (
     leaves,
     variables_of,
 )
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -281,7 +281,7 @@ class Summary:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Enclosing:
     """A pattern around another: all its prefixes that hold the operand at `position`, where it is a sequence, and then itself."""
 
@@ -311,7 +311,7 @@ def enclosing(pattern: Pattern) -> list[Enclosing]:
 # ------------------------------------------------------------------------------------------------------------- where filters look
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scoped:
     """A condition of a FILTER with what encloses it.
 

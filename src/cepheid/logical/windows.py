@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.language.syntax import Strategy
 from cepheid.logical import plan
 from cepheid.logical.beginnings import begins_earlier
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.logical.plan import Pattern
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Windows:
     """Windows over a whole pattern: time(end) - time(start) <= window, end - start + 1 <= count; None is none."""
 

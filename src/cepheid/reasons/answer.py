@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.errors import excerpt
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cepheid.errors import Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EventsFound:
     """A match, by the rows of its events in the input: all of them, and those of each variable, ascending."""
 
@@ -26,7 +26,7 @@ class EventsFound:
         return named or f"rows {', '.join(map(str, self.rows))}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reason:
     """One construct of the query that excludes events.
 
@@ -41,7 +41,7 @@ class Reason:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Way:
     """A smallest set of reasons: all of them exclude the events together, and the query without all of them matches.
 
@@ -53,7 +53,7 @@ class Way:
     match: EventsFound
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WhyNot:
     """Why events do not match, or the match that they are in. Printable.
 

@@ -7,12 +7,12 @@ Negated patterns are constructs as wholes. What the nodes of the tree mean is in
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cepheid.language import syntax, to_text
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.patterns import conjuncts
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -45,7 +45,7 @@ STRUCTURE = frozenset({"partition", "event", "count", "order"})
 """What is taken out only where nothing else helps."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Relaxation:
     """One construct that can be taken out: its kind (of `KINDS`), where it stands, and its text.
 

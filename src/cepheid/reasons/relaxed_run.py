@@ -23,6 +23,7 @@ from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.bind import bind
 from cepheid.logical.parameters import parameters
 from cepheid.reasons.relaxations import names_in, with_operands
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -56,7 +57,7 @@ class OutOfRunsError(Exception):
     """`MAX_RUNS` queries have run."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Seen:
     """A match: the rows of its first and last event, and of each variable the rows, by name, ascending."""
 
@@ -78,7 +79,7 @@ class Seen:
         return Seen(self.start, self.end, tuple(each for each in self.variables if each[0] in names))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Goal:
     """What is asked for: a match with the rows `rows`, and in each variable of `named` those rows.
 

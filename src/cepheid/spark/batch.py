@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
@@ -24,6 +23,7 @@ from cepheid.engine.plan.explain import keys_text, refusals_text, rows_text
 from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.language.syntax import Consumption
+from cepheid.records import record
 from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.columns import ColumnPrinter, balanced, binary_text, column_named, is_binary_text, spark_type
 from cepheid.spark.error_rows import map_in_arrow
@@ -55,7 +55,7 @@ INT_BITS = 31
 """Letters of so many bits travel as Spark's int, longer ones as long."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Plan:
     """One query over one DataFrame: everything decided, nothing run."""
 

@@ -14,6 +14,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.query import query as query_of
+from cepheid.records import names_of
 from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
@@ -141,7 +142,7 @@ def reading_of(plan: Plan, function: str, *, option: str, form: str) -> dict[str
         drop_bad_times=plan.options.bad_time == "drop",
         output=arrow_bytes(plan.output()),
     )
-    return {name: getattr(reading, name) for name in Reading.__slots__}
+    return {name: getattr(reading, name) for name in names_of(Reading)}
 
 
 def _clauses(plan: Plan) -> str:

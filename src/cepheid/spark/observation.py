@@ -12,13 +12,13 @@ import logging
 import re
 import sys
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from cepheid.engine.input.read import used_types
 from cepheid.errors import InputError, quoted
+from cepheid.records import record
 from cepheid.spark.recognition import Recognition
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
 from cepheid.spark.tasks.buckets import COUNTS
@@ -183,7 +183,7 @@ def _short(number: float) -> str:
 # ------------------------------------------------------------------------------------------------------------------------ the reason
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Situation:
     """What is known when someone asks why nothing comes out.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Options:
     """The options of `on`, checked."""
 

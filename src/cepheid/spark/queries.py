@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -16,6 +15,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.plan.explain import keys_text
 from cepheid.errors import InputError, NotSupportedError, SchemaError
+from cepheid.records import record
 from cepheid.spark.batch import Letters, Plan, kept, letter_columns, letters_of, prepare
 from cepheid.spark.columns import column_named
 from cepheid.spark.error_rows import map_in_arrow
@@ -37,7 +37,7 @@ QUERY = "query"
 """The column of the output that has the name of the query."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Several:
     """The plans of some queries over one source; names: theirs, None for a single query without the column `query`."""
 

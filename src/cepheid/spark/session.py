@@ -15,11 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cepheid.errors import SetupError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ JAVA_SECONDS = 30
 """How long ``java -version`` may take before that Java counts as broken."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Java:
     """A Java that Spark can run on.
 

@@ -7,7 +7,6 @@ without dots, backticks or letter case to trip over, and for each attribute of t
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.engine.input.read import common_type, no_common_time, used_types
 from cepheid.errors import InputError, SchemaError, did_you_mean, quoted
+from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of
 from cepheid.spark.columns import arrow_type, column_named, spark_type
 
@@ -37,7 +37,7 @@ RANK_COLUMN = "$rank"
 """Where an event of merged streams stands in FROM; never an attribute."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SparkSource:
     """One DataFrame, ready to be read by a query.
 

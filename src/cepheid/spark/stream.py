@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa  # noqa: TC002 - Spark reads the annotations of functions
@@ -29,6 +28,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from cepheid.engine.plan.explain import evaluations_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
 from cepheid.language.syntax import Consumption
+from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
 from cepheid.spark.columns import nullable
 from cepheid.spark.source import WATERMARK, arrow_schema
@@ -63,7 +63,7 @@ OBSERVED = "cepheid"
 """The name under which a stream's counts are observed."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class StreamPlan:
     """Queries over one streaming DataFrame: everything decided, nothing run.
 

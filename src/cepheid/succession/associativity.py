@@ -10,9 +10,9 @@ the matches differ, as in the proof of Theorem 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
+from cepheid.records import record
 from cepheid.succession.axioms import shown
 from cepheid.succession.model import S
 from cepheid.succession.universe import Universe, members
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cepheid.succession.model import TemporalModel
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Match(Generic[S]):
     """A match: the stamps of the events it is composed of, for its data, and its own stamp."""
 
@@ -54,7 +54,7 @@ def then(model: TemporalModel[S], first: AbstractSet[Match[S]], second: Abstract
     return frozenset(found)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Counterexample(Generic[S]):
     """Events of E0, E1 and E2, by their stamps, and the matches that only one of the two ways of sequencing them has."""
 
@@ -73,7 +73,7 @@ Sides: TypeAlias = tuple[Universe[S], int, int, int]
 """A universe, a stamp of E0, and the stamps of E1 and of E2, as numbers and bits."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Associativity(Generic[S]):
     """What contradicts the associativity of THEN under a model.
 

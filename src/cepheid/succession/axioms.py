@@ -11,9 +11,9 @@ As in `cepheid.succession.model`, `s < t` is the order of stamps and `s * t` the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cepheid.records import record
 from cepheid.succession.universe import MAX_SETS, Universe, members, subsets
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Finding: TypeAlias = "tuple[str, Mapping[str, Any]] | None"
 """What contradicts an axiom, and the stamps and candidate sets it is about."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Violation:
     """Stamps and candidate sets (`where`, by the names of the axiom) that contradict an axiom, and what they do (`found`)."""
 
@@ -36,7 +36,7 @@ class Violation:
         return f"{self.axiom.number} {self.axiom.name}: {where}: {self.found}"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Axiom:
     """An axiom or property. number: in the paper, as (8) for an equation, P14 for a proposition.
 

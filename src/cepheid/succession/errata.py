@@ -5,9 +5,9 @@ No erratum touches the theorems, read as `cepheid.succession.theorems` states th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cepheid.records import record
 from cepheid.succession.associativity import Match, associative, then
 from cepheid.succession.axioms import AXIOMS, BY_NUMBER, distributes, next_pairs, shown
 from cepheid.succession.models import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cepheid.succession.model import TemporalModel
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Erratum:
     """A claim of the paper, and what holds instead. evidence: a concrete case, or None if there were none."""
 

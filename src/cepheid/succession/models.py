@@ -14,11 +14,11 @@ In all of them s < t says that s ends before t starts; times are integers, and e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cepheid.errors import InputError
+from cepheid.records import record
 from cepheid.succession.model import BlockingModel
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cepheid.succession.model import TemporalModel
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Interval:
     """The interval [start, end] of an event with a duration. Raises InputError where the end precedes the start."""
 
@@ -45,7 +45,7 @@ class Interval:
         return f"[{self.start}, {self.end}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class History:
     """The times of all events that an event is composed of, ascending (name in paper: sigma). Raises InputError for none, and for other orders."""
 

@@ -6,11 +6,11 @@ first and a last here, so a theorem is only claimed where its proof finds the ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from cepheid.records import record
 from cepheid.succession.associativity import difference
 from cepheid.succession.axioms import shown
 from cepheid.succession.models import CAYUGA, COMPLETE_HISTORY, Interval
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cepheid.succession.models import History
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Theorem:
     """A theorem of the paper. covers: what `search` looks at; search: gives what contradicts the theorem, None where nothing does."""
 

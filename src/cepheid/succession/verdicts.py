@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cepheid.records import record
 from cepheid.succession.axioms import AXIOMS, Axiom, Violation
 from cepheid.succession.models import MODELS
 from cepheid.succession.universe import universe
@@ -19,7 +19,7 @@ TIMES = 5
 """Times of the greatest universe in which an axiom is checked by default. Active Office needs all of them to violate (8)."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Verdict:
     """What the check of one axiom found. times: those of the universe, the greatest or the one with the violation; violation: None if it holds."""
 

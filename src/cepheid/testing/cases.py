@@ -23,11 +23,12 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cepheid.records import record
 from cepheid.testing.harness import events
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ OPTIONAL = ("args", "until", "choose", "rows", "counts", "undecided", "null_keys
 FIELDS = frozenset({"name", "query", "events", "types", "matches", "partitions", *OPTIONAL})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Given:
     """A match as an engine gave it: its interval and the positions of its variables (those without any may be left out)."""
 
@@ -54,7 +55,7 @@ class Given:
     variables: Mapping[str, Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """One case; the fields are those of the file, `matches` by partition key."""
 

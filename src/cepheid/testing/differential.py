@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import cepheid
 from cepheid.errors import LimitError, NotSupportedError
+from cepheid.records import record
 from cepheid.schema import schema_of
 from cepheid.testing import generators, reference
 
@@ -60,7 +61,7 @@ class Answer(NamedTuple):
     choose: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """A query, its events and the answer of each trigger. seed, number: what made it. undecided: what absences leave open, as `expected`."""
 

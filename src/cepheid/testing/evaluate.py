@@ -15,13 +15,14 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from cepheid.logical.plan import Apply, Expression, Field, Index, Lag, Literal, Time
+from cepheid.records import record
 from cepheid.schema import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ EXACT = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP, Emax=decimal.M
 """Wide enough for the exact product of two decimal128 values; a result is rounded once, half up, to its type's scale."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event:
     """One event: its type, its time in steps of the time column (None without one), and its attributes.
 

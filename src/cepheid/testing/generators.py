@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from cepheid.records import record
 
 if TYPE_CHECKING:
     import random as randoms
@@ -45,7 +46,7 @@ TIMED_SCHEMA = SCHEMA.set(1, pa.field("ts", pa.timestamp("us", tz="UTC")))
 """The same with timestamps, one second for each step of time: for queries with `unit="s"`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryFragment:
     """Which operators random queries use, and how large they get.
 
@@ -307,7 +308,7 @@ POSITIONAL = dataclasses.replace(
 """Conditions on positions, windows of events inside the pattern, and conditions on events before beside them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Piece:
     """A generated pattern: its text, the variables it shows, binds and hides, and whether it can be an item without parentheses.
 

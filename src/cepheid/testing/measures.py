@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import random as randoms
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import pyarrow as pa
 import cepheid
 from cepheid.engine.run import definition
 from cepheid.errors import BindError
+from cepheid.records import record
 from cepheid.testing import reference
 from cepheid.testing.generators import ENGINE, QueryGenerator, random_stream
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from cepheid.testing.generators import QueryFragment
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Attribute:
     """One attribute of the random events: its type, its type on Spark (None: Spark has none), and values to choose from."""
 
@@ -198,7 +199,7 @@ FRAGMENT = replace(ENGINE, strategies=("", "", "", "ANY", "STRICT", "NXT", "LAST
 """Every strategy, over patterns that the automaton engine runs."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Case:
     """A query with measures, bound, and events."""
 

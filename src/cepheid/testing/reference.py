@@ -15,7 +15,6 @@ import itertools
 import math
 import operator
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +23,7 @@ import pyarrow as pa
 from cepheid.errors import InputError, LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
+from cepheid.records import record
 from cepheid.testing.denotation import MAX_MATCHES, Denotation, Match, project, select
 from cepheid.testing.derived import merged, settled
 from cepheid.testing.evaluate import EXACT, Event, attribute_value, evaluate, fit, time_value
@@ -42,7 +42,7 @@ Until = int | Literal["end"] | None
 State = Literal["given", "vetoed", "undecided"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """The matches that one event triggers.
 
@@ -61,7 +61,7 @@ class Group:
         return len(self.candidates)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Partition:
     """The result of one partition: positions in matches count its events; `positions` are those events' places in the stream."""
 
@@ -76,7 +76,7 @@ class Partition:
         return [match for group in self.groups for match in group.candidates]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Result:
     """The result of a query: its partitions in the order of their first events, and the number of events left out for a NULL in their key.
 

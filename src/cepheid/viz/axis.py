@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from cepheid.engine.output.matches import python_value
 from cepheid.engine.output.shown import time_texts
+from cepheid.records import record
 from cepheid.schema import time_unit
 from cepheid.viz import svg
 
@@ -44,7 +44,7 @@ ZONE = re.compile(r"(Z|[+-]\d\d:\d\d(:\d\d)?)$")
 UNITS = ((DAY, "d"), (3_600 * SECOND, "h"), (60 * SECOND, "m"), (SECOND, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Axis:
     """The common axis: what is shown of it, in steps (event time or positions) and in pixels.
 

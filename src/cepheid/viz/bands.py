@@ -8,8 +8,9 @@ nested, so edges that keep their order do not cross there.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ BAND_COST, CROSSING_COST, OFF_STATE_COST, FILL_COST = 100.0, 40.0, 25.0, 30.0
 """What is weighed: a further band, an edge that crosses a cut, a cut that does not follow a column of states, an empty part of a band."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Band:
     """The columns from `first` up to `stop`; entering, leaving: how many edges cross the cuts before and after it."""
 

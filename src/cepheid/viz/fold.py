@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict, deque
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cepheid.records import record
 from cepheid.viz.labels import Label, Link, links
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cepheid.automata.automaton import Automaton
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Count:
     """How often an edge is taken.
 
@@ -39,7 +39,7 @@ class Count:
         return f"\u00d7{self.least}" if self.most == self.least else f"\u00d7{self.least} to {self.most}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arc:
     """A link of the drawing between two nodes, by number. count: how often it is taken, None for once."""
 
@@ -64,7 +64,7 @@ class Arc:
         return self.link.shown
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Node:
     """States that are drawn as one; name: as the drawing writes it."""
 
@@ -84,7 +84,7 @@ class Node:
         return f"state{'s' * (len(self.states) > 1)} {number}" + ", initial" * self.initial + ", accepting" * self.final
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Diagram:
     """What is drawn: nodes, numbered from 0, and the arcs between them, by source, then target. initial: the number of the first node."""
 
@@ -98,7 +98,7 @@ class Diagram:
         return f"{self.nodes[arc.source].name} -> {self.nodes[arc.target].name}: {times}{arc.link.said}"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Panel:
     """One automaton of a drawing.
 

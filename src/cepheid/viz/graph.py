@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.errors import InputError, LimitError, did_you_mean
+from cepheid.records import record
 from cepheid.viz import layout, markup, svg
 from cepheid.viz.fold import Panel
 from cepheid.viz.svg import Drawing
@@ -102,7 +102,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Line:
     """One line of a label: text of a condition, and behind its end the mark."""
 
@@ -120,7 +120,7 @@ class Line:
         return svg.text_width(self.before + (f" {self.mark}" if self.mark else ""), FONT_SIZE)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Box:
     """Where a label stands, in pixels."""
 
@@ -134,7 +134,7 @@ class Box:
         return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Scene:
     """A drawing in pixels, before it is text: what stands where. lines, boxes: of each arc's label."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.logical.describe import describe_expression
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ NOT_MARKED = "-"
 HIDDEN = "(hidden)"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Label:
     """Transitions that mark their events alike: the condition and the mark as text.
 
@@ -44,7 +44,7 @@ class Label:
         return f"{self} (stores {self.stores})" if self.stores else str(self)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Link:
     """All transitions from one state to another, but for the waiting loop, which is a link of its own."""
 
@@ -90,7 +90,7 @@ def links(automaton: Automaton) -> list[Link]:
     return sorted(found, key=lambda link: (link.source, link.target, link.waits))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Done:
     """What a transition does with an event. types: those that it asks for, where its mark leaves out their variable."""
 
@@ -109,7 +109,7 @@ def _done(automaton: Automaton, move: Transition) -> _Done:
     return _Done(move.stays, (mark + places).removeprefix(", "), stores, frozenset(filter(None, types)) if own else frozenset())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cube:
     """A condition on letters: one of all types but `others`, or the types `types`; what holds, what fails, by its bits; what no predicate says."""
 

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cepheid.records import record
 from cepheid.viz.bands import ASIDE, GUTTER, LANE, bands, gutter, side
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ STRAIGHT = 8.0
 """How much more it counts that a long edge is straight than that a state stands amid its neighbours."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Size:
     """What a slot takes: width, and height above and below the line that edges meet."""
 
@@ -44,7 +45,7 @@ class Size:
     below: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edge:
     """An edge between two different states, and the size of its label."""
 
@@ -53,7 +54,7 @@ class Edge:
     label: Size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bend:
     """A stretch that an edge passes horizontally: from (left, y) to (right, y), in a band by number."""
 
@@ -63,7 +64,7 @@ class Bend:
     band: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Carry:
     """How an edge goes from one band to the next: down at x = `right`, back at y = `gutter`, down at x = `left`."""
 
@@ -72,7 +73,7 @@ class Carry:
     left: float
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Placed:
     """The layout.
 

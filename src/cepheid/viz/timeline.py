@@ -6,7 +6,6 @@ without a time column, positions in the partition; or how long after the start o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from cepheid.engine.input.read import times_of
 from cepheid.engine.output.shown import cut, event_text, value_text
 from cepheid.errors import InputError, check_choice
+from cepheid.records import record
 from cepheid.viz import svg
 from cepheid.viz.axis import TEXT_SIZE, WIDTH, Axis
 
@@ -63,7 +63,7 @@ def _count(number: int) -> str:
     return "1 match" if number == 1 else f"{number:,} matches"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Timeline:
     """What is drawn. names: of the rows. steps: of each mark, event time or position. starts: of each match, where its row begins on the axis."""
 

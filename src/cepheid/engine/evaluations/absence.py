@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +33,7 @@ from cepheid.engine.letters.values import no_events
 from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import numbers
 from cepheid.logical.plan import Begin
+from cepheid.records import names_of, record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ ALWAYS = 2**63 - 1
 """The greatest time that int64 holds."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Absence:
     """One `NOT FOLLOWED BY n FOR d`.
 
@@ -84,7 +84,7 @@ class Absence:
         return self.window, self.count_window, self.duration, *(["from start"] if self.from_start else [])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ends:
     """Events that end matches, in any order.
 
@@ -118,7 +118,7 @@ class Ends:
         """Several, one after the other; a single one without a copy."""
         if len(parts) == 1:
             return parts[0]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names_of(cls)))
 
 
 def longest(absences: Sequence[Absence], *, from_start: bool | None = None) -> int:
@@ -181,7 +181,7 @@ def undecided(times: Array, until: int, duration: int) -> Array:
 # ------------------------------------------------------------------------------------------------------------------------- streams
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Held:
     """Events in stream order that wait until their deadline has passed.
 

@@ -6,7 +6,6 @@ An evaluation is the run state of one program over any number of partitions; `me
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict
 
 import numpy as np
@@ -18,6 +17,7 @@ from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of, ragged
 from cepheid.engine.output.exact_counts import joined
 from cepheid.kernel import bound, kernel
 from cepheid.language.syntax import Consumption
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ SHRINK_RATIO = 4
 """Memory is given back once more than this many times what the live state needs is reserved."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chunk:
     """Consecutive matches; the arrays belong to the receiver and are never written again.
 

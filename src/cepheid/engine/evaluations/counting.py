@@ -8,7 +8,6 @@ transition counts over two stacks. Here are its blocks, its tables, and the widt
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from cepheid.engine.memory.container import macro_bytes, macro_states
 from cepheid.engine.memory.count_blocks import EPOCH, HEAD, LIVE, LOW, MASK, PLAIN, POSITION, TAIL, WINDOW_HELP, WORDS, CountBlocks, Shape
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ SLOT_COLUMNS = ("slot", "position", "low", "stored")
 """Per partition in a snapshot; stored: its events (under a window), or its rows (0 or 1)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CountSizes:
     """First sizes of what grows (powers of two); tests make them tiny. places: of a ring. width: of a row. limbs: of a number."""
 

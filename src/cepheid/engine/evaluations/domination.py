@@ -32,7 +32,6 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -41,6 +40,7 @@ import numpy as np
 from cepheid.automata.alphabet import Alphabet
 from cepheid.automata.transform import members
 from cepheid.engine.memory.pools import power_of_two
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -191,7 +191,7 @@ class Domination:
         return found, cells
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Explored:
     """How much any stream can ask for: configurations (so groups of a partition), and macro states in the largest of them."""
 

@@ -6,12 +6,13 @@ Events of a partition lie together, in SEGMENTS. Where a partition is to go on l
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cepheid.errors import LimitError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.engine.letters.encoded import Values
@@ -21,7 +22,7 @@ BATCH_LIMIT = 1 << 30
 """Greatest number of events that an evaluation reads at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Events:
     """A batch for `AnyEvaluation.chunks`.
 

@@ -7,7 +7,6 @@ functions that evaluate predicates: once for all choices of an event and a group
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from cepheid.automata.correlation import KeptEvents
 from cepheid.engine.letters.values import Column, evaluate, read
 from cepheid.logical.plan import Index, localize
 from cepheid.logical.types import type_of
+from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class KeptColumns:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Columns:
     """Choices of events as columns: what the condition reads of them, by its leaves; a leaf that a choice lacks is NULL."""
 

@@ -19,7 +19,6 @@ What the new values are made of is carried: below the hash there is one index fo
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from cepheid.engine.evaluations.guarded_correlations import KeptColumns
 from cepheid.engine.evaluations.guarded_graph import PASSES, Node, Ring, Stretch, Tree, meld, united
 from cepheid.logical.plan import Index, Time
 from cepheid.logical.types import NEGATED
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ ALL, AGE, ORDER, GROUPS = "all", "age", "order", "groups"
 """The kinds of indexes below the hash."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """An index that several regions may share.
 

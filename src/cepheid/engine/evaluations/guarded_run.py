@@ -7,7 +7,6 @@ Python for every program. `guarded` and `guarded_counts` pick the kernel where i
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from cepheid.engine.memory.blocks import BlockLayout, Ring
 from cepheid.engine.memory.checks import demand, inside
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.engine.output.exact_counts import from_integers, to_integer
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +61,7 @@ NUMBER, CHOICE, CHOSEN = 1, 2, 3
 """What the kernel does with the matches of a trigger, if not to give them: their number, a sample of them, or what a strategy chooses."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GuardSizes:
     """First sizes of the growing arrays; tests make them tiny. places: entries of a new ring. levels: events of a match."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from cepheid.engine.evaluations.transitions import LABEL_LIMIT
 from cepheid.engine.letters.encoded import ONE_WORD_DIGITS, is_two_words
 from cepheid.logical.plan import Derived, Index, Time
 from cepheid.logical.types import NEGATED, type_of
+from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Test(NamedTuple):
     upper: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ask:
     """What a region asks of a macro state's entries: equal: the slots that are equal to these values of the event. tests: of others.
 

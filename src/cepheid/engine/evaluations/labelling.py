@@ -7,7 +7,6 @@ of the labelling automaton (`cepheid.automata.supports`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from cepheid.engine.letters.codes import DIRECT_BITS, having
 from cepheid.engine.letters.words import in_words
 from cepheid.engine.memory.pools import offsets_of, ragged
 from cepheid.errors import LimitError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ DISTINCT_LIMIT = 1 << 22
 """Matches of one event that are remembered, where SELECT hides events inside them, to give none twice."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SupportChunk:
     """Consecutive supports, at least one; the arrays belong to the receiver.
 

@@ -6,7 +6,6 @@ The kernel (`cepheid.kernel.match`) is one loop over flat arrays that returns wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from cepheid.engine.evaluations.method import AutomatonMethod, Guarantee
 from cepheid.engine.evaluations.transitions import TABLE_ENTRIES, HasSuccessors, TransitionTable
 from cepheid.engine.memory.pools import power_of_two
 from cepheid.errors import LimitError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ COUNT_MATCHES = 4
 FIRST_CHUNK = 1 << 10  # matches; the buffers grow to CHUNK_MATCHES in an evaluation that needs it
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sizes:
     """First sizes of the growing arrays (powers of two); tests make them tiny."""
 

@@ -14,7 +14,7 @@ Source: Algorithm 7 of foundations-cel (appendix D.3); the window and the groups
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from cepheid.engine.memory.checks import ascending, demand, fitting, inside, num
 from cepheid.engine.memory.container import damaged
 from cepheid.engine.memory.pools import power_of_two, ragged
 from cepheid.language.syntax import Strategy
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,7 +64,7 @@ STARTS_STACK = 130
 """Height of the kernel's stack of sets of starts: two per bit of a position, and the set itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MaximalSizes(SupportSizes):
     """First sizes of the growing arrays; entries: bound of the tables."""
 

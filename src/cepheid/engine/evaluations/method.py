@@ -6,7 +6,6 @@ Each evaluation's file ends with its method, and `methods` has them in order. No
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +13,7 @@ from cepheid.automata import program_of, strategy_program
 from cepheid.automata.waiting import WaitingAutomaton, obstacle
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import variables_of
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ CHOOSING = frozenset({Strategy.NXT, Strategy.LAST, Strategy.MAX})
 """The strategies that choose among all matches of a trigger, by what these mark before SELECT's projection."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Task:
     """What is to be evaluated, before it is known how.
 
@@ -83,7 +83,7 @@ class Task:
         return None
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Terms:
     """What an evaluation is started with: a program, and what bounds it (see `Compiled`).
 
@@ -113,7 +113,7 @@ class Terms:
         return f"grows with the {what}{partition}: there is no window over the whole pattern"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Guarantee:
     """What an evaluation promises, as `explain()` prints it; guards: how each comparison with earlier events is answered."""
 

@@ -9,7 +9,6 @@ O(events of the window that can matter) per trigger, output-linear delay after i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from cepheid.engine.memory.checks import ascending, demand, fitting, inside, num
 from cepheid.engine.memory.pools import NUMBER_LIMIT, ragged
 from cepheid.engine.memory.store import Store
 from cepheid.language.syntax import Consumption
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ SEEN, LOW, OFFSET, COUNT = range(4)
 """Of a partition: the events so far, the least start that consumption allows, and where its kept events are."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PerEndSizes:
     """Bounds of what is worked on at one time; tests make them tiny.
 
@@ -64,7 +64,7 @@ class PerEndSizes:
     garbage: int = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Events:
     """Events that can matter, by partition, then by position.
 
@@ -83,7 +83,7 @@ class _Events:
         return self.positions[chosen], self.letters[chosen], self.times[chosen], self.places[chosen]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Triggers:
     """Events that end a match: segment, partition (as in _Events), the greatest start, the end; in stream order."""
 

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import itertools
 import operator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,6 +32,7 @@ from cepheid.engine.memory.pools import offsets_of
 from cepheid.language.syntax import Strategy
 from cepheid.logical.canonical import canonical_text
 from cepheid.logical.plan import Named, Or
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -71,7 +71,7 @@ LEAF_BITS, LEAF_MASK = 6, 63
 """The bits of a mark that say which leaf its event is; the others are its position."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RestrictedProgram(Program):
     """An event expression and the events that it speaks of.
 
@@ -176,7 +176,7 @@ def restricted_program(task: Task, schema: EventSchema) -> RestrictedProgram:
     return RestrictedProgram(automaton, expression, None if task.shown is None else frozenset(task.shown))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RestrictedSizes:
     """First sizes of the growing arrays; tests make them tiny. places: of a new ring. most_matches, most_positions: of one chunk."""
 
@@ -188,7 +188,7 @@ class RestrictedSizes:
     codes: int = CODE_LIMIT
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Tables:
     """An expression as the kernel reads it.
 

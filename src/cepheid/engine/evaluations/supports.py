@@ -11,7 +11,6 @@ outputs and `marked`; rings hold letters, not codes, so codes can be forgotten a
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from cepheid.engine.evaluations.labelling import Labelling, SupportChunk
 from cepheid.engine.evaluations.method import Method
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.errors import NotSupportedError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ CODE_LIMIT = 1 << 18
 """Different letters that the tables hold; past it they are forgotten and learned anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SupportSizes:
     """First sizes of the growing arrays; tests make them tiny.
 

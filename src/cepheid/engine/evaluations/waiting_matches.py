@@ -6,7 +6,6 @@ of the events that end them. Memory: the matches of the last d that nothing has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from cepheid.engine.evaluations.absence import Ends, any_vetoed, longest, undeci
 from cepheid.engine.evaluations.base import Chunk
 from cepheid.engine.memory.checks import demand, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, offsets_of
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cepheid.engine.memory.stored import Stored
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lines:
     """Some matches. slots: of their partitions. starts, ends: the times of their first and last events. places: of the last ones in the stream."""
 

@@ -5,7 +5,6 @@ Comes in: the key columns of a batch. Goes out: one small number per row for its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.letters.values import plain, raw, validity
 from cepheid.errors import SchemaError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ DIGIT = 12
 """Bits of codes that such a slice is sorted by at once: it counts all values that they may have."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Groups:
     """Rows grouped by key, in their order within each key.
 

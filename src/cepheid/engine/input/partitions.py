@@ -6,7 +6,6 @@ Python object per key is its entry in a dict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from cepheid.engine.input.payload import decoded
 from cepheid.engine.letters.values import no_events
 from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.engine.memory.stored import Stored
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ DEAD_KEYS = 4096
 """Forgotten keys that stay in the table before it is made anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arrived:
     """The rows of a batch by partition.
 

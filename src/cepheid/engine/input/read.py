@@ -11,7 +11,6 @@ import dataclasses
 import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from cepheid.engine.output.matches import python_value, without_columns
 from cepheid.engine.output.origins import ROW, Origin, Streams
 from cepheid.errors import InputError, LimitError, SchemaError, did_you_mean, nearest, quoted
 from cepheid.logical.types import GIVEN, canonical, family
+from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN, EventSchema, can_be_type, check_doubles, schema_of, time_unit
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def _short(value: object) -> str:
 # ------------------------------------------------------------------------------------------------------------------ event schemas
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Source:
     """One input, ready to be bound: its events, and what is known of them.
 

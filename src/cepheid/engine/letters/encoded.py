@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,6 +32,7 @@ from cepheid.engine.memory.pools import Array, power_of_two
 from cepheid.errors import LimitError
 from cepheid.logical.plan import Expression, Field, Index, Time, walk
 from cepheid.logical.types import type_of
+from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def is_two_words(value: Expression) -> bool:
     return bool(pa.types.is_decimal(kind) and kind.precision > ONE_WORD_DIGITS)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ValueLayout:
     """Where the words of some values stand. values: expressions, each once."""
 
@@ -286,7 +287,7 @@ class ValueLayout:
         return null
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Values:
     """The values of some events, as evaluations read them.
 
@@ -474,7 +475,7 @@ def _decimal_words(values: pa.Array, *, two: bool) -> tuple[Array, Array | None]
 # --------------------------------------------------------------------------------------------------------------------- whole events
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class EventForm:
     """What an event says to a program, and how its words are put together and taken apart: a letter, or words of a spelling, or these and values."""
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from cepheid.engine.letters.values import Column, evaluate, in_arrow, plain, raw, read, validity
 from cepheid.logical.plan import Apply, Expression, Field, Literal, Time, walk
 from cepheid.logical.types import TEXT
+from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ class Rows:
         return Column(value.values[self.start : end], None if value.valid is None else value.valid[self.start : end])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Late:
     """A numeric column that is read slice by slice: nothing is unpacked or normalized for the whole batch."""
 
@@ -285,7 +286,7 @@ def _lazy(array: pa.Array, kind: pa.DataType) -> Any:
     return read(array, kind) if in_arrow(kind) else _Late(array)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Values:
     """The distinct values of a text column. known: where each condition that was asked for holds, NULL last."""
 
@@ -323,7 +324,7 @@ class _Values:
         return table
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Distinct:
     """A text column as codes into its distinct values: one per row, int32 or narrower or wider; NULL rows have the code behind the values."""
 

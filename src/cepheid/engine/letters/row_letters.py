@@ -15,7 +15,6 @@ import functools
 import math
 import operator
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from cepheid.logical import calendar
 from cepheid.logical.folding import ASCII_LOWER, ASCII_UPPER
 from cepheid.logical.plan import Apply, Field, Literal, Time
 from cepheid.logical.types import time_value_type
+from cepheid.records import record
 from cepheid.schema import NANOSECONDS, is_text
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _source(programs: Sequence[Predicates], values: Sequence[Expression]) -> tup
 # ---------------------------------------------------------------------------------------------------------------------- conditions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """A value in Python source. It is NULL where one of the guards, tried in order, does not hold; then `code` is not run. depth: of operators."""
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from cepheid.engine.letters.values import DECIMALS, EPOCH_DAY, INT64_MAX, INT64_MIN
 from cepheid.logical.types import canonical, family
+from cepheid.records import record
 from cepheid.schema import NANOSECONDS, is_text
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def indented(lines: list[str]) -> list[str]:
     return [f" {line}" for line in lines]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where a value of a type stands: its variable, and whether it is inside another value."""
 

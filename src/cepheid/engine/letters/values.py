@@ -11,7 +11,6 @@ import datetime as dt
 import decimal
 import functools
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 
 from cepheid.logical import calendar
 from cepheid.logical.plan import Apply, Field, Index, Literal, Time
+from cepheid.records import record
 from cepheid.schema import NANOSECONDS, is_text
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ DOUBLE_DIGITS = 15
 """Digits of a decimal that is the quotient of two doubles, both exact: the digits, and a power of ten."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """Values of a fixed-width type: bool, integers (also for dates, timestamps and durations), floating point.
 

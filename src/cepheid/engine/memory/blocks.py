@@ -8,7 +8,6 @@ Offsets inside a block are relative to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from cepheid.engine.memory.checks import ascending, demand, inside, numbers, own
 from cepheid.engine.memory.pools import NUMBER_LIMIT, first_from, power_of_two, ragged
 from cepheid.engine.memory.store import BlockStore, size_class
 from cepheid.errors import LimitError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ DIRECTORY = ("head", "tail", "data", "mask")
 HEAD, TAIL, DATA, MASK = range(4)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Ring:
     """A queue of entries of `width` words; dated: word 0 is a position, ascending, and entries before the oldest open start are dead.
 
@@ -50,7 +50,7 @@ class Ring:
     beside: int = 0
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class BlockLayout:
     """What a block of a new partition holds: the values of its plain words, then empty rings.
 

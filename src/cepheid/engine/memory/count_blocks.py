@@ -5,13 +5,12 @@ Unlike those of `cepheid.engine.memory.blocks`, all blocks change their layout t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cepheid.engine.memory.pools import Array, ragged
 from cepheid.engine.memory.store import TOP, BlockStore, size_class
 from cepheid.errors import LimitError
+from cepheid.records import record
 
 COUNT_WORDS = 1 << 28
 """Most words (8 bytes each) of one partition's block."""
@@ -28,7 +27,7 @@ ENTRY = 4
 WINDOW_HELP = "bound the matches by a window: `WITHIN 1 hour` or `WITHIN 1000 EVENTS`, or by CONSUME BY"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """How large the parts of a block are. width: numbers of a row. rows: rows of the matrix. size: limbs of a number."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.engine.memory.pools import Array
@@ -14,7 +15,7 @@ SPARSE = 8
 """Slots of a snapshot are looked up in a table where they are at most so many times the keys."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stored:
     """The partitions of a snapshot, for the sections that speak of them: what these may name, and where the partitions stand.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,7 +49,7 @@ def width_of(offsets: Array, labels: Array) -> int | None:
     return width if same else None
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Ragged:
     """The marks of matches of any shape, one match after the other: the first mark of each is its start, and the last one its end.
 
@@ -139,7 +140,7 @@ class Ragged:
         return before[self.offsets], values[chosen]
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Even:
     """The marks of matches that all have the same labels.
 

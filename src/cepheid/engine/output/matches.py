@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,6 +21,7 @@ from cepheid.engine.output import exact_counts, shown
 from cepheid.engine.output.gather import Picked, array_from, gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
 from cepheid.errors import InputError, quoted
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +38,7 @@ SHOWN = 10
 """Matches that a terminal or notebook shows."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Layout:
     """What all matches of one query over one schema have in common.
 
@@ -276,7 +277,7 @@ class Match:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(slots=False, eq=False)
 class Matches(Sequence[Match]):
     """The matches of a query, in the order of the events that end them: an immutable sequence of `Match`.
 

@@ -6,11 +6,12 @@ row; of several streams they are counted on, one stream after the other. An even
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ NOWHERE = -1
 """The number of an event that was not in the input."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Streams:
     """The streams of an input. names: of each. starts: int64, the number of the first event of each."""
 
@@ -45,7 +46,7 @@ class Streams:
         return which.astype(np.int32), rows
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Origin:
     """Where the events of some `Matches` come from.
 

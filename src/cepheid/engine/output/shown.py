@@ -8,9 +8,9 @@ from __future__ import annotations
 import html
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cepheid.records import record
 from cepheid.schema import DEFAULT_TYPE
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ NO_EVENTS = "-"
 """What stands for a variable without events."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Listing:
     """A table of texts. title: the lines before it. columns: by name. more: how many rows are not shown. right: the columns of numbers."""
 

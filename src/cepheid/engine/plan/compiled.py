@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from cepheid.logical.partition import asks_for
 from cepheid.logical.plan import Index, Lag, lags_in
 from cepheid.logical.tree import walk
 from cepheid.logical.windows import hoist
+from cepheid.records import record
 from cepheid.schema import STREAM_COLUMN
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ MAX_COMPARED = 1 << 16
 """The same where NXT, LAST or MAX choose among them, between CONSUME BY and HAVING."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Compiled:
     """One query over one schema, ready to run.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cepheid.automata.classes import AT_LEAST, monotonic_in
@@ -27,6 +26,7 @@ from cepheid.logical.describe import describe, describe_expression
 from cepheid.logical.parameters import parameters, shown
 from cepheid.logical.plan import Apply
 from cepheid.logical.rewrite import rewrite_steps
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ class Explained(Written, Protocol):
         """What runs."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Explanation:
     """Titled texts: `str` for terminals, `_repr_html_` for notebooks, ``explanation["automaton"]`` for one of them."""
 

@@ -13,7 +13,6 @@ no condition names (STRICT, positions, windows of events), absences, and a consu
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from cepheid.engine.memory.pools import ragged
 from cepheid.engine.output.matches import without_columns
 from cepheid.language.syntax import Consumption
 from cepheid.logical.plan import Apply, Field, Literal, transform, walk
+from cepheid.records import record
 from cepheid.schema import is_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ MOST_ENTRIES = 1 << 23
 """Entries of an index: its cells, each with the queries whose constants allow the values in it."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ConstantIndex:
     """Which queries a value of an expression can touch.
 
@@ -82,7 +82,7 @@ class ConstantIndex:
         return found[owner], self.queries[entries]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Route:
     """How events come to the queries that they may touch, by one of the masks that make a letter relevant.
 
@@ -93,7 +93,7 @@ class Route:
     index: ConstantIndex | None
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Family:
     """Queries as one. names, members: of each. compiled: the one query. constants: the columns, one row per query."""
 

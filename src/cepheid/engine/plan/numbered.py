@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cepheid.engine.output.origins import ROW, Origin
 from cepheid.engine.plan.compiled import Compiled
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from cepheid.engine.output.matches import Layout, Matches
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
-@dataclasses.dataclass(frozen=True)
+@record(slots=False)
 class Numbered(Compiled):
     """A query whose events have the column `ROW`."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +29,7 @@ from cepheid.engine.run.beginnings import PLACE, begun
 from cepheid.engine.run.having import Having
 from cepheid.engine.run.together import SPARSE, EvenChunk, Places, chunk_of, even_in_stream_order, ragged_in_stream_order
 from cepheid.language.syntax import Consumption
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ GATHERED = 1 << 17
 """The same where events are gathered for it: they stay in the cache, and the memory of one step serves the next one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Rows:
     """Where the events of the partitions stand.
 

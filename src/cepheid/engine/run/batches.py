@@ -7,7 +7,6 @@ there are. Both give the matches in the order of the events that end them.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from cepheid.engine.output.matches import Matches, concatenate
 from cepheid.engine.run.allowance import Allowance
 from cepheid.engine.run.one_at_a_time import OneAtATime
 from cepheid.errors import InputError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -87,7 +87,7 @@ def whole(
     return dataclasses.replace(together, waiting=_left(recognizer, until))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rest:
     """What is known once all batches have been read: see `Matches`."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -33,6 +32,7 @@ from cepheid.engine.run.layers import of_definition
 from cepheid.engine.run.made import Completed, Stream
 from cepheid.engine.run.member import IDLE_CHECK, IDLE_EVENTS, QueryMember
 from cepheid.errors import LimitError, SnapshotError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -383,7 +383,7 @@ class Standing:
         self.add(named, places, own)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Part:
     """Events that wait. rows: of each in the stream of the layer before (int64), -1: that layer made it."""
 

@@ -8,7 +8,6 @@ events: these are put in order one by one.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from cepheid.engine.input.keys import normalized
 from cepheid.engine.output.matches import plain_type
 from cepheid.engine.run.beginnings import NUMBER, ROW
 from cepheid.logical.plan import Begin
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Completed:
     """The matches of a definition over a stream.
 
@@ -50,7 +50,7 @@ COLUMNS = ("times", "numbers", "begun", "depth")
 """The numbers of the events of a `Stream`."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Stream:
     """Events in the order of the stream; what comes in is numbered.
 

@@ -7,7 +7,6 @@ or in pieces as they are made. The embedded `Recognizer` has one of them, a buck
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from cepheid.engine.output.measures import Computation
 from cepheid.engine.run.beginnings import PLACE, ROW, TIME, begun
 from cepheid.engine.run.having import Having
 from cepheid.language.syntax import Consumption
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class OneRow:
         return tuple([row[name] for name in names])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Batch:
     """Events as the pattern reads them: those that have come, with absences those whose deadline has passed.
 

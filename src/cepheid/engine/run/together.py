@@ -6,13 +6,14 @@ and for matches in partitions their rows in the order of the stream. Where match
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cepheid.engine.evaluations.base import Chunk, collect
 from cepheid.engine.output.marks import SLICE_MARKS, Even, Ragged, narrow, width_of
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,7 +35,7 @@ class Room:
         return taken
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EvenChunk:
     """Consecutive matches that all have the same labels.
 
@@ -124,7 +125,7 @@ def _after(first: Chunk, second: Chunk, stream: Iterator[Chunk]) -> Iterator[Chu
     yield from stream
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Places:
     """Where the events of partitions stand, partition by partition.
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 
 from cepheid.errors import InputError, NotSupportedError, SetupError, nearest, quoted
+from cepheid.records import record
 from cepheid.spark.sources.pages import PagedReader, check_pages
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _client() -> Any:
 # ------------------------------------------------------------------------------------------------------------------------ options
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Options:
     """The options of the source, checked. config: what librdkafka is told. starting: "earliest", "latest", or {topic: {partition: offset}}."""
 

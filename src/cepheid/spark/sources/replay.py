@@ -25,6 +25,7 @@ from pyarrow import fs
 from pyspark.sql.datasource import DataSource, InputPartition
 
 from cepheid.errors import InputError, QueryError, SchemaError, did_you_mean, quoted
+from cepheid.records import record
 from cepheid.schema import check_doubles, time_casts
 from cepheid.spark.sources.pages import PagedReader, check_pages
 
@@ -242,7 +243,7 @@ def arrival(times: Array, *, disorder: int, seed: int) -> tuple[Array, Array]:
 # ------------------------------------------------------------------------------------------------------------------ the prepared file
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Prepared:
     """The file that is replayed: where it is, its number of rows, and a fingerprint of its content."""
 

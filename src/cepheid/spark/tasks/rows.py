@@ -6,7 +6,6 @@ Comes in: `Matches` over the columns that travelled. Goes out: Arrow tables with
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from cepheid.engine.letters.values import one_chunk
 from cepheid.logical.plan import Apply, Measure
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ def stored_measures(compiled: Compiled) -> tuple[tuple[pa.Field, ...], tuple[Mea
     return columns, tuple(map(_stored, compiled.plan.measures))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class View:
     """How a task shows the matches of its query.
 

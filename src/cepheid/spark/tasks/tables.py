@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.letters.values import one_chunk, plain, raw
 from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
+from cepheid.records import record
 from cepheid.schema import is_text
 from cepheid.spark.tasks.absences import FOREVER, run_absences
 from cepheid.spark.tasks.bounds import outside
@@ -45,7 +45,7 @@ HELD_ROWS = 1 << 18
 """So many events of whole partitions are held, where matches are decided by partitions: a call of the engine has its price here too."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reading:
     """How the rows of a call become what `worker.Run` reads, in plain values.
 

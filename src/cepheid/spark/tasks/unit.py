@@ -7,13 +7,13 @@ Spark.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from cepheid.logical.canonical import canonical_text
+from cepheid.records import record
 from cepheid.spark.tasks.worker import Task, compiled_here
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cepheid.spark.tasks.rows import View
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Unit:
     """What the stateful part of a stream has to know, in plain values: it travels in a closure. What follows from them is computed where it is used.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from cepheid.errors import CepheidError, InputError, SetupError
 from cepheid.language.syntax import Consumption
 from cepheid.logical.canonical import canonical_text
 from cepheid.query import query
+from cepheid.records import names_of, record
 from cepheid.schema import EventSchema
 from cepheid.spark.tasks.bounds import no_time, out_of_bounds, outside, time_text
 from cepheid.spark.tasks.packing import letters_column, letters_of
@@ -64,7 +64,7 @@ COMPACT_ROWS = 1 << 14
 """Kept events of the open key are looked through for dead ones each time they have doubled, but not below this."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Task:
     """Everything that a task has to know, in plain values: it travels in a closure, and is compiled once per worker process.
 
@@ -102,7 +102,7 @@ class Task:
     @property
     def plain(self) -> dict[str, Any]:
         """The task as it travels: its arguments by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in names_of(self)}
 
     def view(self, compiled: Compiled, schema: pa.Schema) -> View:
         """How it shows its matches; schema: of the columns that travelled."""
