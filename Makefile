@@ -107,7 +107,7 @@ PARTS           := spark engine properties pages others connect
 IN_spark        := tests/spark
 IN_engine       := tests/engine
 IN_properties   := tests/properties
-IN_pages        := tests/cli tests/docs tests/play tests/why_not
+IN_pages        := tests/cli tests/docs tests/notebook tests/play tests/why_not
 IN_others       := $(patsubst %,--ignore=%,$(IN_spark) $(IN_engine) $(IN_properties) $(IN_pages))
 
 test-%:

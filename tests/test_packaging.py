@@ -12,7 +12,7 @@ import cepheid
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(cepheid.__file__).parent
-EXTRAS = {"spark", "kafka", "cli", "viz", "java", "demo", "play"}
+EXTRAS = {"spark", "kafka", "cli", "viz", "java", "demo", "play", "notebook"}
 
 
 def test_version_is_the_metadata_version() -> None:
@@ -28,9 +28,9 @@ def test_metadata_names_license_pythons_and_extras() -> None:
     assert pythons <= set(fields.get_all("Classifier"))
 
 
-def test_core_has_three_dependencies() -> None:
+def test_core_has_two_dependencies() -> None:
     core = [line for line in metadata.requires("cepheid") or () if "extra ==" not in line]
-    assert sorted(line.split(">=")[0] for line in core) == ["lark", "numpy", "pyarrow"]
+    assert sorted(line.split(">=")[0] for line in core) == ["numpy", "pyarrow"]
 
 
 def test_package_is_typed() -> None:

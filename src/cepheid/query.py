@@ -6,6 +6,7 @@ keeps nothing of the events it was run on: any number of threads may share it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import threading
@@ -27,7 +28,7 @@ from cepheid.engine.run import batch, batches, definition, layers
 from cepheid.engine.run.allowance import check_max_bytes
 from cepheid.engine.run.batches import Batches, Rest
 from cepheid.engine.run.recognizer import Recognizer
-from cepheid.errors import CepheidError, InputError, check_choice
+from cepheid.errors import CepheidError, InputError, check_choice, nearest
 from cepheid.language import parse, read_query, syntax, to_text
 from cepheid.logical.bind import bind, check_parameters
 from cepheid.logical.constants import kept
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from cepheid.engine.output.matches import Matches
     from cepheid.engine.plan.explain import Explanation
     from cepheid.logical.plan import QueryPlan
+    from cepheid.notebook.widget import Explorer
     from cepheid.spark.recognition import Recognition
 
 REMEMBERED = 16
@@ -53,11 +55,12 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
     args: the value of each parameter `:name`: a value, a duration (a timedelta, a text such as "5s", or a number if event times are numbers), a
     count, or the list after IN.
 
-    Returns a `Query`. Raises QuerySyntaxError if the text is not a query, LimitError if it exceeds a limit of the language, BindError if args names
-    a parameter that the query does not have, and InputError if source or args has another type.
+    Returns a `Query`. Raises InputError if the file cannot be read (caused by the OSError), QuerySyntaxError if the text is not a query, LimitError
+    if it exceeds a limit of the language, BindError if args names a parameter that the query does not have, and InputError if source or args has
+    another type.
     """
     if isinstance(source, Path):
-        source = read_query(source)
+        source = text_in(source)
     if isinstance(source, str):
         return Query(parse(source), source, args or {})
     tree = source
@@ -70,6 +73,31 @@ def query(source: str | Path | syntax.Query | Any, *, args: Mapping[str, object]
     # Printing and parsing again gives every node its place in a text that errors can show.
     text = to_text(tree)
     return Query(parse(text), text, args or {})
+
+
+def text_in(path: Path) -> str:
+    """The text of a query file. Raises InputError if it cannot be read, and as `read_query`."""
+    try:
+        return read_query(path)
+    except IsADirectoryError as error:
+        raise InputError(f"{path} is a directory, not the file of a query") from error
+    except CepheidError:
+        raise
+    except (OSError, ValueError) as error:  # a ValueError for a path with a NUL
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"the query file {path} cannot be read: {reason}", help=_missing(path) if isinstance(error, FileNotFoundError) else ()
+        ) from error
+
+
+def _missing(path: Path) -> str:
+    """What to do about a file that is not there: the file beside it with the nearest name, or where it was looked for."""
+    beside: list[Path] = []
+    with contextlib.suppress(OSError):  # the folder is not there, either
+        beside = [each for each in path.parent.iterdir() if each.is_file()]
+    stem = nearest(path.stem, sorted({each.stem for each in beside}))  # all endings of queries are alike
+    near = nearest(path.name, sorted(each.name for each in beside if each.stem == stem))
+    return f"did you mean {path.with_name(near)}?" if near else f"it was looked for in {path.parent.resolve()}"
 
 
 class Query:
@@ -388,10 +416,11 @@ class Query:
     ) -> Explanation:
         """What the query means and what it will cost: each stage from the text to the program, the evaluation with its costs, and the warnings.
 
-        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: the schema of the events; without it, only the stages that need
-        no schema. type, time: as for `run`.
+        stage: one of `cepheid.engine.plan.explain.STAGES`, or None for all. schema: the schema of the events; without it, types are guessed,
+        and where that fails there are only the stages that need none. type, time: as for `run`.
 
-        Returns an `Explanation`; print it. Raises InputError for an unknown stage, and as `schema` and `compiled`.
+        Returns an `Explanation`; print it. Raises InputError for an unknown stage, BindError where the schema does not fit or none would,
+        and as `schema`.
         """
         from cepheid.engine.plan.explain import explain
 
@@ -416,6 +445,32 @@ class Query:
 
         compiled = self.compiled(likely_schema(self) if schema is None else self.schema(schema, type=type, time=time))
         return draw_panels(panels(compiled), format=format)
+
+    def explore(
+        self,
+        events: object,
+        *,
+        type: str | None = None,  # noqa: A002 - public word
+        time: str | None = None,
+        until: object = None,
+        sort: bool = False,
+        null_keys: str = "drop",
+        order: Sequence[str] = (),
+    ) -> Explorer:
+        """The matches over time and the automaton that one steps through, as a widget of a notebook: Jupyter, marimo, VS Code.
+
+        events, type, time, until, sort, null_keys, order: as for `run`; a reader is read as a whole.
+
+        Returns an `Explorer`, an `anywidget.AnyWidget`. Its traits can be read, observed and set: `position`, how many events are read, and `match`,
+        the index in `run(events)` of the chosen match, or None. Its properties `row` and `states` have the event that one has stepped to and the
+        states that are live after it. What is shown is bounded by the limits of the workbench, and notes in the widget name those that it meets.
+
+        Raises SetupError without the extra `notebook`, LimitError for more than 20,000 events (`cepheid.play.limits.MAX_EVENTS`), and as `run`, but
+        not for many matches: of these the first are listed. O(events x transitions), and as `run`.
+        """
+        from cepheid.notebook.exploring import explore
+
+        return explore(self, events, type=type, time=time, until=until, sort=sort, null_keys=null_keys, order=order)
 
 
 def _from_text(text: str, args: Mapping[str, object]) -> Query:

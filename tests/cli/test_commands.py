@@ -53,6 +53,26 @@ def test_explain_prints_what_the_interface_says() -> None:
     assert "guessed" not in result.stdout
 
 
+def test_explain_ends_as_check_where_no_events_would_help() -> None:
+    text = "SELECT * WHERE A AS a ; NOT (B AS n FILTER n.v > a.v) ; B AS b WITHIN 5s"
+    explained, checked = call("explain", "-e", text), call("check", "-e", text)
+    assert (explained.exit_code, explained.stdout, explained.stderr) == (1, "", checked.stderr)
+    assert checked.stderr.startswith("error: the variable `a` is outside NOT")
+    assert "types were guessed" not in checked.stderr
+    # Values that are missing do not hide it.
+    assert call("explain", "-e", text.replace("5s", ":w")).stderr == checked.stderr.replace("5s", ":w")
+
+
+def test_explain_names_what_the_command_line_has_where_it_guesses_wrong() -> None:
+    text = "SELECT * WHERE A AS a FILTER a.v LIKE 'x' AND a.v > 3"
+    result = call("explain", "-e", text)
+    assert (result.exit_code, result.stderr) == (0, "help: on the command line: name the file of events after the query\n")
+    assert "not known; for the other stages give schema=" in result.stdout
+    assert "types were guessed" in call("check", "-e", text).stderr
+    assert call("explain", "-e", "SELECT * WHERE A FILTER A.v > :x").stderr == "help: on the command line: --param NAME=VALUE\n"
+    assert call("explain", "-e", "SELECT * WHERE A FILTER A.v > 3").stderr == ""
+
+
 def test_explain_names_the_stages() -> None:
     result = call("explain", "q.ceql", "--stage", "automata")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -69,12 +89,71 @@ def test_check_of_a_clean_query() -> None:
 
 
 def test_check_with_warnings() -> None:
-    text = "SELECT * WHERE A AS x ; B AS x WITHIN 5s"
+    text = "SELECT * WHERE A AS x ; B"
     result = call("check", "-e", text)
     assert (result.exit_code, result.stdout) == (0, "the query: 1 warning\n")
-    assert result.stderr.startswith("warning: the variable `x` is used twice")
+    assert result.stderr.startswith("warning: no window bounds the pattern in time")
     strict = call("check", "--strict", "-e", text)
     assert (strict.exit_code, strict.stderr) == (1, result.stderr)
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT * WHERE A AS x ; B AS x WITHIN 5s", "SELECT * WHERE A ; NOT (B AS n FILTER n[v > 1]) ; B AS b WITHIN 5s"]
+)
+def test_strict_accepts_what_means_something_else_elsewhere(text: str) -> None:
+    result = call("check", "--strict", "-e", text)
+    assert (result.exit_code, result.stdout) == (0, "the query: ok\n")
+    assert result.stderr.startswith("note: ")
+    assert call("explain", "-e", text, "--stage", "lints").stdout.split("lints\n  ")[1].startswith("note: ")
+
+
+WARNED = [
+    ("SELECT * WHERE A ; B", "SELECT * WHERE A ; B WITHIN 1d"),
+    ("SELECT * WHERE A+ ; B WITHIN 1h", "SELECT * WHERE A+ ; B WITHIN 1h LIMIT 1000000"),
+    ("SELECT * WHERE A+ AS a ; B WITHIN 1h HAVING count(a) > 2", "SELECT * WHERE A+ AS a ; B WITHIN 9 EVENTS HAVING count(a) > 2"),
+    ("SELECT * WHERE NXT(A ; B) WITHIN 5s", "SELECT * WHERE NXT(A ; B WITHIN 1h) WITHIN 5s"),
+    ("SELECT * WHERE NXT(A AS a ; B WITHIN 5s) FILTER a.v > 1", "SELECT * WHERE NXT(A AS a ; B WITHIN 5s) HAVING a.v > 1"),
+    ("SELECT * WHERE A ; LAST(B+) WITHIN 9 EVENTS LIMIT 1", "SELECT * WHERE A ; LAST(B+ WITHIN 9 EVENTS) WITHIN 9 EVENTS LIMIT 1"),
+    ("SELECT * WHERE (A AS a OR B) FILTER a.v > 1", "SELECT * WHERE (A AS a FILTER a.v > 1) OR B"),
+    ("SELECT * WHERE A AS a ; (B AS b)? FILTER b.v > a.v WITHIN 5s", "SELECT * WHERE A AS a ; (B AS b FILTER b.v > a.v)? WITHIN 5s"),
+    ("SELECT * WHERE ((A ; C?) AS x) : B WITHIN 1h", "SELECT * WHERE ((A ; C) AS x : B) OR (A AS x : B) WITHIN 1h"),
+    ("SELECT * WHERE A AS a ; B AS b FILTER b.v - a.v > 5 WITHIN 1h", "SELECT * WHERE A AS a ; B AS b FILTER b.v > a.v + 5 WITHIN 1h"),
+    ("SELECT * WHERE A AS a ; B WITHIN 1h HAVING a.v > 3", "SELECT * WHERE (A AS a FILTER a.v > 3) ; B WITHIN 1h"),
+    ("SELECT * WHERE A AS a ; B WITHIN 1h HAVING duration() < 5m", "SELECT * WHERE A AS a ; B WITHIN [< 5m]"),
+]
+"""Queries with a warning, and how to write what is meant without it."""
+
+
+@pytest.mark.parametrize(("text", "meant"), WARNED)
+def test_every_warning_can_be_met(text: str, meant: str) -> None:
+    assert call("check", "--strict", "-e", text).exit_code == 1
+    result = call("check", "--strict", "-e", meant)
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_check_notes_types_that_no_event_has() -> None:
+    text = "SELECT * WHERE Fier ; (Smoke OR fire) WITHIN 5"
+    Path("fire.csv").write_text("type,ts\nFire,1\nSmoke,2\n", encoding="utf-8")
+    expected = (
+        "note: no event has the type `Fier` (of 2 events)\n"
+        "help: did you mean `Fire`? the types of the events are: `Fire`, `Smoke`\n\n"
+        "note: no event has the type `fire` (of 2 events)\n"
+        "help: did you mean `Fire`? the types of the events are: `Fire`, `Smoke`\n"
+    )
+    result = call("check", "--strict", "-e", text, "fire.csv")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "the query: ok\n", expected)
+    table = pa.table({"type": pa.array(["Fire", "Smoke"]).dictionary_encode(), "ts": [1, 2]})
+    pq.write_table(table, "fire.parquet")
+    assert call("check", "-e", text, "fire.parquet").stderr == expected
+    assert call("check", "-e", text, "x=fire.csv", "y=fire.csv").stderr == expected.replace("of 2 events", "of 4 events")
+    pq.write_table(table[:0], "none.parquet")
+    assert call("check", "-e", text, "none.parquet").stderr == ""
+    assert call("check", "-e", "SELECT * WHERE Fire ; Smoke WITHIN 5", "fire.csv").stderr == ""
+    many = "".join(f"T{number},{number}\n" for number in range(2000))
+    Path("many.csv").write_text(f"type,ts\n{many}", encoding="utf-8")
+    assert (
+        call("check", "-e", "SELECT * WHERE T5 OR T1999 OR U", "many.csv").stderr == "note: no event has the type `U` (of 2,000 events)\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,6 +227,31 @@ def test_check_notes_what_no_engine_does() -> None:
     assert result.stderr.startswith("note: THEN of a pattern of several events under TIME MODEL POINT is not supported")
 
 
+# --------------------------------------------------------------------------------------------------------------------- query files
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "cause"),
+    [
+        ("q.cepl", "error: the query file q.cepl cannot be read: No such file or directory\nhelp: did you mean q.ceql?", FileNotFoundError),
+        (
+            "none/there.ceql",
+            "error: the query file none/there.ceql cannot be read: No such file or directory\nhelp: it was looked for in {here}/none",
+            FileNotFoundError,
+        ),
+        ("folder", "error: folder is a directory, not the file of a query", IsADirectoryError),
+    ],
+)
+def test_a_query_file_that_cannot_be_read(name: str, message: str, cause: type[OSError]) -> None:
+    Path("folder").mkdir()
+    message = message.format(here=Path.cwd())
+    result = call("check", name)
+    assert (result.exit_code, result.stderr) == (1, f"{message}\n")
+    with pytest.raises(cepheid.InputError) as raised:
+        cepheid.query(Path(name))
+    assert (str(raised.value), type(raised.value.__cause__)) == (message, cause)
+
+
 # ----------------------------------------------------------------------------------------------------------------------------- draw
 
 
@@ -181,7 +285,7 @@ def test_draw_mistakes() -> None:
 
 def test_doctor_of_a_sound_installation() -> None:
     findings = {finding.name: finding for finding in doctor.examine() if finding.name != "java"}
-    assert {"python", "cepheid", "kernel", "numpy", "pyarrow", "lark", "pyspark", "temporary files", "trial"} <= set(findings)
+    assert {"python", "cepheid", "kernel", "numpy", "pyarrow", "pyspark", "temporary files", "trial"} <= set(findings)
     assert findings["cepheid"].found.startswith(cepheid.__version__)
     assert all(finding.state is not doctor.State.BROKEN for name, finding in findings.items() if name != "kernel")
     assert len(doctor.report(list(findings.values())).splitlines()) >= len(findings)

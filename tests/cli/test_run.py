@@ -222,9 +222,18 @@ def test_types_that_no_event_has_are_named() -> None:
 def test_types_are_named_on_spark_as_embedded() -> None:
     plain, typed = pa.table({"ts": [1, 2]}), pa.table({"type": ["Smoke", "Fire"], "ts": [1, 2]})
     query = cepheid.query("SELECT * WHERE a AS x ; Smok")
-    for tables in ({"a": plain, "b": typed}, {"a": plain[:0], "b": typed}, {"a": plain, "b": typed[:0]}, {"a": plain[:0], "b": typed[:0]}):
+    given = [
+        {"a": plain, "b": typed},
+        {"a": plain[:0], "b": typed},
+        {"a": plain, "b": typed[:0]},
+        {"a": plain[:0], "b": typed[:0]},
+        {"a": typed, "b": typed},
+        {"a": typed, "b": typed[:0]},
+    ]
+    for tables in given:
         plan = query.bound(source_of(tables, query.tree, type=None, time=None).schema)
-        assert unmet_types(plan, tables) == query.run(tables).warnings
+        pieces = {name: [table[:1], table[1:]] for name, table in tables.items()}
+        assert unmet_types(plan, pieces).warnings == query.run(tables).warnings
     assert query.run({"a": plain, "b": typed}).warnings == ("no event has the type `Smok`: did you mean `Smoke`?",)
 
 
@@ -431,7 +440,7 @@ def test_a_file_with_a_header_alone_has_no_matches() -> None:
 def test_events_without_a_key_are_counted() -> None:
     Path("t.csv").write_text("type,ts,k\nA,1,\nA,2,x\n", encoding="utf-8")
     result = call("run", "-e", "SELECT * WHERE A AS a PARTITION BY k", "t.csv")
-    assert "note: 1 events have no key" in result.stderr
+    assert "note: 1 event has no key and is left out" in result.stderr
     assert "2 matches" in call("run", "-e", "SELECT * WHERE A AS a PARTITION BY k", "t.csv", "--null-keys", "group").stderr
 
 
@@ -516,7 +525,9 @@ def test_missing_files_and_folders() -> None:
     assert (
         mistake("run", "fire.ceql", ".") == "error: . is a directory, not a file of events\nhelp: for the files in it: '*.csv', in quotes\n"
     )
-    assert mistake("run", "nope.ceql", "readings.csv") == "error: the query file nope.ceql cannot be read: No such file or directory\n"
+    looked = f"help: it was looked for in {Path.cwd()}\n"
+    missing = "error: the query file nope.ceql cannot be read: No such file or directory\n"
+    assert mistake("run", "nope.ceql", "readings.csv") == missing + looked
     assert mistake("run", ".", "readings.csv") == "error: . is a directory, not the file of a query\n"
     assert mistake("run", "SELECT * WHERE A", "readings.csv").endswith("help: add -e to give its text\n")
 

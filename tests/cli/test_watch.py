@@ -131,6 +131,57 @@ def test_equal_to_a_run_however_it_is_cut(tmp_path: Path) -> None:
             assert sorted(lines_of(query, *pieces, lateness="5")) == sorted(expected)
 
 
+# ------------------------------------------------------------------------------------------------------------------------------ order
+
+
+def ordered(numbers: list[object], **settings: Any) -> list[object]:
+    """The attribute `n` of events of one time, in the order in which they are read."""
+    lines = [json.dumps({"type": "A", "ts": 1, "n": number}) for number in numbers]
+    lines.append('{"type": "Z", "ts": 9, "n": null}')
+    settings = {"order": ("n",), "lateness": "0", **settings}
+    return [match["a"][0]["n"] for match in found("SELECT * WHERE A AS a", text(lines), **settings)]
+
+
+def test_attributes_decide_between_events_of_equal_time() -> None:
+    assert ordered([3, 1, 2]) == [1, 2, 3]
+    assert ordered([3, 1, 2], order=()) == [3, 1, 2]
+    assert ordered([2, None, 1]) == [1, 2, None]
+    assert ordered(["b", "c", "a"]) == ["a", "b", "c"]
+    assert ordered([2**53 + 1, 2**53]) == [2**53, 2**53 + 1], "whole numbers are no doubles"
+    # What is equal in them, too, is in the order of arrival; the line end of the last one may be missing.
+    lines = ['{"type": "A", "ts": 1, "n": 5, "m": 2}', '{"type": "A", "ts": 1, "n": 5, "m": 1}', '{"type": "A", "ts": 1, "n": 4, "m": 3}']
+    query = "SELECT * WHERE A AS a"
+    assert [match["a"][0]["m"] for match in found(query, "\n".join(lines).encode(), order=("n",), lateness="3")] == [3, 2, 1]
+    assert [match["a"][0]["m"] for match in found(query, text(lines), order=("n", "m"), lateness="3")] == [3, 1, 2]
+
+
+def test_the_order_is_that_of_a_run(tmp_path: Path) -> None:
+    random_ = random.Random(8)
+    events = [{"type": random_.choice("AB"), "ts": number // 5, "n": random_.randrange(3), "id": number} for number in range(60)]
+    path = tmp_path / "e.jsonl"
+    path.write_bytes(text([json.dumps(event) for event in events]))
+    query = "SELECT * WHERE A AS a : B AS b"
+    run = CliRunner().invoke(app, ["run", "-e", query, str(path), "--order", "n", "--json"]).stdout.splitlines()
+    assert lines_of(query, path.read_bytes(), order=("n",), lateness="0") == run
+    assert lines_of(query, path.read_bytes()) != run
+    options = ["-e", query, "--order", "n", "--lateness", "0"]
+    piped = subprocess.run([*COMMAND, *options], input=path.read_bytes(), capture_output=True, check=True)
+    assert piped.stdout.decode().splitlines() == run
+
+
+def test_wrong_orders() -> None:
+    query, lines = "SELECT * WHERE A AS a", ['{"type": "A", "ts": 1, "n": [1]}']
+    message, _ = wrong(query, lines, order=("n",))
+    assert message == (
+        "error: --order needs --lateness: without it no event waits for others of its time\n"
+        "help: --lateness 0s makes only the events of the newest time wait (--lateness 0 where times are numbers)"
+    )
+    message, _ = wrong(query, lines, order=("m",), lateness="0")
+    assert message == "error: line 1 has no attribute `m`\nhelp: name another with --order: there is `type`, `ts`, `n`"
+    message, _ = wrong(query, lines, order=("n",), lateness="0")
+    assert message.startswith("error: events of equal time cannot be ordered by `n` (list<item: int64>)")
+
+
 # ------------------------------------------------------------------------------------------------------------------------------ types
 
 
@@ -281,7 +332,7 @@ def test_events_without_a_key(capsys: pytest.CaptureFixture[str]) -> None:
     query = "SELECT * WHERE T AS t PARTITION BY sensor"
     lines = [LINES[0], '{"type": "T", "ts": "2026-01-01T10:00:01Z"}']
     assert len(found(query, text(lines))) == 1
-    assert "note: 1 events have no key" in capsys.readouterr().err
+    assert "note: 1 event has no key and is left out (--null-keys group makes it a partition)" in capsys.readouterr().err
     assert len(found(query, text(lines), null_keys=NullKeys.GROUP)) == 2
 
 

@@ -7,6 +7,7 @@ import datetime as dt
 import pickle
 import threading
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -251,6 +252,7 @@ def test_a_snapshot_is_of_the_same_queries_under_the_same_names():
         ("SELECT * WHERE A", "queries cannot be a str"),
         ({1: "SELECT * WHERE A"}, "1 is not the name of a query"),
         ({"a": 1}, "a query cannot be a int"),
+        ({"a": Path("/no-such-folder/a.ceql")}, "in the query `a`: the query file /no-such-folder/a.ceql cannot be read: No such file"),
     ],
 )
 def test_what_are_no_queries(given, message):

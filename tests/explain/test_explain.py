@@ -16,6 +16,8 @@ from cepheid.errors import BindError, InputError
 
 CASES = Path(__file__).with_name("cases")
 
+INSIDE = "(from gaps and windows inside the pattern)"
+
 SENSORS = pa.schema(
     [("type", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("temp", pa.float64()), ("hum", pa.float32())]
 )
@@ -105,6 +107,28 @@ def test_one_stage(stage):
     explanation = cepheid.query(text).explain(stage, schema=schema)
     assert [title for title, _ in explanation.sections] == [stage]
     assert explanation[stage] == explained("equality")[stage]
+
+
+@pytest.mark.parametrize(
+    ("where", "plan", "window"),
+    [
+        ("T ; H WITHIN [< 40s]", "(T ; H) WITHIN [< 40s]", "time < 40s"),
+        ("T ; H WITHIN [<= 40s]", "(T ; H) WITHIN [<= 40s]", "time 40s"),
+        ("T ; H WITHIN [> 0s, < 2m]", "(T ; H) WITHIN [> 0s, < 2m]", "time < 2m"),
+        ("T ; H WITHIN [1s, 2m]", "(T ; H) WITHIN [1s, 2m]", "time 2m"),
+        ("T ;[>= 1s, < 40s] H", "T ;[>= 1s, < 40s] H", f"time < 40s {INSIDE}"),
+        ("T ;[< 40s] H ;[< 2s] T", "T ;[< 40s] H ;[< 2s] T", f"time < 42s {INSIDE}"),
+        ("T ;[< 40s] H ;[<= 2s] T", "T ;[< 40s] H ;[<= 2s] T", f"time < 42s {INSIDE}"),
+        ("T ;[<= 40s] H ;[<= 2s] T", "T ;[<= 40s] H ;[<= 2s] T", f"time 42s {INSIDE}"),
+        ("T{4}[< 2s]", "T{4}[< 2s]", f"time < 6s {INSIDE}"),
+        ("(T ;[< 2s] H) OR (T ;[<= 2s] H)", "(T ;[< 2s] H) OR (T ;[<= 2s] H)", f"time 2s {INSIDE}"),
+    ],
+)
+def test_bounds_are_as_people_write_them(where, plan, window):
+    found = cepheid.query(f"SELECT NXT * WHERE {where}").explain(schema=SENSORS)
+    assert found["plan"] == plan
+    assert re.findall("^window +(.*)", found["evaluation"], re.MULTILINE) == [window]
+    assert "999us" not in str(found)
 
 
 def test_notebook_table_is_escaped():

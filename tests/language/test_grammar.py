@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import pickletools
-import random
-import zlib
 from pathlib import Path
 
 import pytest
+from grammar_tables import script
 from lark import Lark
-from lark.exceptions import GrammarError, LexError, UnexpectedInput
+from lark.exceptions import GrammarError, LexError
 from lark.parsers.lalr_analysis import LALR_Analyzer
 
 from cepheid.errors import QuerySyntaxError
-from cepheid.language import parse, tables
+from cepheid.language import parse
 from cepheid.language.actions import Actions
 from cepheid.language.diagnose import END, PHRASES
-from cepheid.language.tables import STARTS, read_grammar
 from cepheid.language.words import KEYWORDS, STRATEGIES, UNITS
 
 QUERIES = [(line[0], line[2:]) for line in Path(__file__).with_name("ceql-queries.txt").read_text(encoding="utf-8").splitlines()]
@@ -41,7 +38,7 @@ SAMPLES = [
 
 @pytest.fixture(scope="module")
 def lark() -> Lark:
-    return tables.compiled()
+    return script.compiled()
 
 
 def analyse(parser: Lark) -> None:
@@ -55,9 +52,7 @@ def test_the_grammar_has_no_conflict(lark):
 
 def test_the_grammar_is_strict(lark):
     """lark's strict mode: no conflicts, and no two terminals of one parser state that match the same text."""
-    strict = Lark(
-        read_grammar(), parser="lalr", lexer="contextual", start=list(STARTS), keep_all_tokens=True, maybe_placeholders=False, strict=True
-    )
+    strict = script.compiled(strict=True)
     assert {rule.origin for rule in strict.rules} == {rule.origin for rule in lark.rules}
 
 
@@ -118,53 +113,3 @@ def test_the_list_of_queries(sign, query):
 
 def test_the_exceptions_are_in_the_list():
     assert {query for sign, query in QUERIES if sign == "-"} >= set(ACCEPTED_ALL_THE_SAME)
-
-
-@pytest.fixture(scope="module")
-def parsers():
-    return [make(transformer=Actions(), postlex=None) for make in (tables.parser_of, tables.compiled)]
-
-
-def test_the_tables_are_of_this_grammar():
-    """Else run `make tables`; it runs all the same, half a second later."""
-    assert tables.stored() is not None
-
-
-def outcome(parser, query):
-    try:
-        return parser.parse(query, start="query_start")
-    except UnexpectedInput as error:
-        return type(error).__name__, error.pos_in_stream, sorted(getattr(error, "accepts", None) or getattr(error, "allowed", None) or ())
-
-
-def test_the_tables_read_as_the_grammar_does(parsers, seed):
-    draws = random.Random(seed)
-    texts = [query for _, query in QUERIES]
-    for text in list(texts):
-        place = draws.randrange(len(text))
-        texts.append(text[:place] + draws.choice(SAMPLES) + text[place:])
-    for text in texts:
-        assert outcome(parsers[0], text) == outcome(parsers[1], text), text
-
-
-def test_tables_of_another_grammar_or_library_are_not_read(monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(tables, "identity", lambda: "lark 0.9, grammar 00")
-        assert tables.stored() is None
-    with monkeypatch.context() as patch:
-        patch.setattr(tables, "FILE", "missing.tables")
-        assert tables.stored() is None
-        query = "SELECT * WHERE A ; B"
-        assert outcome(tables.parser_of(Actions(), None), query) == outcome(tables.compiled(transformer=Actions()), query)
-
-
-def test_the_tables_are_plain_values():
-    """No object of the library or of ours, so that reading them runs nothing."""
-    content = Path(tables.__file__).with_name(tables.FILE).read_bytes().split(b"\n", 1)[1]
-    assert not {step.name for step, _, _ in pickletools.genops(zlib.decompress(content))} & {
-        "GLOBAL",
-        "STACK_GLOBAL",
-        "REDUCE",
-        "BUILD",
-        "NEWOBJ",
-    }

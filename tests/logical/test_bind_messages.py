@@ -84,8 +84,11 @@ def test_every_name_is_used_once():
 
 @pytest.mark.parametrize("case", LINTS, ids=lambda case: case["name"])
 def test_lint(case):
-    found = bind(parse(case["query"]), case["schema"], args=case["args"], text=case["query"]).lints
-    assert "\n".join(found) == case["message"]
+    found = bind(parse(case["query"]), case["schema"], args=case["args"], text=case["query"])
+    assert "\n".join(found.lints) == case["message"]
+    assert sorted((*found.warnings, *found.notes)) == sorted(found.lints)
+    assert all(lint.startswith("note: ") for lint in found.notes)
+    assert all(lint.startswith("warning: ") for lint in found.warnings)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,7 @@ def test_lint(case):
         "(A OR B) : C UNLESS A",
         "(A : B AS x) AND (A : B AS x WITHIN 5s)",
         "A ; NOT B ; C WITHIN 1h",
+        "A ; LAST(B+ WITHIN 9 EVENTS) WITHIN 9 EVENTS LIMIT 1",
         "A FILTER A.temp IS NULL",
         "A FILTER 1 < 2",
     ],

@@ -27,7 +27,32 @@ KEYS = {
     "ArrowRight": (39, ""),
     "ArrowDown": (40, ""),
     "End": (35, ""),
+    "Escape": (27, ""),
 }
+
+POOR_CONTRAST = """
+(() => {
+  const numbers = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce((s, c, i) => s + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const colour = numbers(getComputedStyle(each).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0.9) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const element of document.querySelectorAll("body *:not(svg *, textarea, option)")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !element.offsetParent || element.closest(":disabled, .toast, .skip, .stale")) continue;
+    const [one, other] = [light(numbers(getComputedStyle(element).color)), light(behind(element))];
+    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (ratio < 4.5) poor.push(`${element.textContent.trim().slice(0, 30)} ${ratio.toFixed(2)}`);
+  }
+  return poor;
+})()
+"""
+"""The texts of a page whose contrast with what is behind them is below 4.5, as a script: its value is a list."""
 
 
 class Browser:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, Browser
+from browser import CHROMIUM, POOR_CONTRAST, Browser
 
 from cepheid.play.links import MARK, write_link
 
@@ -215,28 +215,4 @@ def test_nothing_is_cut_and_words_can_be_read(browser: Browser, address: str, tm
         assert browser.do("document.documentElement.scrollWidth <= innerWidth")
         outside = "[...document.querySelectorAll('button, select, input, textarea')].filter((each) => each.offsetParent && !each.closest('.scroll, .tabs')).filter((each) => { const b = each.getBoundingClientRect(); return b.left < 0 || b.right > innerWidth; }).map((each) => each.id)"
         assert browser.do(outside) == ["skip"] or browser.do(outside) == []
-        assert browser.do(CONTRAST) == []
-
-
-CONTRAST = """
-(() => {
-  const numbers = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce((s, c, i) => s + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (element) => {
-    for (let each = element; each; each = each.parentElement) {
-      const colour = numbers(getComputedStyle(each).backgroundColor);
-      if (colour.length === 3 || colour[3] > 0.9) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const poor = [];
-  for (const element of document.querySelectorAll("body *:not(svg *, textarea, option)")) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!own || !element.offsetParent || element.closest(":disabled, .toast, .skip, .stale")) continue;
-    const [one, other] = [light(numbers(getComputedStyle(element).color)), light(behind(element))];
-    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-    if (ratio < 4.5) poor.push(`${element.textContent.trim().slice(0, 30)} ${ratio.toFixed(2)}`);
-  }
-  return poor;
-})()
-"""
+        assert browser.do(POOR_CONTRAST) == []

@@ -125,8 +125,9 @@ def test_page_and_its_files_are_served(client: Client) -> None:
     page = client.page()
     assert page.status == 200
     loaded = re.findall(r'(?:src|href)="(assets/[^"]+)"', page.text)
-    assert {"assets/app.js", "assets/app.css"} <= set(loaded)
-    for name in loaded:
+    assert {"assets/app.js", "assets/app.css", "assets/views.css"} <= set(loaded)
+    assert './views.js"' in client.send("GET", "/assets/app.js").text
+    for name in [*loaded, "assets/views.js"]:
         assert client.send("GET", f"/{name}").status == 200
     assert client.send("GET", "/assets/../server.py").status == 404
     assert client.send("GET", "/assets/index.html").status == 404
@@ -139,8 +140,8 @@ def test_page_loads_nothing_from_elsewhere_and_has_no_script_or_style_in_it() ->
         assert re.findall(r"https?://(?!www\.w3\.org/)", text) == []
     page = (server.ASSETS / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", page) == []
-    script = (server.ASSETS / "app.js").read_text(encoding="utf-8")
-    assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script) == []
+    for path in server.ASSETS.glob("*.js"):
+        assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", path.read_text(encoding="utf-8")) == []
 
 
 def test_labels_of_the_page_name_everything_that_can_be_reached() -> None:

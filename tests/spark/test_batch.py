@@ -335,10 +335,31 @@ def test_options_are_checked_when_on_is_called(options):
         cepheid.query("SELECT * WHERE A ; B").on(**options)
 
 
-@pytest.mark.parametrize("query", ["SELECT * WHERE A", ["SELECT * WHERE A"], {"q": "SELECT * WHERE A"}, []])
-def test_a_text_is_no_query(query):
-    with pytest.raises(cepheid.InputError, match=r"a text is not a query|there is no query"):
-        on(query)
+def test_texts_are_queries():
+    text = "SELECT * WHERE A"
+    query = cepheid.query(text)
+    assert (on(text).queries, on(text).names) == ((query,), None)
+    for several, names in (
+        ([text, query], ("q1", "q2")),
+        ({"a": text, "b": query}, ("a", "b")),
+        (cepheid.queries({"a": text, "b": text}), ("a", "b")),
+    ):
+        assert (on(several).queries, on(several).names) == ((query, query), names)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ([], cepheid.InputError, "there is no query"),
+        ({}, cepheid.InputError, "there is no query"),
+        ({"bad": "SELECT * WHERE"}, cepheid.QuerySyntaxError, "in the query `bad`: "),
+        (["SELECT * WHERE A", 5], cepheid.InputError, "in the query `q2`: a query cannot be a int"),
+        (5, cepheid.InputError, "a query cannot be a int"),
+    ],
+)
+def test_what_is_no_query(given, error, message):
+    with pytest.raises(error, match=message):
+        on(given)
 
 
 def test_the_end_is_after_every_time(spark):

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 import cepheid
 from cepheid.cli.draw import ENDINGS, drawing
-from cepheid.cli.failures import Status, complain, guarded, message
+from cepheid.cli.failures import Status, complain, counted, guarded, message, options_in
 from cepheid.cli.settings import Engine, NullKeys, Settings, Watching
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ Type = Annotated[
 ]
 Time = Annotated[
     str | None, typer.Option("--time", metavar="NAME", help="The attribute with the event time. [default: ts, if there is one]")
+]
+Order = Annotated[
+    list[str] | None,
+    typer.Option("--order", metavar="NAME", help="Attributes that decide between events of equal time. Repeatable."),
 ]
 Separator = Annotated[str | None, typer.Option("--separator", metavar="CHAR", help="Separator of CSV values; TAB for a tab. [default: ,]")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
@@ -104,9 +108,7 @@ def run(
     param: Parameters = None,
     type: Type = None,  # noqa: A002 - public word
     time: Time = None,
-    order: Annotated[
-        list[str] | None, typer.Option("--order", metavar="NAME", help="Attributes that decide between events of equal time. Repeatable.")
-    ] = None,
+    order: Order = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first.")] = False,
     null_keys: Annotated[NullKeys, typer.Option("--null-keys", help="What happens to events with NULL in PARTITION BY.")] = NullKeys.DROP,
     until: Annotated[
@@ -153,7 +155,7 @@ def run(
     for note in found.notes:
         complain(f"note: {note}")
     where = "" if target is None else f" in {target}"
-    complain(f"{found.count:,} {'match' if found.count == 1 else 'matches'}{where} ({stopwatch.monotonic() - started:.1f} s)")
+    complain(f"{counted(found.count, 'match', 'matches')}{where} ({stopwatch.monotonic() - started:.1f} s)")
 
 
 @app.command()
@@ -173,6 +175,7 @@ def watch(
             "--lateness", metavar="TIME", help="How late an event may come, such as 10s. [default: events come in the order of their times]"
         ),
     ] = None,
+    order: Order = None,
     clock: Annotated[
         bool, typer.Option("--clock", help="While no line comes, time goes on by the clock, behind it by the lateness.")
     ] = False,
@@ -193,7 +196,7 @@ def watch(
     if piped and query == queries.STANDARD_INPUT and not expression:
         raise typer.BadParameter("the query and the events cannot both come from the standard input", param_hint="QUERY")
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    settings = Watching(type, time, lateness, clock, null_keys, skip_bad_lines)
+    settings = Watching(type, time, tuple(order or ()), lateness, clock, null_keys, skip_bad_lines)
     types = None if schema is None else files.streams([schema])[0].schema
     source = arriving.Pipe(sys.stdin.fileno()) if piped else arriving.GrowingFile(Path(file or ""))
     watching.watch(parsed, source, settings, types, sys.stdout)
@@ -227,7 +230,10 @@ def explain(
 
     parsed = queries.load(query, expression=expression, parameters=param or ())
     schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
-    print(parsed.explain(stage, schema=schema))
+    explanation = parsed.explain(stage, schema=schema)
+    print(explanation)
+    for line in options_in(dict(explanation.sections).get("schema", "")):
+        complain(line)
 
 
 @app.command()
@@ -235,31 +241,33 @@ def check(
     *,
     query: QueryArgument,
     events: SchemaArgument = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors; notes are not.")] = False,
     expression: Expression = False,
     param: Parameters = None,
     type: Type = None,  # noqa: A002 - public word
     time: Time = None,
     separator: Separator = None,
 ) -> None:
-    """Look for mistakes in a query without running it; with EVENTS, also in its names and types."""
+    """Look for mistakes in a query without running it; with EVENTS, also in its names and types.
+
+    A warning is about what is probably a mistake. A note never counts: it is about what other systems mean by the same words, what nothing evaluates,
+    and names that are in no event.
+    """
     from cepheid.cli import queries
     from cepheid.cli import run as running
-    from cepheid.cli.check import findings
+    from cepheid.cli.check import findings, help_on_types
 
     parsed = queries.load(query, expression=expression, parameters=param or ())
-    schema = running.schema_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
+    streams, schema = running.streams_of_files(parsed, events or (), Settings(type, time, separator=_separator(separator)))
     try:
-        warnings, notes = findings(parsed, schema)
+        warnings, notes = findings(parsed, schema, streams)
     except cepheid.BindError as error:
-        guessed = "" if events else "\nhelp: types were guessed from the query: name the file of events to check it with their types"
-        complain(message(error) + guessed)
+        complain("\n".join([message(error), *([] if events else help_on_types(parsed))]))
         raise typer.Exit(Status.MISTAKE) from None
     if warnings or notes:
         complain("\n\n".join([*warnings, *notes]))
     name = "the query" if expression or query == queries.STANDARD_INPUT else query
-    counted = f"{len(warnings)} {'warning' if len(warnings) == 1 else 'warnings'}"
-    print(f"{name}: {counted if warnings else 'ok'}")
+    print(f"{name}: {counted(len(warnings), 'warning') if warnings else 'ok'}")
     if strict and warnings:
         raise typer.Exit(Status.MISTAKE)
 
@@ -351,9 +359,7 @@ def why_not(
     param: Parameters = None,
     type: Type = None,  # noqa: A002 - public word
     time: Time = None,
-    order: Annotated[
-        list[str] | None, typer.Option("--order", metavar="NAME", help="Attributes that decide between events of equal time. Repeatable.")
-    ] = None,
+    order: Order = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort the events by time first; rows are counted before.")] = False,
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="Decide absences by this time; end: no events follow. [default: the last]")

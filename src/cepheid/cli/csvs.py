@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cepheid.cli.failures import counted
 from cepheid.cli.readings import OF_CSV, Column
 from cepheid.cli.texts import check_text, ending_of, opened
 from cepheid.errors import InputError
@@ -130,7 +131,7 @@ def csv_error(path: Path, reason: str, delimiter: str) -> InputError:
     if counts:
         row, expected, got = map(int, counts.groups())
         return InputError(
-            f"{path}, row {row}: {got} {'value' if got == 1 else 'values'} where the header has {expected}",
+            f"{path}, row {row}: {counted(got, 'value')} where the header has {expected}",
             help="the header is row 1; a value with a separator or a line end in it stands in double quotes"
             + ("" if delimiter == "," else f" (the separator is {delimiter!r})"),
         )

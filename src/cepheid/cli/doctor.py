@@ -12,7 +12,6 @@ import platform
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 import cepheid
 from cepheid import kernel
 from cepheid.errors import CepheidError
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ class State(StrEnum):
     BROKEN = "broken"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Finding:
     """One line of the report: what, how it is, what was found, and what to do."""
 
@@ -168,7 +168,6 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _kernel,
     _package("numpy", extra=None),
     _package("pyarrow", extra=None),
-    _package("lark", extra=None),
     _package("rich", extra="cli"),
     _package("typer", extra="cli"),
     _package("pyspark", extra="spark", why="for --engine spark and query.on"),
@@ -176,6 +175,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _package("starlette", extra="play", why="for cepheid play"),
     _package("uvicorn", extra="play", why="for cepheid play"),
     _package("altair", extra="viz", why="for timelines in notebooks"),
+    _package("anywidget", extra="notebook", why="for Query.explore in notebooks"),
     _java,
     _temporary_files,
     _trial,

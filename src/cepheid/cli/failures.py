@@ -80,9 +80,12 @@ def is_control(error: Exception) -> bool:
 
 def message(error: CepheidError) -> str:
     """The error as it prints, and behind it the options that its help speaks of."""
-    said = "\n".join(error.help)
-    here = [f"help: on the command line: {option}" for word, option in OPTIONS if word in said]
-    return "\n".join([str(error), *here])
+    return "\n".join([str(error), *options_in("\n".join(error.help))])
+
+
+def options_in(said: str) -> list[str]:
+    """Lines of help with the options of the command line for those of the Python interface that a text speaks of."""
+    return [f"help: on the command line: {option}" for word, option in OPTIONS if word in said]
 
 
 def internal(error: Exception) -> str:
@@ -96,6 +99,11 @@ def internal(error: Exception) -> str:
         "help: this is a bug in Cepheid; please report it with the query, a few events and what `cepheid doctor` prints\n"
         f"help: {TRACEBACK}=1 shows the traceback"
     )
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 event`, `2,000 events`; many: the plural, where it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def complain(text: str) -> None:

@@ -173,7 +173,11 @@ class Stream:
 
     def table(self) -> pa.Table:
         """All events."""
-        return pa.Table.from_batches([batch for _, _, piece in self._pieces() for batch in piece.to_batches()], self.schema)
+        return pa.Table.from_batches([batch for piece in self.pieces() for batch in piece.to_batches()], self.schema)
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """All events piece by piece, whatever the order of their times."""
+        return (piece for _, _, piece in self._pieces())
 
     def reader(self, time: str) -> pa.RecordBatchReader:
         """The events piece by piece; where the time column `time` is not in order, reading raises InputError."""

@@ -104,8 +104,11 @@ def attributes_of(
     *,
     type: str | None,  # noqa: A002 - public word
     time: str | None,
+    order: Sequence[str] = (),
 ) -> Attributes:
-    """What a query reads of events. first: the first of them; schema: of a file of such events, if there is one. Raises InputError.
+    """What a query reads of events, and the attributes of `order`. first: the first of them; schema: of a file of such events, if there is one.
+
+    Raises InputError.
 
     Without a schema an attribute has the type of its value in the first event, and where that has none, the one that the query tells. A number that
     the query treats as one, by comparing it with a number or computing with it, is a double.
@@ -115,6 +118,7 @@ def attributes_of(
     likely = dict(likely_schema(query).attributes)
     named = {path[0] for node in walk(query.tree) if (path := path_of(node))}
     wanted = {name: kind for name, kind in likely.items() if name in named or name not in (DEFAULT_TYPE, DEFAULT_TIME)}
+    wanted = {**{name: pa.int64() for name in order}, **wanted}
     types = used_types(query.tree)
     if type is None and DEFAULT_TYPE in there and not (len(query.tree.streams) == 1 and types == {query.tree.streams[0]}):
         type = DEFAULT_TYPE  # noqa: A001 - as above
@@ -123,7 +127,7 @@ def attributes_of(
             f"{where} has no attribute `{DEFAULT_TYPE}`, which says what an event is", help=f"name it with --type: there is {quoted(there)}"
         )
     time = time or (DEFAULT_TIME if DEFAULT_TIME in there else None)
-    for name, option in ((type, "--type"), (time, "--time")):
+    for name, option in ((type, "--type"), (time, "--time"), *((each, "--order") for each in order)):
         if name is not None and name not in there:
             raise InputError(f"{where} has no attribute `{name}`", help=f"name another with {option}: there is {quoted(there)}")
     if schema is None and time is not None and first.event[time] is None:

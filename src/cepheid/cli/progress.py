@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cepheid.cli.failures import complain
+from cepheid.cli.failures import complain, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class Lines:
         if now - self._said >= EVERY:
             self._said = now
             share = f" of {rows:,}, {done / rows:.0%}" if rows else ""
-            complain(f"{self._what}: {done:,} events{share}, {now - self._started:.0f} s")
+            complain(f"{self._what}: {counted(done, 'event')}{share}, {now - self._started:.0f} s")
 
 
 @contextmanager

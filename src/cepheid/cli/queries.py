@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import cepheid
 from cepheid.errors import CepheidError, InputError, QuerySyntaxError
-from cepheid.language import parse_condition, read_query, syntax, to_text
+from cepheid.language import parse_condition, syntax, to_text
 from cepheid.language.diagnose import open_brackets
 from cepheid.logical.parameters import lists
+from cepheid.query import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -47,20 +48,12 @@ def text_of(source: str) -> str:
             return sys.stdin.buffer.read().decode("utf-8").removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             raise InputError(f"the query on the standard input is not UTF-8 at byte {error.start}", help="send it as UTF-8") from None
-    path = Path(source)
     try:
-        return read_query(path)
-    except IsADirectoryError:
-        raise InputError(f"{source} is a directory, not the file of a query") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, CepheidError):
+        return text_in(Path(source))
+    except InputError:
+        if not looks_like_query(source):
             raise
-        if looks_like_query(source):
-            raise InputError(
-                "the first argument is the name of a file, and this looks like a query", help="add -e to give its text"
-            ) from None
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"the query file {source} cannot be read: {reason}") from None
+        raise InputError("the first argument is the name of a file, and this looks like a query", help="add -e to give its text") from None
 
 
 def looks_like_query(source: str) -> bool:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli import files
+from cepheid.cli.failures import counted
 from cepheid.cli.progress import progress
 from cepheid.cli.results import Flow, Found
 from cepheid.cli.settings import Engine
@@ -30,10 +31,10 @@ from cepheid.engine.run.batches import END
 from cepheid.errors import InputError, NotSupportedError, SchemaError
 from cepheid.language import syntax
 from cepheid.records import record
-from cepheid.schema import DEFAULT_TIME
+from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -184,12 +185,14 @@ def until_of(given: str | None, schema: EventSchema) -> object:
 
 def dropped(events: int) -> list[str]:
     """The note on events without a key."""
-    return [f"{events:,} events have no key and are left out (--null-keys group makes them a partition)"] if events else []
+    have, are, them = ("has", "is", "it") if events == 1 else ("have", "are", "them")
+    what = f"{counted(events, 'event')} {have} no key and {are} left out (--null-keys group makes {them} a partition)"
+    return [what] if events else []
 
 
 def waiting(matches: int) -> list[str]:
     """The note on matches that are not decided."""
-    what = "1 match is" if matches == 1 else f"{matches:,} matches are"
+    what = f"{counted(matches, 'match', 'matches')} {'is' if matches == 1 else 'are'}"
     return [f"{what} not decided yet: what NOT FOLLOWED BY forbids may still come"] if matches else []
 
 
@@ -201,9 +204,17 @@ def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: S
 
 def schema_of_files(query: cepheid.Query, arguments: Sequence[str], settings: Settings) -> EventSchema | None:
     """The schema of the events in files, as `run` would read them; None without files."""
+    return streams_of_files(query, arguments, settings)[1]
+
+
+def streams_of_files(
+    query: cepheid.Query, arguments: Sequence[str], settings: Settings
+) -> tuple[Sequence[files.Stream], EventSchema | None]:
+    """The events in files, and their schema, as `run` would read them; none and None without files."""
     if not arguments:
-        return None
-    return schema_of(query, load(query, arguments, settings), settings)
+        return (), None
+    streams = load(query, arguments, settings)
+    return streams, schema_of(query, streams, settings)
 
 
 def found(
@@ -270,19 +281,29 @@ def on_spark(query: cepheid.Query, streams: Sequence[files.Stream], settings: Se
         table.num_rows,
         lambda start, stop: table.slice(start, stop - start),
         schema=schema,
-        notes=[*dropped(null_keys), *waiting(undecided), *unmet_types(compiled.plan, tables)],
+        notes=[
+            *dropped(null_keys),
+            *waiting(undecided),
+            *unmet_types(compiled.plan, {name: [each] for name, each in tables.items()}).warnings,
+        ],
     )
 
 
-def unmet_types(plan: QueryPlan, streams: Mapping[str | None, pa.Table]) -> tuple[str, ...]:
-    """What a run embedded warns of, `Matches.warnings`; streams: by name."""
+def unmet_types(plan: QueryPlan, streams: Mapping[str | None, Iterable[pa.Table]]) -> NamedTypes:
+    """What a run embedded knows of the types that the query names; streams: by name, piece by piece. Reads no more once it has met them all."""
     types = NamedTypes(plan)
-    for name, events in streams.items():
-        if name in types.missing or types.column not in events.column_names:
-            types.met([name] if events.num_rows else [])
-        else:
-            types.see(events)
-    return types.warnings
+    # Merged events have their type in a column of that name where a stream has an attribute of the usual one.
+    own = DEFAULT_TYPE if types.column == STREAM_COLUMN else types.column
+    for name, pieces in streams.items():
+        is_type = name in types.missing
+        for events in pieces if types.missing else ():
+            if is_type or own not in events.column_names:
+                types.met([name] if events.num_rows else [])
+            else:
+                types.see(pa.table({types.column: events[own]}))
+            if not types.missing:
+                break
+    return types
 
 
 @contextmanager

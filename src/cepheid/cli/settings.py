@@ -43,6 +43,7 @@ class Watching:
 
     type: str | None = None
     time: str | None = None
+    order: tuple[str, ...] = ()
     lateness: str | None = None
     clock: bool = False
     null_keys: NullKeys = NullKeys.DROP

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from cepheid.cli import lined
 from cepheid.cli.arriving import Lines
-from cepheid.cli.failures import complain
+from cepheid.cli.failures import complain, counted
 from cepheid.cli.results import row_value, rows_of, time_text
 from cepheid.cli.run import dropped, waiting
 from cepheid.engine.input.named_types import NamedTypes
-from cepheid.engine.input.order import NEVER, ReorderBuffer
+from cepheid.engine.input.order import NEVER, ReorderBuffer, check_ties
 from cepheid.engine.input.read import times_of
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import python_value
@@ -54,6 +54,11 @@ def watch(query: cepheid.Query, arriving: Arriving, settings: Watching, schema: 
         nanoseconds_of(settings.lateness, option="--lateness")
     if settings.clock and settings.lateness is None:
         raise InputError("--clock needs --lateness", help="say how long after its time an event may arrive: --lateness 5s")
+    if settings.order and settings.lateness is None:
+        raise InputError(
+            "--order needs --lateness: without it no event waits for others of its time",
+            help="--lateness 0s makes only the events of the newest time wait (--lateness 0 where times are numbers)",
+        )
     watcher = Watcher(query, settings, schema, out)
     with watcher.reported():
         while (data := arriving.read(TICK if settings.clock else None)) is not None:
@@ -165,15 +170,11 @@ class Watcher:
     def _report(self, started: float, *, complete: bool) -> None:
         notes = [] if self._run is None else self._run.notes(complete=complete)
         if self._bad:
-            notes.append(f"{_counted(self._bad, 'bad line')} left out")
+            notes.append(f"{counted(self._bad, 'bad line')} left out")
         for note in notes:
             complain(f"note: {note}")
         matches, events = (0, 0) if self._run is None else (self._run.matches, self._run.events)
-        complain(f"{_counted(matches, 'match', 'matches')} in {_counted(events, 'event')} ({clock.monotonic() - started:.1f} s)")
-
-
-def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+        complain(f"{counted(matches, 'match', 'matches')} in {counted(events, 'event')} ({clock.monotonic() - started:.1f} s)")
 
 
 @dataclass
@@ -196,7 +197,7 @@ class Run:
     @classmethod
     def of(cls, query: cepheid.Query, first: lined.Line, settings: Watching, schema: pa.Schema | None, out: TextIO) -> Run:
         """For events like the first; raises the errors of binding."""
-        attributes = lined.attributes_of(query, first, schema, type=settings.type, time=settings.time)
+        attributes = lined.attributes_of(query, first, schema, type=settings.type, time=settings.time, order=settings.order)
         source = query.schema(attributes.schema, type=attributes.type, time=attributes.time)
         compiled = query.compiled(source)
         types = NamedTypes(compiled.plan, compiled.programs)
@@ -205,7 +206,8 @@ class Run:
         order = None
         if settings.lateness is not None:
             lateness: Any = int(settings.lateness) if settings.lateness.isdecimal() else settings.lateness
-            order = ReorderBuffer(attributes.schema, steps_of(lateness, source))
+            check_ties(attributes.schema, settings.order)
+            order = ReorderBuffer(attributes.schema, steps_of(lateness, source), ties=settings.order)
         if settings.clock and (source.unit is None or getattr(source.time_type, "tz", None) is None):
             raise SchemaError(
                 f"--clock needs times with an offset, and `{source.time_column}` is {source.time_type}",
@@ -298,12 +300,12 @@ class Run:
         told = [": ".join([f"no event has the attribute `{name}`", *did_you_mean(name, self.seen)]) for name in sorted(self.unseen)]
         told += dropped(self.recognizer.null_keys)
         if self.late:
-            told.append(f"{_counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out")
+            told.append(f"{counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out")
         if not complete:
             held = 0 if self.order is None else len(self.order.times)
             return [
                 *told,
-                *([f"{_counted(held, 'event')} waited for late ones and {'is' if held == 1 else 'are'} not read"] if held else []),
+                *([f"{counted(held, 'event')} waited for late ones and {'is' if held == 1 else 'are'} not read"] if held else []),
             ]
         return [*told, *waiting(self._undecided()), *self.types.warnings]
 

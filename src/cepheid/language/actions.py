@@ -1,7 +1,7 @@
 """From grammar rules to nodes: one method per rule of grammar.lark, called by the parser as it reduces.
 
 Every method takes the children of its rule, including all symbols, and returns a node, or a `Piece` for a part that is
-not a node. Nothing here knows the parser library: a symbol is a string with a type and a place (`Symbol`).
+not a node. A symbol is a string with a type and a place (`driver.Symbol`).
 """
 
 # ruff: noqa: D102 - what a method stands for is written in grammar.lark, under the same name
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cepheid.errors import LimitError, QuerySyntaxError, Span, did_you_mean, quoted
 from cepheid.language import syntax
@@ -20,14 +20,6 @@ from cepheid.language.words import COMPARISONS, STRATEGIES, UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-class Symbol(Protocol):
-    """A word, number or sign of the text: a string with its terminal and its place."""
-
-    type: str
-    start_pos: int
-    end_pos: int
 
 
 class Piece(NamedTuple):

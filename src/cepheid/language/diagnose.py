@@ -10,16 +10,14 @@ import re
 from typing import TYPE_CHECKING
 
 from cepheid.errors import QuerySyntaxError, Span
+from cepheid.language.driver import END
 from cepheid.language.words import FORBIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lark.exceptions import UnexpectedInput
-
+    from cepheid.language.driver import UnexpectedError
     from cepheid.language.hints import Failure
-
-END = "$END"
 
 VALUE = "NAME QUOTED NUMBER STRING DURATION TRUE FALSE NULL DATED PARAMETER MINUS LPAR NOT CALL CASE DISTINCT"
 REPETITION = "PLUS QMARK ADJACENT_BRACE ADJACENT_PLUS BRACE"
@@ -116,22 +114,20 @@ def check_characters(text: str) -> None:
         )
 
 
-def syntax_error(text: str, error: UnexpectedInput) -> QuerySyntaxError:
+def syntax_error(text: str, error: UnexpectedError) -> QuerySyntaxError:
     """The error of Cepheid for an error of the parser: fact, place and help."""
     end = len(text.rstrip())
-    position = end if _at_end(error) else error.pos_in_stream
-    place: object = position
-    if not isinstance(place, int) or place >= end:
-        return _at_the_end(text, end, error)
+    place = error.position
+    if place >= end:
+        return _at_the_end(text, end, error.accepted)
     for sign, form, fact, way_out in UNCLOSED:
         if text.startswith(sign, place) and form.match(text, place) is None:
             return QuerySyntaxError(fact, help=way_out, text=text, span=Span(place, place + len(sign)))
     found = FOUND.match(text, place)
     word = found[0] if found is not None else text[place]
-    accepted = _accepted(error)
     shown = word if len(word) <= LONGEST_FOUND else f"{word[:LONGEST_FOUND]}..."
-    fact = f"expected {expected(accepted)}, found `{shown}`"
-    return QuerySyntaxError(fact, help=_help(text, place, word, accepted), text=text, span=Span(place, place + len(word)))
+    fact = f"expected {expected(error.accepted)}, found `{shown}`"
+    return QuerySyntaxError(fact, help=_help(text, place, word, error.accepted), text=text, span=Span(place, place + len(word)))
 
 
 def expected(accepted: Iterable[str]) -> str:
@@ -147,22 +143,11 @@ def expected(accepted: Iterable[str]) -> str:
     return f"{', '.join(said[:-1])} or {said[-1]}"
 
 
-def _at_end(error: UnexpectedInput) -> bool:
-    symbol = getattr(error, "token", None)
-    return getattr(symbol, "type", None) == END
-
-
-def _at_the_end(text: str, end: int, error: UnexpectedInput) -> QuerySyntaxError:
+def _at_the_end(text: str, end: int, accepted: frozenset[str]) -> QuerySyntaxError:
     if end == 0:
         return QuerySyntaxError("the query is empty", help="the shortest query is SELECT * WHERE A ; B", text=text, span=Span(0, 0))
-    accepted = _accepted(error)
     fact = f"expected {expected(accepted)}, found the end of the query"
     return QuerySyntaxError(fact, help=_help(text, end, "", accepted), text=text, span=Span(end, end + 1))
-
-
-def _accepted(error: UnexpectedInput) -> frozenset[str]:
-    parser = getattr(error, "interactive_parser", None)
-    return frozenset() if parser is None else frozenset(parser.accepts())
 
 
 def _help(text: str, place: int, word: str, accepted: frozenset[str]) -> tuple[str, ...]:

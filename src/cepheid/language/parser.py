@@ -1,28 +1,27 @@
 """Text to syntax tree.
 
-The parser of grammar.lark is made once, when the first text is parsed (tables.py). A tree is built while the text is read, in
-one pass and without recursion. Mistakes become a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
+The tables of grammar.lark are read once, when the first text is parsed (tables.py). A tree is built while the text is read, in
+one pass and without recursion (driver.py). Mistakes become a `QuerySyntaxError` in words (diagnose.py) or a `LimitError`.
 """
 
 from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from cepheid.errors import CepheidError, LimitError, QuerySyntaxError, Span
 from cepheid.language import limits
 from cepheid.language.actions import Actions
 from cepheid.language.diagnose import check_characters, syntax_error
-from cepheid.language.tables import parser_of
+from cepheid.language.driver import Driver, UnexpectedError
+from cepheid.language.tables import stored
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
 
-    from lark import Lark, Token
-
-    from cepheid.language.syntax import Duration, EventCount, Expression, Interval, Parameter, Pattern, Query, Target
+    from cepheid.language.driver import Symbol
+    from cepheid.language.syntax import Duration, EventCount, Expression, Interval, Node, Parameter, Pattern, Query, Target
 
 LONGEST_FILE = 4 * limits.MAX_TEXT + 3
 """Bytes of the longest file that can be a query: four for each character, and a byte order mark."""
@@ -98,44 +97,41 @@ def read_query(path: str | os.PathLike[str]) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _parse(text: str, start: str) -> object:
-    from lark.exceptions import UnexpectedInput
-
+def _parse(text: str, start: str) -> Node:
     if len(text) > limits.MAX_TEXT:
         raise limits.text_limit(len(text))
     try:
         check_characters(text)
-        tree = cast("Any", _parser().parse(text, start=start))
+        tree: Node = _driver().parse(text, start, _Watch().see)
         limits.check_size(tree)
     except CepheidError as error:
         raise error.located(text) from None
-    except UnexpectedInput as error:
+    except UnexpectedError as error:
         raise syntax_error(text, error) from None
     return tree
 
 
 @functools.cache
-def _parser() -> Lark:
-    return parser_of(Actions(), _Watch())
+def _driver() -> Driver:
+    return Driver(stored(), Actions())
 
 
 class _Watch:
     """Counts symbols and open brackets while the text is read, before the parser has to remember them."""
 
-    always_accept = ()
+    def __init__(self) -> None:
+        self._count = 0
+        self._depth = 0
+        self._prefixes = 0
 
-    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        depth = 0
-        prefixes = 0
-        for count, symbol in enumerate(stream):
-            first = symbol[0]
-            prefixes = prefixes + 1 if symbol.type in {"NOT", "MINUS"} else 0
-            if symbol in {"(", "[", "{"}:
-                depth += 1
-            elif first in ")]}":
-                depth -= 1
-            if depth + prefixes > limits.MAX_NESTING:
-                raise limits.nesting_limit(Span(symbol.start_pos or 0, symbol.end_pos or 0))
-            if count >= limits.MAX_SYMBOLS:
-                raise limits.symbol_limit(Span(symbol.start_pos or 0, symbol.end_pos or 0))
-            yield symbol
+    def see(self, symbol: Symbol) -> None:
+        self._prefixes = self._prefixes + 1 if symbol.type in {"NOT", "MINUS"} else 0
+        if symbol in {"(", "[", "{"}:
+            self._depth += 1
+        elif symbol[0] in ")]}":
+            self._depth -= 1
+        if self._depth + self._prefixes > limits.MAX_NESTING:
+            raise limits.nesting_limit(Span(symbol.start_pos, symbol.end_pos))
+        if self._count >= limits.MAX_SYMBOLS:
+            raise limits.symbol_limit(Span(symbol.start_pos, symbol.end_pos))
+        self._count += 1

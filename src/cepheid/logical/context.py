@@ -1,4 +1,4 @@
-"""What every part of binding needs: the schema, the parameters, the text for messages, and the warnings collected so far."""
+"""What every part of binding needs: the schema, the parameters, the text for messages, and the warnings and notes collected so far."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.errors import BindError, Span, excerpt, nearest, quoted
 from cepheid.language.syntax import TimeModel
+from cepheid.logical.plan import NOTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 class Context:
     """One call of `bind`.
 
-    args: the values of the parameters. text: the query, "" if there is none (then messages have no excerpt). event_types: the names that the
-    pattern uses as types. negated: the names of types and variables that stand in negated patterns only, each with the operator there. lints: the
-    warnings so far, as (place, printable text). partial: whether parameters may have no value; unknown: their places, then. model: what THEN means.
+    args: the values of the parameters. text: the query, "" if there is none (then messages have no excerpt). event_types: the names that the pattern
+    uses as types. negated: the names of types and variables that stand in negated patterns only, each with the operator there. lints: the warnings
+    and notes so far, as (place, printable text). partial: whether parameters may have no value; unknown: their places, then. model: what THEN means.
     """
 
     schema: EventSchema
@@ -43,10 +44,18 @@ class Context:
         return BindError(fact, help=help, text=self.text or None, span=span)
 
     def warn(self, fact: str, span: Span, *help: str) -> None:  # noqa: A002 - as above
+        """Add a warning: the query is probably not what was meant, and it can be written so that nobody has to ask."""
+        self._lint("warning", fact, span, help)
+
+    def note(self, fact: str, span: Span, *help: str) -> None:  # noqa: A002 - as above
+        """Add a note: what is written here means something else elsewhere, and there is no other way to write it for who means it."""
+        self._lint(NOTE, fact, span, help)
+
+    def _lint(self, level: str, fact: str, span: Span, help_: tuple[str, ...]) -> None:
         """Add a lint, once for each place; none about what an open parameter may decide."""
         if any(span.start <= place.start and place.end <= span.end for place in self.unknown):
             return
-        lines = [f"warning: {fact}", *(excerpt(self.text, span) if self.text else ()), *(f"help: {line}" for line in help)]
+        lines = [f"{level}: {fact}", *(excerpt(self.text, span) if self.text else ()), *(f"help: {line}" for line in help_)]
         found = (span, "\n".join(lines))
         if found not in self.lints:
             self.lints.append(found)

@@ -34,6 +34,18 @@ def describe_expression(expression: Expression) -> str:
     return _expression(expression, inside=False)
 
 
+def describe_longest(steps: int, unit: int | None, *, below: int | None = None) -> str:
+    """How long at most, as people write it: `5s` for <= 5s, `< 5s`. unit: see `describe`; below: what it is less than, where the caller knows it."""
+    found = _Description(unit)
+    return found.upper(steps).removeprefix("<= ") if below is None else f"< {found.steps(below)}"
+
+
+def written_upper(interval: Interval, unit: int | None) -> int | None:
+    """The upper bound as it was probably written: one step more where that was a strict one."""
+    upper = interval.upper
+    return upper + 1 if upper is not None and _Description(unit).rounder(upper + 1, upper) else upper
+
+
 def describe_bounds(interval: Interval, unit: int | None) -> str:
     """What a difference of times has to be: `<= 5s`, `>= 1s`, `in [1s, 5s]`; unit: see `describe`."""
     text = _Description(unit).interval(interval)
@@ -61,21 +73,24 @@ class _Description:
         return _in_coarsest_unit(steps * self.unit)
 
     def lower(self, steps: int) -> str:
-        return f"> {self.steps(steps - 1)}" if self._rounder(steps - 1, steps) else f">= {self.steps(steps)}"
+        return f"> {self.steps(steps - 1)}" if self.rounder(steps - 1, steps) else f">= {self.steps(steps)}"
 
     def upper(self, steps: int) -> str:
-        return f"< {self.steps(steps + 1)}" if self._rounder(steps + 1, steps) else f"<= {self.steps(steps)}"
+        return f"< {self.steps(steps + 1)}" if self.rounder(steps + 1, steps) else f"<= {self.steps(steps)}"
 
-    def _rounder(self, beside: int, steps: int) -> bool:
-        """Whether a strict bound is probably what was written: 4,999,999 us is `< 5s`."""
-        return self.unit is not None and self.unit < NANOSECONDS["s"] and beside > 0 and beside % 1_000 == 0 and steps % 1_000 != 0
+    def rounder(self, beside: int, steps: int) -> bool:
+        """Whether a strict bound is probably what was written: 4,999,999 us is `< 5s`, and 1 us `> 0s`."""
+        return self.unit is not None and self.unit < NANOSECONDS["s"] and beside >= 0 and beside % 1_000 == 0 and steps % 1_000 != 0
 
     def interval(self, interval: Interval) -> str:
         if interval.upper is None:
             return f"[{self.lower(interval.lower)}]"
         if interval.lower == 0:
             return f"[{self.upper(interval.upper)}]"
-        return f"[{self.steps(interval.lower)}, {self.steps(interval.upper)}]"
+        bounds = self.lower(interval.lower), self.upper(interval.upper)
+        if all(bound[:2] in (">=", "<=") for bound in bounds):
+            bounds = self.steps(interval.lower), self.steps(interval.upper)
+        return f"[{', '.join(bounds)}]"
 
 
 def _in_coarsest_unit(nanoseconds: int) -> str:

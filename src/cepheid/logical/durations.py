@@ -6,13 +6,15 @@ Linear in the pattern.
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cepheid.logical import plan
 from cepheid.logical.variables import operands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cepheid.logical.plan import Interval, Pattern
 
@@ -20,26 +22,27 @@ MOST = 2**63 - 1
 """The greatest difference of two times that can be stored; what is longer bounds nothing."""
 
 
-def longest(pattern: Pattern) -> int | None:
-    """The greatest time(end) - time(start) that a match can have; None where windows and gaps give no bound."""
+def longest(pattern: Pattern, *, upper: Callable[[Interval], int | None] = attrgetter("upper")) -> int | None:
+    """The greatest time(end) - time(start) that a match can have; None where windows and gaps give no bound. upper: what bounds each of these."""
+    inner = partial(longest, upper=upper)
     match pattern:
         case plan.Event():
             return None if pattern.spans else 0
         case plan.Within():
-            return _least((longest(pattern.pattern), pattern.interval.upper))
+            return _least((inner(pattern.pattern), upper(pattern.interval)))
         case plan.Sequence():
-            return _sum([*map(longest, pattern.items), *(_gap(link.gap) for link in pattern.links)])
+            return _sum([*map(inner, pattern.items), *(_gap(link.gap, upper) for link in pattern.links)])
         case plan.Iterate() if pattern.maximum is None:
             return None
         case plan.Iterate(maximum=most) if most is not None:
-            return _sum([longest(pattern.pattern)] * most + [_gap(pattern.gap)] * (most - 1))
+            return _sum([inner(pattern.pattern)] * most + [_gap(pattern.gap, upper)] * (most - 1))
         case plan.And():
-            return _least(map(longest, pattern.operands))
+            return _least(map(inner, pattern.operands))
         case plan.Or():
-            bounds = [longest(operand) for operand in pattern.operands]
+            bounds = [inner(operand) for operand in pattern.operands]
             return None if None in bounds else max(bound for bound in bounds if bound is not None)
     below = operands(pattern)
-    return longest(below[0]) if len(below) == 1 else None
+    return inner(below[0]) if len(below) == 1 else None
 
 
 def widest(pattern: Pattern) -> int | None:
@@ -64,8 +67,9 @@ def widest(pattern: Pattern) -> int | None:
     return widest(below[0]) if len(below) == 1 else None
 
 
-def _gap(interval: Interval | None) -> int | None:
-    return None if interval is None or interval.upper is None else max(interval.upper, 0)
+def _gap(interval: Interval | None, upper: Callable[[Interval], int | None]) -> int | None:
+    most = None if interval is None else upper(interval)
+    return None if most is None else max(most, 0)
 
 
 def _least(bounds: Iterable[int | None]) -> int | None:

@@ -1,4 +1,7 @@
-"""Warnings: queries that have a meaning, but probably not the intended one.
+"""Warnings: queries that have a meaning, but probably not the intended one. Notes: what means something else in other systems.
+
+A warning can always be met: a query that is meant as it is can be written without it. What has no other form is a note, so that `check --strict`,
+which counts warnings, refuses no query that is right.
 
 Comes in: a bound pattern. Goes out: texts in the context, each with its place. Comparisons with NULL and constant conditions are reported where
 they are bound (`expressions`, `patterns`); everything else is one function here.
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def lint(context: Context, pattern: Pattern, *, lists: bool, keeps: bool, judges: bool = False) -> None:
-    """Add every warning about a bound pattern to the context.
+    """Add every warning and note about a bound pattern to the context.
 
     lists: whether every match of it is listed. keeps: whether partial matches are kept where no window bounds them: RESTRICTED needs one of each.
     judges: whether HAVING looks at each.
@@ -100,14 +103,14 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def repeated_variable(context: Context, pattern: Pattern) -> None:
-    """A variable used twice along a sequence."""
+    """A variable used twice along a sequence: elsewhere a name is for one place."""
     if not isinstance(pattern, Sequence):
         return
     seen: set[str] = set()
     for item in pattern.items:
         names = variables.named_outside_iterations(item)
         for name in sorted(names & seen):
-            context.warn(
+            context.note(
                 f"the variable `{name}` is used twice in a sequence: it has the events of both places",
                 next(node.place for node in reversed(list(walk(item))) if isinstance(node, Named) and node.variable == name),
                 "a FILTER on it is about each of them; use two names if you do not mean this",
@@ -116,13 +119,16 @@ def repeated_variable(context: Context, pattern: Pattern) -> None:
 
 
 def around_strategy(context: Context, pattern: Pattern) -> None:
-    """A window or a filter around a strategy: the strategy has chosen before."""
+    """A window or a filter around a strategy: the strategy has chosen before. Who gives the strategy a window of its own knows it."""
     if isinstance(pattern, Within | WithinEvents):
-        found = next((node for node in walk(pattern.pattern) if isinstance(node, Select)), None)
+        selects = (node for node in walk(pattern.pattern) if isinstance(node, Select))
+        found = next((node for node in selects if not any(map(_is_window, walk(node.pattern)))), None)
+        otherwise = f"give {found.strategy.value}(..) a window, too" if found else ""
     elif isinstance(pattern, Filter):
         asked = variables.NOTHING.union(*map(variables_of, pattern.conditions))
         selects = (node for node in walk(pattern.pattern) if isinstance(node, Select))
         found = next((node for node in selects if asked & variables.defined(node)), None)
+        otherwise = "write HAVING"
     else:
         return
     if found is not None:
@@ -131,7 +137,7 @@ def around_strategy(context: Context, pattern: Pattern) -> None:
         context.warn(
             f"a {what} is around {name}(..): {name} chooses first, also among the matches that the {what} then drops",
             found.span,
-            f"put the {what} inside {name}(..), or write SELECT {name}",
+            f"put the {what} inside {name}(..), or write SELECT {name}; if you mean this, {otherwise}",
         )
 
 
@@ -179,7 +185,7 @@ def not_in_core(context: Context, pattern: Pattern) -> None:
         if link.without is not None and context.text:
             start = link.without.span.start
             if context.text[start : start + 1] == "(" or context.text[:start].rstrip().endswith("("):
-                context.warn(
+                context.note(
                     "`; NOT (..) ;` forbids any match of the pattern between its neighbours; in CORE it means something else",
                     link.without.span,
                     "if you mean this, change nothing",
@@ -267,7 +273,8 @@ def empty_variable(context: Context, scoped: Scoped, seen: set[tuple[int, str]])
         context.warn(
             f"the condition holds for matches where `{name}` has no event",
             scoped.condition.span,
-            f"`{name}` is in one branch of OR or in an optional item: put the FILTER there if other matches should not pass",
+            f"`{name}` is in one branch of OR or in an optional item: put the FILTER there if you mean this; if such matches should not pass, have"
+            f" `{name}` in all",
         )
 
 
@@ -314,7 +321,8 @@ def many_matches(context: Context, pattern: Pattern, *, judged: bool) -> None:
         "every choice of events that fit is a match: one event can complete"
         f" {_number(ten)} matches where 10 events fit each part, and {_number(twenty)} where 20 do",
         place.span,
-        "SELECT NXT, LAST, MAX or STRICT choose among them; HAVING judges all others one by one, also for LIMIT and COUNT(*)"
+        "SELECT NXT, LAST, MAX or STRICT choose among them; HAVING judges all others one by one, also for LIMIT and COUNT(*): have fewer, as in"
+        " WITHIN 9 EVENTS or {1,3}"
         if judged
         else "SELECT NXT, LAST, MAX or STRICT choose among them, LIMIT n gives at most n of each such event, and COUNT(*) counts without a list",
     )

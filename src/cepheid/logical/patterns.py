@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cepheid.errors import LimitError
-from cepheid.language import syntax
+from cepheid.language import syntax, to_text
 from cepheid.language.syntax import Strategy
 from cepheid.logical import parameters, plan, times, variables
 from cepheid.logical.context import suggestion
@@ -25,6 +25,7 @@ from cepheid.records import record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from cepheid.errors import Span
     from cepheid.logical.context import Context
     from cepheid.logical.variables import Enclosing
 
@@ -89,6 +90,14 @@ class StructureBinder:
             )
         if isinstance(node.pattern, syntax.Optional):
             self._lone(node.pattern, f"put AS inside: (.. AS {name})?")
+        if isinstance(node.pattern, syntax.Iterate) and self._present(node.pattern) is not None:
+            counts = to_text(dataclasses.replace(node.pattern, pattern=syntax.Type("A"))).removeprefix("A")
+            raise self.context.error(
+                "repeated 0 times or more: AS cannot name what may have no event",
+                self._place(node.pattern),
+                f"put AS inside: (.. AS {name}){counts}",
+                *self._said(node.pattern),
+            )
         return plan.Named(self.inner(node.pattern), name, span=node.span, place=node.place("variable"))
 
     def _lone(self, node: syntax.Optional, help_: str) -> None:
@@ -136,7 +145,7 @@ class StructureBinder:
     def iterate(self, node: syntax.Iterate) -> Pattern:
         """`p+`, `p{n,m}`."""
         low, high = self._counts(node)
-        place, said = parameters.place(node.span, node.minimum, node.maximum), parameters.said(self.context, node.minimum, node.maximum)
+        place, said = self._place(node), self._said(node)
         if high is not None and high < max(low, 1):
             fact = (
                 "repeated 0 times: it would match without any event"
@@ -153,6 +162,14 @@ class StructureBinder:
             )
         gap = None if node.gap is None else times.interval(self.context, node.gap, what="a gap")
         return plan.Iterate(self.inner(node.pattern), node.adjacent, gap, low, high, span=node.span)
+
+    def _place(self, node: syntax.Iterate) -> Span:
+        """Where the counts of an iteration are blamed."""
+        return parameters.place(node.span, node.minimum, node.maximum)
+
+    def _said(self, node: syntax.Iterate) -> tuple[str, ...]:
+        """The values of the parameters among its counts."""
+        return parameters.said(self.context, node.minimum, node.maximum)
 
     def _counts(self, node: syntax.Iterate) -> tuple[int, int | None]:
         low, high = parameters.count(self.context, node.minimum), None

@@ -494,6 +494,10 @@ class EventDefinition:
         return tuple(name for name in self.plan.partition_by if name not in self.attributes)
 
 
+NOTE = "note"
+"""The word at the beginning of a lint that is no warning."""
+
+
 @record(slots=False)
 class QueryPlan:
     """A bound query.
@@ -501,7 +505,7 @@ class QueryPlan:
     variables: what each match shows, in output order (the targets of SELECT, or `*`: the variables named by AS and the types that stand
     somewhere without AS). Matches that agree on interval and variables are one. measures: the computed columns instead; then one row per
     match, no deduplication. having: the condition that a match must meet (bool). count: SELECT COUNT(*). pattern holds every WITHIN.
-    lints: warnings, as printable texts.
+    lints: warnings and notes, as printable texts that begin with the word.
     derived_keys: attributes of which equalities say that all events of a match have one, not NULL: they partition the stream further. Positions in
     the result stay those in the partition of partition_by, and events with a NULL in them match nothing, without being counted.
     definitions: of the events that it reads beside those of the schema's stream, in the order in which they are made.
@@ -524,6 +528,16 @@ class QueryPlan:
     strategy_span: Span = dataclasses.field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
     derived_keys: tuple[str, ...] = ()
     definitions: tuple[EventDefinition, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The lints about what is probably a mistake: all but the notes."""
+        return tuple(lint for lint in self.lints if not lint.startswith(f"{NOTE}:"))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The lints about what means something else elsewhere."""
+        return tuple(lint for lint in self.lints if lint.startswith(f"{NOTE}:"))
 
     @property
     def computed(self) -> tuple[Measure, ...]:

@@ -1,4 +1,4 @@
-"""The matches of a request, as the page shows them: the first ones with their events by row, and how many there are.
+"""The matches of a query, as the page and the widget show them: the first ones with their events by row, and how many there are.
 
 All matches are listed within `MAX_LISTED_BYTES`. Past it only the first ones are, and `COUNT(*)` says how
 many there are, which needs no list.
@@ -7,7 +7,6 @@ many there are, which needs no list.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from cepheid.errors import LimitError
 from cepheid.language import syntax
 from cepheid.play.inputs import Given, is_number, shown
 from cepheid.play.limits import MAX_LISTED_BYTES, MAX_SHOWN_MATCHES
+from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE
 
 if TYPE_CHECKING:
@@ -31,16 +31,16 @@ FEW = 2
 """Events of a variable whose values a cell shows; of more it shows the first and the last."""
 
 
-def matches_in(query: cepheid.Query, given: Given, *, ended: bool) -> dict[str, Any]:
-    """The matches of a query over events. ended: no events follow these, which decides absences.
+def matches_in(query: cepheid.Query, given: Given, *, until: object) -> dict[str, Any]:
+    """The matches of a query over events. until: as for `Query.run`; "end": no events follow these, which decides absences.
 
     Returns `columns` and `rows` of a table, `matches` with the marks of each, `count` (a text; a number may be longer than JSON's), `listed`, and
     `notes`: whatever was left out is said there. Raises as `Query.run`, but no LimitError for many matches.
     """
-    options = {**given.options, "until": "end" if ended else None}
+    options = {**given.options, "until": until}
     notes: list[str] = []
     try:
-        found = query.run(given.table, max_bytes=MAX_LISTED_BYTES, **options)
+        found = query.run(given.events, max_bytes=MAX_LISTED_BYTES, **options)
     except LimitError:
         # Too many to be listed, or another limit, which the second run meets, too.
         parts, count = _first(query, given, options), _counted(query, given, options)
@@ -57,7 +57,7 @@ def matches_in(query: cepheid.Query, given: Given, *, ended: bool) -> dict[str, 
     if len(found.undecided):
         notes.append(
             f"undecided matches: {len(found.undecided):,}; events that come later may still forbid them "
-            "(say that the stream ends here to have them decided)"
+            "(they are decided where the stream ends here)"
         )
     if len(found) > MAX_SHOWN_MATCHES:
         notes.append(f"the first {MAX_SHOWN_MATCHES:,} of {len(found):,} matches are shown (MAX_SHOWN_MATCHES)")
@@ -68,7 +68,7 @@ def _first(query: cepheid.Query, given: Given, options: dict[str, Any]) -> list[
     """The first matches, without those behind them."""
     parts: list[Matches] = []
     rest = MAX_SHOWN_MATCHES
-    for part in query.batches(given.table, **options):
+    for part in query.batches(given.events, **options):
         parts.append(part[:rest])
         rest -= len(parts[-1])
         if rest <= 0:
@@ -83,7 +83,7 @@ def _counted(query: cepheid.Query, given: Given, options: dict[str, Any]) -> int
     star = syntax.Target(syntax.Call("count", (), star=True))
     counting = cepheid.query(dataclasses.replace(query.tree, targets=(star,)), args=query.args)
     try:
-        found = counting.run(given.table, max_bytes=MAX_LISTED_BYTES, **options)
+        found = counting.run(given.events, max_bytes=MAX_LISTED_BYTES, **options)
     except cepheid.CepheidError:
         return None
     return sum(int(match.measures["count"]) for match in found)
@@ -136,7 +136,7 @@ class Origins:
         return {"row": row, "variables": list(names), "made": self.rows[place] == NOWHERE}
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Cells:
     """The table of matches. used: the attributes that the query speaks of, whose values its cells show."""
 

@@ -7,23 +7,18 @@ into `{"error": ..}` with the fact, the place in the text in code points, and th
 from __future__ import annotations
 
 import base64
-import dataclasses
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 import cepheid
-from cepheid.engine.output.matches import python_value
-from cepheid.engine.output.origins import NOWHERE
 from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.errors import CepheidError, InputError, LimitError, NotSupportedError
 from cepheid.language import parse
 from cepheid.language.syntax import Strategy
-from cepheid.play import answers, code, inputs, rewriting, steps
-from cepheid.play.limits import MAX_LISTED_BYTES, MAX_SHOWN_EVENTS
-from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, can_be_type
+from cepheid.play import answers, code, inputs, machine, rewriting, tables
+from cepheid.schema import can_be_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -132,27 +127,12 @@ def rewrite(request: Request) -> Answer:
 
 
 def events(request: Request) -> Answer:
-    """The events as a table: `columns`, `rows` (texts), `count`, the `schema` for `check`, and the `clock` of the time line."""
+    """The events as `tables.shown_events`, with the `schema` for `check`, and the columns that may have the type: `types`."""
     given = inputs.events_in(request)
-    table = given.table
-    time = given.time or (DEFAULT_TIME if DEFAULT_TIME in table.column_names else None)
-    columns = [{"name": field.name, "type": str(field.type), "number": inputs.is_number(field.type)} for field in table.schema]
-    cells = [[inputs.shown(python_value(value)) for value in column.slice(0, MAX_SHOWN_EVENTS)] for column in table.columns]
-    notes = []
-    if table.num_rows > MAX_SHOWN_EVENTS:
-        notes.append(f"the first {MAX_SHOWN_EVENTS:,} of {table.num_rows:,} events are shown (MAX_SHOWN_EVENTS); all are evaluated")
-    if not inputs.times_sorted(given, time):
-        notes.append(f"the events are not in the order of `{time}`: they are sorted before they are evaluated")
-    return {
-        "columns": columns,
-        "rows": [list(row) for row in zip(*cells, strict=True)],
-        "count": table.num_rows,
-        "schema": base64.b64encode(table.schema.remove_metadata().serialize()).decode(),
-        "clock": inputs.clock_of(given, time),
-        "time": time,
-        "types": [field.name for field in table.schema if can_be_type(field.type)],
-        "type": given.type or (DEFAULT_TYPE if DEFAULT_TYPE in table.column_names else None),
-        "notes": notes,
+    schema = given.table.schema
+    return tables.shown_events(given) | {
+        "schema": base64.b64encode(schema.remove_metadata().serialize()).decode(),
+        "types": [field.name for field in schema if can_be_type(field.type)],
     }
 
 
@@ -167,7 +147,7 @@ def upload(request: Request) -> Answer:
 
 def run(request: Request) -> Answer:
     """The matches of the query over the events, as `answers.matches_in`."""
-    return answers.matches_in(inputs.query_in(request), inputs.events_in(request), ended=bool(request.get("ended")))
+    return answers.matches_in(inputs.query_in(request), inputs.events_in(request), until="end" if request.get("ended") else None)
 
 
 def explain(request: Request) -> Answer:
@@ -178,40 +158,8 @@ def explain(request: Request) -> Answer:
 
 
 def automaton(request: Request) -> Answer:
-    """The drawing of the automaton, and its live states after each event: `svg`, `initial`, `finals`, `steps` (row, states, ends), `note`.
-
-    `refused` says why there are no steps, if there are none.
-    """
-    query, given = inputs.query_in(request), inputs.events_in(request)
-    schema = given.schema(query)
-    compiled = query.compiled(schema)
-    answer: Answer = {
-        "svg": str(query.draw(schema=schema)),
-        "states": compiled.drawn.states,
-        "initial": compiled.drawn.initial,
-        "finals": sorted(compiled.drawn.finals),
-        "partitioned": bool(compiled.keys),
-        "steps": [],
-        "note": "",
-        "refused": "",
-    }
-    try:
-        read, rows = _read(query, given) if compiled.layers else (given.table, list(range(given.table.num_rows)))
-        found = steps.steps_of(compiled, read)
-    except CepheidError as error:
-        return answer | {"refused": " ".join([f"{error.fact}.", *error.help])}
-    types = read.column(schema.type_column).to_pylist() if compiled.layers and schema.type_column else None
-    for step in found.steps:
-        row, made = rows[step.row], None if types is None or rows[step.row] != NOWHERE else types[step.row]
-        answer["steps"].append({"row": None if row == NOWHERE else row, "made": made, "states": list(step.states), "ends": step.ends})
-    return answer | {"note": found.note}
-
-
-def _read(query: cepheid.Query, given: inputs.Given) -> tuple[pa.Table, list[int]]:
-    """The events that the query reads, with those that its definitions make, and the row of each, `NOWHERE` of what is made."""
-    shows_all = cepheid.query(dataclasses.replace(query.tree, targets=None, having=None, limit=1), args=query.args)
-    found = shows_all.run(given.table, max_bytes=MAX_LISTED_BYTES, **given.options)
-    return found.events, found.known_origin.numbers_of(np.arange(found.events.num_rows)).tolist()
+    """The automaton and its live states after each event, as `machine.machine_of`."""
+    return machine.machine_of(inputs.query_in(request), inputs.events_in(request))
 
 
 def programs(request: Request) -> Answer:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cepheid.records import record
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Example:
     """A question. format, events: as in a request (`inputs`). ended: whether no events follow, so that absences are decided."""
 

@@ -12,7 +12,6 @@ import itertools
 import json
 import math
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from cepheid.engine.output.matches import python_value
 from cepheid.errors import InputError, check_choice
 from cepheid.logical.parameters import lists, parameters
 from cepheid.play.limits import MAX_CELL, check_events
+from cepheid.records import record
 from cepheid.testing import events as events_of_line
 
 if TYPE_CHECKING:
@@ -43,22 +43,36 @@ EMPTY = pa.table({"type": pa.array([], pa.string()), "ts": pa.array([], pa.int64
 """No events."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Given:
-    """The events of a request: a table, and which columns have the type and the time (None: as `Query.run` finds them)."""
+    """Events as they are shown: a table of them by row, and which columns have the type and the time (None: as `Query.run` finds them)."""
 
     table: pa.Table
     type: str | None
     time: str | None
 
     @property
+    def events(self) -> Any:
+        """What `Query.run` is given."""
+        return self.table
+
+    @property
     def options(self) -> dict[str, Any]:
         """The arguments of `Query.run` that say how to read them; events that are not in the order of their times are sorted."""
         return {"type": self.type, "time": self.time, "sort": True}
 
+    @property
+    def null_keys(self) -> str:
+        """What becomes of events with a NULL in their key."""
+        return "drop"
+
     def schema(self, query: cepheid.Query) -> EventSchema:
         """The schema as the query reads it."""
         return query.schema(self.table.schema, type=self.type, time=self.time)
+
+    def read(self) -> tuple[pa.Table, Sequence[int]]:
+        """The events that the query reads, and the row of each in `table`; they may be sorted yet, stably."""
+        return self.table, range(self.table.num_rows)
 
 
 # ----------------------------------------------------------------------------------------------------------------------- fields

@@ -1,4 +1,4 @@
-"""The limits of the workbench, by name: no query and no page can take more of the machine than they say."""
+"""The limits of the workbench and of `Query.explore`, by name: no query and no page can take more of the machine than they say."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def check_events(count: int) -> None:
     """Raise LimitError for more events than `MAX_EVENTS`."""
     if count > MAX_EVENTS:
         raise LimitError(
-            f"there are {count:,} events; the workbench takes at most {MAX_EVENTS:,} (MAX_EVENTS)",
+            f"there are more than {MAX_EVENTS:,} events, which is all that can be explored at once (MAX_EVENTS)",
             help="take a part of them; `cepheid run` and Query.run have no such limit",
         )

@@ -43,7 +43,13 @@ PORT = 8765
 
 ASSETS = Path(__file__).parent / "assets"
 
-FILES = {"app.js": "text/javascript", "app.css": "text/css", "icon.svg": "image/svg+xml"}
+FILES = {
+    "app.js": "text/javascript",
+    "views.js": "text/javascript",
+    "app.css": "text/css",
+    "views.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
 """What the page loads."""
 
 TOKEN_HEADER = "X-Cepheid-Token"  # noqa: S105 - the name of the header, not a secret

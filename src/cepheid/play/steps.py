@@ -10,7 +10,6 @@ be, and `note` says so.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from cepheid.errors import LimitError, NotSupportedError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import lags_in
 from cepheid.play.limits import MAX_STEPS
+from cepheid.records import record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cepheid.engine.plan.compiled import Compiled
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Step:
     """After one event. row: of the table. states: those that are live in its partition, ascending. ends: whether a match may end with it."""
 
@@ -41,7 +41,7 @@ class Step:
     ends: bool
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Steps:
     """The steps in the order of the events. note: what they do not take into account, empty where they are exact."""
 
@@ -49,8 +49,8 @@ class Steps:
     note: str
 
 
-def steps_of(compiled: Compiled, events: pa.Table) -> Steps:
-    """The live states after each event of a table, which has the columns that the automaton reads.
+def steps_of(compiled: Compiled, events: pa.Table, *, null_keys: str = "drop") -> Steps:
+    """The live states after each event of a table, which has the columns that the automaton reads. null_keys: as for `Query.run`.
 
     Raises NotSupportedError where letters have no room for all conditions, LimitError for more than `MAX_STEPS` events. O(events x transitions).
     """
@@ -63,7 +63,7 @@ def steps_of(compiled: Compiled, events: pa.Table) -> Steps:
         raise NotSupportedError("the query has too many conditions to step through its automaton", help="take a part of the query")
     times, stream = ordered(compiled.schema, events, sort=True, order=())
     rows = np.arange(events.num_rows) if stream is None else stream
-    groups, positions = _grouped(compiled, events, rows)
+    groups, positions = _grouped(compiled, events, rows, null_keys)
     where = rows[groups.order]
     lags = lags_in([predicate.condition for predicate in automaton.predicates])
     read = lagged_table(events, lags, where, groups.cuts) if lags else events
@@ -77,13 +77,13 @@ def steps_of(compiled: Compiled, events: pa.Table) -> Steps:
     return Steps(tuple(dataclasses.replace(found.get(row, missing), row=row) for row in rows.tolist()), _note(compiled))
 
 
-def _grouped(compiled: Compiled, events: pa.Table, rows: Any) -> tuple[Groups, Any]:
+def _grouped(compiled: Compiled, events: pa.Table, rows: Any, null_keys: str) -> tuple[Groups, Any]:
     """The events by partition, and for each row its position in the partition that is written (windows of events count in it)."""
 
     def grouped(keys: tuple[str, ...]) -> Groups:
         if not keys:
             return group(np.zeros(len(rows), np.int64), 1)
-        codes, count = key_codes(events, keys)
+        codes, count = key_codes(events, keys, grouped=compiled.written if null_keys == "group" else ())
         return group(codes[rows], count)
 
     written = grouped(compiled.written)

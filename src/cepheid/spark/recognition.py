@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 
 from cepheid.engine.run.allowance import check_max_bytes
-from cepheid.errors import InputError, check_choice
+from cepheid.errors import CepheidError, InputError, check_choice
 from cepheid.schema import DEFAULT_TIME
 from cepheid.spark.options import Options
 from cepheid.spark.queries import Several
@@ -30,7 +30,7 @@ ANY_ORDER = "any"
 
 
 def on(
-    query: Query | Sequence[Query] | Mapping[str, Query],
+    query: Query | str | Sequence[Query | str] | Mapping[str, Query | str],
     *,
     type: str | Column | None = None,  # noqa: A002 - public word
     time: str = DEFAULT_TIME,
@@ -51,24 +51,24 @@ def on(
 ) -> Recognition:
     """A function for `DataFrame.transform` that returns one row per match of the query, from a batch or a streaming DataFrame.
 
-    query: a query; or several over the same events and keys, which share the scan, the predicates, the shuffle and the state: a list (named "q1",
-    "q2", ..) or {name: query}. The output then has the name in the column `query`, and the columns of all queries. type: the column of the event
-    type, or a Column that computes it (default: `type`, or the stream's name, as in `Query.run`). time: the column of event time (timestamp, date or
-    integer). order: columns that decide between events of one key and time. Events that are still equal are an error (on a stream they come in the
-    order of arrival), unless "any" stands alone or last: then any order will do. lateness: for streams: how late an event may come, as a text ("10
-    minutes") or timedelta, if the time column has no watermark yet. null_keys: "drop" events with a NULL in their PARTITION BY key, or "group" them.
-    null_time: what happens to events without a time: "error" or "drop". bad_time: the same for times outside the years 1 to 9999; on a stream such
-    events are found before they move the watermark, whatever their type. max_ahead: for streams: how far ahead of the clock a time may be, as a text
-    or timedelta; events with later times are left out, because they would make all others late (default: no check). positions: also give each match
-    its `start` and `end` and each event its `$index`, counted over the events of the key; then no events are left out before the shuffle. columns:
-    the attributes that the events of the output have (default: all). buckets: the number of tasks of the shuffle (default: Spark's); on a stream the
-    number of state values among which the keys are distributed (default: 4 per shuffle partition). late: for streams: also give the events that came
-    too late (see `split`). until: for a DataFrame: events after this time are not read, and the events count as complete up to it; "end": no events
-    follow. undecided: for a DataFrame: also give the matches that a NOT FOLLOWED BY may still veto after that time, marked in the column `undecided`
-    (bool). since: for a stream that continues after a DataFrame's `until`: gives the matches that are decided after this time; the stream must start
-    at this time minus the window. max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may take (default: 256
-    MiB, or a sixteenth of a worker's memory if that is less); more are a LimitError, after which the stream can continue from its checkpoint with a
-    larger limit.
+    query: a query or its text, or whatever else `cepheid.query` takes; or several over the same events and keys, which share the scan, the
+    predicates, the shuffle and the state: a list (named "q1", "q2", ..) or {name: query}. The output then has the name in the column `query`, and the
+    columns of all queries. type: the column of the event type, or a Column that computes it (default: `type`, or the stream's name, as in
+    `Query.run`). time: the column of event time (timestamp, date or integer). order: columns that decide between events of one key and time. Events
+    that are still equal are an error (on a stream they come in the order of arrival), unless "any" stands alone or last: then any order will do.
+    lateness: for streams: how late an event may come, as a text ("10 minutes") or timedelta, if the time column has no watermark yet. null_keys:
+    "drop" events with a NULL in their PARTITION BY key, or "group" them. null_time: what happens to events without a time: "error" or "drop".
+    bad_time: the same for times outside the years 1 to 9999; on a stream such events are found before they move the watermark, whatever their type.
+    max_ahead: for streams: how far ahead of the clock a time may be, as a text or timedelta; events with later times are left out, because they would
+    make all others late (default: no check). positions: also give each match its `start` and `end` and each event its `$index`, counted over the
+    events of the key; then no events are left out before the shuffle. columns: the attributes that the events of the output have (default: all).
+    buckets: the number of tasks of the shuffle (default: Spark's); on a stream the number of state values among which the keys are distributed
+    (default: 4 per shuffle partition). late: for streams: also give the events that came too late (see `split`). until: for a DataFrame: events after
+    this time are not read, and the events count as complete up to it; "end": no events follow. undecided: for a DataFrame: also give the matches that
+    a NOT FOLLOWED BY may still veto after that time, marked in the column `undecided` (bool). since: for a stream that continues after a DataFrame's
+    `until`: gives the matches that are decided after this time; the stream must start at this time minus the window. max_bytes: for streams: how many
+    bytes the matches of one bucket of keys in one micro-batch may take (default: 256 MiB, or a sixteenth of a worker's memory if that is less); more
+    are a LimitError, after which the stream can continue from its checkpoint with a larger limit.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures; the same
     as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values. The function raises
@@ -126,22 +126,26 @@ def _is_number_of_tasks(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 31
 
 
-def named(query: Query | Sequence[Query] | Mapping[str, Query]) -> tuple[tuple[Query, ...], tuple[str, ...] | None]:
-    """Queries and their names (None for a single query); raises InputError if there are none."""
-    if isinstance(query, str):
-        raise InputError("a text is not a query", help='make it one: cepheid.query("..").on(..)')
-    if isinstance(query, Mapping):
-        queries, names = tuple(query.values()), tuple(query)
-    elif isinstance(query, Sequence):
-        queries, names = tuple(query), tuple(f"q{number}" for number in range(1, len(query) + 1))
-    else:
-        return (query,), None
-    if not queries:
+def named(query: Query | str | Sequence[Query | str] | Mapping[str, Query | str]) -> tuple[tuple[Query, ...], tuple[str, ...] | None]:
+    """Queries and their names (None for a single query); raises InputError if there are none, and as `cepheid.query` where they are texts."""
+    if isinstance(query, str) or not isinstance(query, Mapping | Sequence):
+        return (_made(query),), None
+    given = dict(query) if isinstance(query, Mapping) else {f"q{number}": each for number, each in enumerate(query, 1)}
+    if not given:
         raise InputError("there is no query", help="give at least one")
-    for each in queries:
-        if isinstance(each, str):
-            raise InputError(f"a text is not a query: {each!r}", help="make it one: cepheid.query(..)")
-    return queries, names
+    made = []
+    for name, each in given.items():
+        try:
+            made.append(_made(each))
+        except CepheidError as error:
+            raise error.of_query(name) from None
+    return tuple(made), tuple(given)
+
+
+def _made(given: Query | str) -> Query:
+    from cepheid.query import Query, query
+
+    return given if isinstance(given, Query) else query(given)
 
 
 class Recognition:

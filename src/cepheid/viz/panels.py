@@ -12,8 +12,7 @@ from cepheid.automata.transform import determinize
 from cepheid.engine.plan.explain import absences_text, keys_text
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.absence import take_out
-from cepheid.logical.describe import describe_bounds, describe_expression
-from cepheid.logical.plan import Interval
+from cepheid.logical.describe import describe_expression, describe_longest
 from cepheid.logical.windows import hoist
 from cepheid.viz.fold import Panel
 
@@ -46,7 +45,7 @@ def _caption(compiled: Compiled) -> Iterator[str]:
         yield f"SELECT {plan.strategy.value}"
     _, windows = hoist(take_out(plan.pattern)[0])
     if windows.window is not None:
-        yield f"WITHIN {describe_bounds(Interval(0, windows.window), compiled.schema.unit).removeprefix('<= ')}"
+        yield f"WITHIN {describe_longest(windows.window, compiled.schema.unit)}"
     if windows.count is not None:
         yield f"WITHIN {windows.count:,} EVENTS"
     if compiled.keys:

@@ -72,8 +72,12 @@ class NamedTypes:
             self._met |= types
 
     @property
+    def known(self) -> list[str]:
+        """The types that events had so far, by name; none where these are more than `MANY_TYPES`."""
+        return sorted(name for name in self._met if name is not None) if len(self._met) <= MANY_TYPES else []
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """A line for each type that is missing, with the name that is near; none without any event."""
-        known = [name for name in self._met if name is not None] if len(self._met) <= MANY_TYPES else []
-        near = {name: nearest(name, known) for name in sorted(self.missing)} if self._met else {}
+        near = {name: nearest(name, self.known) for name in sorted(self.missing)} if self._met else {}
         return tuple(f"no event has the type `{name}`" + (f": did you mean `{like}`?" if like else "") for name, like in near.items())

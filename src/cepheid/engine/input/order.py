@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.input.read import in_order
+from cepheid.engine.input.read import check_order_columns, in_order
 from cepheid.engine.letters.values import no_events
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ def earlier(times: Array, steps: int) -> Array:
     """Times minus a duration of at most 2**62 steps; never below the least time, where int64 would wrap around."""
     result: Array = np.maximum(times, NEVER + steps) - steps
     return result
+
+
+def check_ties(schema: pa.Schema, ties: Sequence[str]) -> None:
+    """Raise SchemaError for tie-breakers that events of a schema do not have, or whose values have no order."""
+    check_order_columns(ties, schema.names)
+    in_order(pa.table({name: pa.nulls(2, schema.field(name).type) for name in ties}), np.zeros(2, np.int64), ties)
 
 
 class ReorderBuffer:

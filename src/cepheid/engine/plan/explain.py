@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import textwrap
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cepheid.automata.classes import AT_LEAST, monotonic_in
@@ -16,13 +17,14 @@ from cepheid.engine.evaluations.absence import longest
 from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.plan.compiled import MAX_COMPARED, MAX_LISTED
 from cepheid.engine.plan.family import alone_for, families
-from cepheid.engine.plan.likely_schema import Written, likely_schema
+from cepheid.engine.plan.likely_schema import Bindable, error_of_all, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.language.words import write_name
+from cepheid.logical import durations
 from cepheid.logical.absence import take_out
-from cepheid.logical.describe import describe, describe_expression
+from cepheid.logical.describe import describe, describe_expression, describe_longest, written_upper
 from cepheid.logical.parameters import parameters, shown
 from cepheid.logical.plan import Apply
 from cepheid.logical.rewrite import rewrite_steps
@@ -50,15 +52,12 @@ WIDTH = 110
 """Characters in a line of an explanation's text."""
 
 
-class Explained(Written, Protocol):
+class Explained(Bindable, Protocol):
     """What is asked of a query: what was written, and what binding and compiling it give for a schema."""
 
     @property
     def text(self) -> str:
         """Its text."""
-
-    def bound(self, schema: EventSchema) -> QueryPlan:
-        """Its plan, with types."""
 
     def compiled(self, schema: EventSchema) -> Compiled:
         """What runs."""
@@ -88,7 +87,10 @@ class Explanation:
 
 
 def explain(query: Explained, stage: str | None, schema: EventSchema | None) -> Explanation:
-    """The explanation of a query: all stages, or one. Raises InputError for an unknown stage, and BindError where a given schema does not fit."""
+    """The explanation of a query: all stages, or one.
+
+    Raises InputError for an unknown stage, and BindError where the schema does not fit, or where none is given and none would.
+    """
     if stage is not None and not isinstance(stage, str):
         raise InputError(
             f"explain takes the name of a stage first, not a {type(stage).__name__}", help="give a schema as explain(schema=..)"
@@ -109,8 +111,9 @@ def _sections(query: Explained, schema: EventSchema | None) -> Iterator[tuple[st
         schema = likely_schema(query) if schema is None else schema
         plan = query.bound(schema)
     except (BindError, SchemaError) as error:
-        if not guessed:
-            raise
+        mistake = error if not guessed else error_of_all(query) if isinstance(error, BindError) else None
+        if mistake is not None:
+            raise mistake from None
         missing = dict.fromkeys(node.name for node in parameters(query.tree) if node.name not in query.args)
         way_out = "the values of all parameters, args={..}" if missing else "schema=, the Arrow schema of the events"
         yield "schema", f"not known; for the other stages give {way_out}\n({error.fact})"
@@ -275,9 +278,7 @@ def evaluation_text(compiled: Compiled) -> str:
     guarantee, unit = compiled.guarantee, compiled.schema.unit
     bounds = []
     if compiled.window is not None:
-        bounds.append(
-            f"time {_duration(compiled.window, unit)}" + (" (from gaps and windows inside the pattern)" if compiled.from_gaps else "")
-        )
+        bounds.append(_window(compiled, compiled.window))
     if compiled.count_window is not None:
         bounds.append(f"{compiled.count_window} events" + (" (from `:` alone)" if compiled.from_adjacency else ""))
     rows = {
@@ -298,6 +299,17 @@ def evaluation_text(compiled: Compiled) -> str:
         "delay": guarantee.delay,
     }
     return rows_text(rows)
+
+
+def _window(compiled: Compiled, steps: int) -> str:
+    """The window in time, as it was probably written; a sum of gaps of which some are strict is less than that of their bounds."""
+    unit = compiled.schema.unit
+    if not compiled.from_gaps:
+        return f"time {describe_longest(steps, unit)}"
+    pattern, _ = take_out(compiled.rewritten.pattern)
+    written = durations.longest(pattern, upper=partial(written_upper, unit=unit)) if durations.longest(pattern) == steps else None
+    below = written if written is not None and written > steps else None
+    return f"time {describe_longest(steps, unit, below=below)} (from gaps and windows inside the pattern)"
 
 
 def _begins(compiled: Compiled) -> str:

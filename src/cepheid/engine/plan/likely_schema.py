@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from cepheid.engine.input.read import used_types
-from cepheid.errors import LimitError
+from cepheid.errors import BindError, LimitError
 from cepheid.language import syntax
 from cepheid.logical.calendar import PARTS
 from cepheid.logical.parameters import duration_from
@@ -23,6 +23,8 @@ from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, EventSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from cepheid.logical.plan import QueryPlan
 
 
 Path = tuple[str, ...]
@@ -38,6 +40,13 @@ class Written(Protocol):
     @property
     def args(self) -> Mapping[str, Any]:
         """The values of its parameters."""
+
+
+class Bindable(Written, Protocol):
+    """A query that can be bound."""
+
+    def bound(self, schema: EventSchema, *, partial: bool = False) -> QueryPlan:
+        """Its plan, with types."""
 
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -70,6 +79,46 @@ def likely_schema(query: Written) -> EventSchema:
     return EventSchema(
         attributes, type_column=DEFAULT_TYPE, types={name: frozenset(attributes) for name in types} or None, time_column=DEFAULT_TIME
     )
+
+
+def error_of_all(query: Bindable) -> BindError | None:
+    """The mistake in a query that no schema of events puts right; None where there is none, or types may be what is wrong.
+
+    That is an error that stays the same, whatever type all attributes have. Parameters need no values.
+    """
+    likely = likely_schema(query)
+    found = _bind_error(query, likely)
+    if found is None:
+        return None
+    # Durations decide what a time can be.
+    times = (likely.attributes[DEFAULT_TIME],) if any(durations(query)) else (INSTANT, pa.int64())
+    others = (_bind_error(query, _of_one_type(likely, kind, time)) for kind in ANY_TYPE for time in times)
+    same = all(other is not None and (other.fact, other.span) == (found.fact, found.span) for other in others)
+    return found if same else None
+
+
+ANY_TYPE = (pa.float64(), pa.string(), pa.bool_(), INSTANT)
+"""Types of which no two allow the same."""
+
+
+def _bind_error(query: Bindable, schema: EventSchema) -> BindError | None:
+    try:
+        query.bound(schema, partial=True)
+    except BindError as error:
+        return error
+    return None
+
+
+def _of_one_type(schema: EventSchema, kind: pa.DataType, time: pa.DataType) -> EventSchema:
+    """The same attributes, all of one type but for those of the type and the time."""
+    own = {DEFAULT_TYPE: pa.string(), DEFAULT_TIME: time}
+    attributes = {name: own.get(name) or _leaves(known, kind) for name, known in schema.attributes.items()}
+    return dataclasses.replace(schema, attributes=attributes)
+
+
+def _leaves(known: pa.DataType, kind: pa.DataType) -> pa.DataType:
+    """`kind`, or a struct with it at the same places."""
+    return pa.struct([field.with_type(_leaves(field.type, kind)) for field in known]) if pa.types.is_struct(known) else kind
 
 
 def _parts(tree: syntax.Query) -> list[syntax.Query]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVa
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.input.order import NEVER, ReorderBuffer
-from cepheid.engine.input.read import check_order, check_order_columns, events_of, in_order, time_number, times_of
+from cepheid.engine.input.order import NEVER, ReorderBuffer, check_ties
+from cepheid.engine.input.read import check_order, events_of, time_number, times_of
 from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
@@ -85,8 +85,7 @@ class Intake(ABC, Generic[Answer_co]):
                 "order= sorts events that wait for late ones, and without lateness= no event waits",
                 help="lateness=0 makes only the events of the newest time wait",
             )
-        check_order_columns(self._ties, self.schema.names)
-        in_order(pa.table({name: pa.nulls(2, self.schema.field(name).type) for name in self._ties}), np.zeros(2, np.int64), self._ties)
+        check_ties(self.schema, self._ties)
         self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
         self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
         self._latest = NEVER

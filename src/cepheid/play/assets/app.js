@@ -1,10 +1,8 @@
-"use strict";
 // The page of the workbench. What anything means is said by the server (`cepheid.play.api`): here it is asked for and shown.
 
-const COLOURS = ["#3d7fc4", "#c46a1b", "#2e8b57", "#b0578d", "#8a7a1f", "#7a6fc9", "#c4504b", "#1f8a99"];
-const DRAWN_MATCHES = 40;
+import { Lights, after, drawingOf, eventsTable, h, matchesTable, rowKeys, showStep, stepWords, timeline } from "./views.js";
+
 const TYPING = 250; // ms without a key after which the server is asked
-const SVG = "http://www.w3.org/2000/svg";
 
 const address = new URLSearchParams(location.search);
 const token = address.get("token") || "";
@@ -20,6 +18,7 @@ const picked = new Set();
 const stale = { matches: true, automaton: true, explain: true, code: true };
 let tab = "matches";
 let order = null; // the column by which matches are sorted
+const lights = new Lights(document.body, $("events-table"), $("pane-matches"));
 
 // ------------------------------------------------------------------------------------------------------------ asking
 
@@ -66,35 +65,6 @@ function busy(change) {
   else $("busy").textContent = "";
 }
 
-function after(delay, work) {
-  let timer = 0;
-  return () => {
-    clearTimeout(timer);
-    timer = setTimeout(work, delay);
-  };
-}
-
-// ---------------------------------------------------------------------------------------------------------- elements
-
-function h(name, properties = {}, ...children) {
-  const element = document.createElement(name);
-  return filled(element, properties, children);
-}
-
-function s(name, properties = {}, ...children) {
-  return filled(document.createElementNS(SVG, name), properties, children);
-}
-
-function filled(element, properties, children) {
-  for (const [key, value] of Object.entries(properties)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else element.setAttribute(key, value === true ? "" : value);
-  }
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
-
 let toastTimer = 0;
 function toast(text) {
   $("toast").textContent = text;
@@ -112,12 +82,12 @@ function failure(error) {
   return problem("error", error.fact, error.help);
 }
 
-// A warning as it prints: its first line, and the rest where one opens it.
-function warning(text) {
+// A lint as it prints: "warning: .." or "note: ..", the place, and the help.
+function lint(text) {
   const lines = text.split("\n");
-  const head = lines[0].replace(/^warning: /, "");
+  const [, kind, head] = lines[0].match(/^(warning|note): (.*)$/);
   const help = lines.filter((line) => line.startsWith("help: ")).map((line) => line.slice(6));
-  return problem("warning", head, help);
+  return problem(kind, head, help);
 }
 
 // -------------------------------------------------------------------------------------------------------- the editor
@@ -212,7 +182,7 @@ function showProblems(answer, place) {
   const shown = [];
   if (answer.error && state.query.trim()) shown.push(problem("error", answer.error.fact, answer.error.help, place));
   for (const note of answer.notes) shown.push(problem("note", note));
-  for (const lint of answer.lints) shown.push(warning(lint));
+  for (const text of answer.lints) shown.push(lint(text));
   $("problems").replaceChildren(...shown);
 }
 
@@ -318,40 +288,20 @@ function options(box, names, given, used, none) {
 }
 
 function showEvents() {
-  const head = h(
-    "tr",
-    {},
-    h("th", { scope: "col" }, h("span", { class: "soft" }, "pick")),
-    h("th", { scope: "col", class: "number" }, "row"),
-    h("th", { scope: "col", "aria-label": "Variables" }),
-    ...table.columns.map((column) =>
-      h("th", { scope: "col", class: column.number ? "number" : null }, column.name, h("span", { class: "kind" }, column.type)),
-    ),
-    rest("th"),
-  );
-  const rows = table.rows.map((cells, row) =>
-    h(
-      "tr",
-      { "data-row": row, tabindex: row ? "-1" : "0" },
-      h("td", {}, pickBox(row)),
-      h("td", { class: "number row-number" }, String(row)),
-      h("td", { class: "marks" }),
-      ...cells.map((cell, column) => h("td", { class: table.columns[column].number ? "number" : null }, cell)),
-      rest("td"),
-    ),
-  );
   const box = $("events-table");
-  if (!rows.length) {
+  if (!table.rows.length) {
     box.replaceChildren(h("p", { class: "empty" }, "No events yet. Choose an example, open a file, drop one here, or write them under Text."));
     return;
   }
-  box.replaceChildren(h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows)));
-  rowKeys(box.querySelector("tbody"), (tr) => lightEvent(Number(tr.dataset.row)));
-}
-
-// The last column takes the room that is left, so that the others stand together.
-function rest(name) {
-  return h(name, { class: "rest", "aria-hidden": "true" });
+  const pick = { head: h("th", { scope: "col" }, h("span", { class: "soft" }, "pick")), cell: (row) => h("td", {}, pickBox(row)) };
+  box.replaceChildren(eventsTable(table, pick));
+  const body = box.querySelector("tbody");
+  rowKeys(body, (tr) => lights.event(Number(tr.dataset.row)), () => lights.darken());
+  body.addEventListener("keydown", (event) => {
+    if (event.key !== " " || event.target.localName !== "tr") return;
+    event.preventDefault();
+    event.target.querySelector("input").click();
+  });
 }
 
 function pickBox(row) {
@@ -362,28 +312,6 @@ function pickBox(row) {
     $("why").disabled = !picked.size;
   });
   return box;
-}
-
-// One row of a table is in the order of Tab; arrows go on from it, and a row with the focus is lit as one under the pointer.
-function rowKeys(body, light) {
-  const row = (event) => event.target.closest("tr");
-  body.addEventListener("mouseover", (event) => light(row(event)));
-  body.addEventListener("mouseleave", darken);
-  body.addEventListener("focusin", (event) => light(row(event)));
-  body.addEventListener("focusout", darken);
-  body.addEventListener("keydown", (event) => {
-    const here = row(event);
-    const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
-    if (step && here[step]) {
-      event.preventDefault();
-      here.tabIndex = -1;
-      here[step].tabIndex = 0;
-      here[step].focus();
-    } else if (event.key === " " && event.target === here && here.querySelector("input")) {
-      event.preventDefault();
-      here.querySelector("input").click();
-    }
-  });
 }
 
 function showAs(text) {
@@ -431,6 +359,7 @@ const evaluate = latest(async () => {
   stale.matches = false;
   $("pane-matches").classList.remove("stale");
   found = answer.error ? null : answer;
+  lights.show(found);
   order = null;
   $("matches-count").textContent = found ? found.count : "";
   // What is wrong with the query stands under the query.
@@ -449,26 +378,6 @@ function refresh() {
   if (tab !== "matches" && stale.matches) evaluate();
 }
 
-function colour(variable) {
-  const place = variables().indexOf(variable);
-  return place < 0 ? null : COLOURS[place % COLOURS.length];
-}
-
-function variables() {
-  return found ? [...new Set(found.matches.flatMap((match) => match.marks.flatMap((mark) => mark.variables)))].sort() : [];
-}
-
-function sorted() {
-  const numbered = found.matches.map((match, number) => ({ match, number }));
-  if (!order) return numbered;
-  const { column, down } = order;
-  const number = found.columns[column].number;
-  const value = ({ match }) => (typeof match.cells[column] === "string" ? match.cells[column] : (match.cells[column].rows[0] || { row: -1 }).row);
-  const key = (entry) => (number ? Number(String(value(entry)).replaceAll(",", "")) : value(entry));
-  const compare = (one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : one.number - other.number);
-  return numbered.sort((one, other) => (down ? -compare(one, other) : compare(one, other)));
-}
-
 function showMatches() {
   const box = $("matches-table");
   if (!found) {
@@ -479,199 +388,20 @@ function showMatches() {
     box.replaceChildren(h("p", { class: "empty" }, table && table.count ? "No match in these events." : "There are no events."));
     return;
   }
-  const head = found.columns.map((column, place) => {
-    const sorting = order && order.column === place ? (order.down ? "descending" : "ascending") : null;
-    const sort = () => {
-      order = { column: place, down: order && order.column === place ? !order.down : column.number };
-      showMatches();
-      $("matches-table").querySelectorAll("th button")[place].focus();
-    };
-    return h("th", { scope: "col", class: column.number ? "number" : null, "aria-sort": sorting }, h("button", { type: "button", onclick: sort }, column.name));
-  });
-  const rows = sorted().map(({ match, number }, place) =>
-    h("tr", { "data-match": number, tabindex: place ? "-1" : "0" }, ...match.cells.map((cell, column) => matchCell(cell, found.columns[column])), rest("td")),
-  );
-  box.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, ...head, rest("th"))), h("tbody", {}, ...rows)));
-  rowKeys(box.querySelector("tbody"), (tr) => lightMatch(Number(tr.dataset.match)));
-}
-
-function matchCell(cell, column) {
-  if (typeof cell === "string") return h("td", { class: column.number ? "number" : null }, cell);
-  const most = 6;
-  const shown = cell.rows.length > most ? [...cell.rows.slice(0, most - 1), null, cell.rows[cell.rows.length - 1]] : cell.rows;
-  const chips = shown.map((event) => {
-    if (!event) return h("span", { class: "values" }, ".. ");
-    const title = event.made ? `made by a definition, with row ${event.row}` : `row ${event.row}`;
-    return h("span", { class: event.made ? "chip made" : "chip", title }, String(event.row));
-  });
-  return h("td", {}, ...chips, cell.text ? h("span", { class: "values" }, cell.text) : null);
-}
-
-// ---------------------------------------------------------------------------------------------------------- lighting
-
-function darken() {
-  document.querySelectorAll(".lit").forEach((element) => element.classList.remove("lit"));
-  document.querySelectorAll("td.marks").forEach((cell) => cell.replaceChildren());
-}
-
-function eventRow(row) {
-  return $("events-table").querySelector(`tr[data-row="${row}"]`);
-}
-
-function matchElements(number) {
-  return document.querySelectorAll(`[data-match="${number}"]`);
-}
-
-function lightMatch(number) {
-  darken();
-  if (!found || !found.matches[number]) return;
-  matchElements(number).forEach((element) => element.classList.add("lit"));
-  let first = null;
-  for (const mark of found.matches[number].marks) {
-    const tr = mark.row === null ? null : eventRow(mark.row);
-    if (!tr) continue;
-    first = first || tr;
-    tr.classList.add("lit");
-    for (const variable of mark.variables) {
-      const badge = h("span", { class: "badge" }, variable);
-      badge.style.background = colour(variable);
-      tr.querySelector("td.marks").append(badge);
-    }
-  }
-  if (first) intoView($("events-table"), first);
-}
-
-function lightEvent(row) {
-  darken();
-  if (!found) return;
-  eventRow(row).classList.add("lit");
-  let first = true;
-  found.matches.forEach((match, number) => {
-    if (!match.marks.some((mark) => mark.row === row)) return;
-    matchElements(number).forEach((element) => element.classList.add("lit"));
-    const tr = $("matches-table").querySelector(`tr[data-match="${number}"]`);
-    if (first && tr) intoView($("pane-matches"), tr);
-    first = false;
-  });
-}
-
-// scrollIntoView would move the page, too, which is what one reads.
-function intoView(box, element) {
-  const inner = element.getBoundingClientRect();
-  const outer = box.getBoundingClientRect();
-  const head = 44;
-  if (inner.top < outer.top + head) box.scrollTop -= outer.top + head - inner.top;
-  else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom;
-}
-
-// --------------------------------------------------------------------------------------------------------- time line
-
-const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-const ROUND = [
-  ...STEPS,
-  ...[1, 2, 5, 10, 15, 30].map((second) => second * 1e3),
-  ...[1, 2, 5, 10, 15, 30].map((minute) => minute * 6e4),
-  ...[1, 2, 3, 6, 12].map((hour) => hour * 36e5),
-  ...[1, 2, 7, 14, 30, 90, 365].map((day) => day * 864e5),
-];
-
-// Ticks on round times, or round numbers: {at, text}.
-function ticks(first, last, most) {
-  const clock = table.clock;
-  const unit = clock && clock.unit;
-  const length = (last - first) * (unit || 1) || 1;
-  const wanted = length / most;
-  const power = 10 ** Math.floor(Math.log10(wanted));
-  const step = (unit && ROUND.find((each) => each >= wanted)) || [1, 2, 5, 10].map((each) => each * power).find((each) => each >= wanted);
-  const origin = clock ? clock.origin : 0;
-  const whole = unit || power >= 1 ? step : Math.max(step, 1);
-  const shown = [];
-  const start = origin + first * (unit || 1);
-  // Counted: where times are large, a step may be less than what a number tells apart.
-  for (let number = 0; number <= 2 * most + 2; number += 1) {
-    const at = Math.ceil(start / whole) * whole + number * whole;
-    if (at > start + length * 1.0001) break;
-    shown.push({ at: (at - origin) / (unit || 1), text: unit ? timeText(at, whole) : String(Math.round(at * 1e6) / 1e6) });
-  }
-  return shown;
-}
-
-function timeText(milliseconds, step) {
-  const date = new Date(milliseconds);
-  if (Number.isNaN(date.getTime())) return "";
-  const text = date.toISOString();
-  if (step >= 864e5) return text.slice(0, 10);
-  if (step >= 6e4) return text.slice(11, 16);
-  return step >= 1e3 ? text.slice(11, 19) : text.slice(11, 23);
+  const sort = (next) => {
+    order = next;
+    showMatches();
+    box.querySelectorAll("th button")[next.column].focus();
+  };
+  box.replaceChildren(matchesTable(found, order, sort));
+  rowKeys(box.querySelector("tbody"), (tr) => lights.match(Number(tr.dataset.match)), () => lights.darken());
 }
 
 function showTimeline() {
   const box = $("timeline");
   box.replaceChildren();
   if (!found || !found.matches.length || !table) return;
-  const clock = table.clock;
-  const at = (row) => (clock ? clock.steps[row] : row);
-  const drawn = found.matches.slice(0, DRAWN_MATCHES).map((match, number) => ({ match, number })).filter(({ match }) => match.first !== null);
-  if (!drawn.length) return;
-  const rows = drawn.flatMap(({ match }) => match.marks.map((mark) => mark.row)).filter((row) => row !== null);
-  const first = Math.min(...rows.map(at));
-  const last = Math.max(...rows.map(at));
-  const names = drawn.map(({ match, number }) => shorten(match.name || `match ${number + 1}`, 20));
-  const width = Math.max(box.clientWidth - 24, 240);
-  const left = Math.min(Math.max(...names.map((name) => name.length)) * 6.6 + 12, width / 3);
-  const right = width - 14;
-  const x = (time) => (last > first ? left + 8 + ((right - left - 8) * (time - first)) / (last - first) : (left + right) / 2);
-  const top = 30;
-  const lane = 22;
-  const height = top + lane * drawn.length + 6;
-  const parts = [];
-  for (const tick of ticks(first, last, Math.max(2, Math.floor((right - left) / 90)))) {
-    const place = x(tick.at);
-    parts.push(s("path", { class: "grid", d: `M${place} ${top - 8}V${height - 4}` }));
-    const edge = place > right - 24 ? "end" : place < left + 24 ? "start" : "middle";
-    parts.push(s("text", { x: place, y: 12, "text-anchor": edge }, tick.text));
-  }
-  const inside = table.rows.length ? [...Array(Math.min(table.count, 5000)).keys()].filter((row) => at(row) >= first && at(row) <= last) : [];
-  parts.push(s("path", { class: "tick", d: inside.map((row) => `M${x(at(row)).toFixed(1)} ${top - 12}v5`).join("") }));
-  drawn.forEach(({ match, number }, place) => parts.push(lineOf(match, number, names[place], top + lane * (place + 0.5), { at, x, left, width, lane })));
-  const said = `Time line of ${drawn.length} matches; the table below says the same`;
-  const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": said }, ...parts);
-  const legend = variables().map((name) => {
-    const dot = h("i");
-    dot.style.background = colour(name);
-    return h("span", {}, dot, name);
-  });
-  const rest = found.matches.length - drawn.length;
-  if (rest > 0) legend.push(h("span", {}, `the first ${drawn.length} of ${found.matches.length} listed matches are drawn`));
-  if (legend.length) box.append(h("div", { class: "legend" }, ...legend));
-  box.append(picture);
-}
-
-function lineOf(match, number, name, y, { at, x, left, width, lane }) {
-  const group = s("g", { class: "match", "data-match": number });
-  group.append(
-    s("rect", { class: "back", x: 0, y: y - lane / 2, width, height: lane, rx: 4 }),
-    s("text", { class: "name", x: left - 6, y: y + 4, "text-anchor": "end" }, name),
-    s("path", { class: "lane", d: `M${x(at(match.first))} ${y}H${x(at(match.last))}` }),
-  );
-  for (const mark of match.marks) {
-    if (mark.row === null) continue;
-    const fill = mark.variables.length ? colour(mark.variables[0]) : "#6f7680";
-    const shape = mark.made
-      ? s("rect", { x: x(at(mark.row)) - 5, y: y - 5, width: 10, height: 10, fill, transform: `rotate(45 ${x(at(mark.row))} ${y})` })
-      : s("circle", { cx: x(at(mark.row)), cy: y, r: 5, fill });
-    const cells = table.rows[mark.row] || [];
-    const values = table.columns.map((column, place) => `${column.name}=${cells[place] ?? ""}`).join(", ");
-    shape.append(s("title", {}, `${mark.variables.join(", ") || "event"}: row ${mark.row}${mark.made ? " (made by a definition)" : ""}\n${values}`));
-    group.append(shape);
-  }
-  group.addEventListener("mouseenter", () => lightMatch(number));
-  group.addEventListener("mouseleave", darken);
-  return group;
-}
-
-function shorten(text, most) {
-  return text.length > most ? `${text.slice(0, most - 2)}..` : text;
+  box.append(...timeline(table, found, Math.max(box.clientWidth - 24, 240), lights));
 }
 
 // ------------------------------------------------------------------------------------------------- automaton and step
@@ -690,71 +420,25 @@ const draw = latest(async () => {
     $("step").max = "0";
     return;
   }
-  // The policy of the page allows no style attributes; app.css says what they would.
-  const parsed = new DOMParser().parseFromString(machine.svg.replace(/\sstyle="[^"]*"/g, ""), "image/svg+xml");
-  if (parsed.documentElement.localName === "svg") {
-    const picture = document.importNode(parsed.documentElement, true);
-    // Wide drawings shrink a little, so that their words stay readable; past that one scrolls.
-    picture.style.minWidth = `${Number(picture.getAttribute("width")) * 0.75}px`;
-    $("drawing").append(picture);
-  }
+  const picture = drawingOf(machine.svg);
+  if (picture) $("drawing").append(picture);
   $("step").max = String(machine.steps.length);
   $("step").value = String(Math.min(Number(address.get("step") || $("step").value), machine.steps.length));
   $("step-note").textContent = machine.note;
-  showStep();
+  showMachine();
 });
 
-// What is drawn for each state: a circle, or a counted item, which is several. Of several drawings the last is that of the pattern.
-function stateElements() {
-  const drawn = new Map();
-  for (const element of $("drawing").querySelectorAll("[data-states]")) {
-    for (const number of element.dataset.states.split(" ").map(Number)) {
-      if (number < machine.states) drawn.set(number, element);
-    }
-  }
-  return drawn;
-}
-
-function showStep() {
+function showMachine() {
   if (!machine) return;
   const place = Number($("step").value);
-  const step = place ? machine.steps[place - 1] : null;
   $("step-number").textContent = `${place} / ${machine.steps.length}`;
-  const live = new Set(step ? step.states : []);
-  const drawn = stateElements();
-  drawn.forEach((element) => element.classList.remove("live", "ends"));
-  for (const number of [machine.initial, ...live]) {
-    if (drawn.has(number)) drawn.get(number).classList.add(machine.finals.includes(number) && live.has(number) ? "ends" : "live");
-  }
-  document.querySelectorAll("tr.current").forEach((tr) => tr.classList.remove("current"));
-  const tr = step && step.row !== null ? eventRow(step.row) : null;
-  if (tr) {
-    tr.classList.add("current");
-    intoView($("events-table"), tr);
-  }
-  const says = [];
-  if (machine.refused) says.push(machine.refused);
-  else if (!step) says.push("Before the first event: a match can begin. Move the slider, or press an arrow key on it.");
-  else {
-    const inner = step.states.filter((number) => !machine.finals.includes(number));
-    const of = machine.partitioned ? " of its partition" : "";
-    const where = inner.length ? `partial matches${of} wait in ${inner.length > 1 ? "states" : "state"} ${inner.join(", ")}` : `no partial match${of} waits`;
-    const event = step.made ? `an event ${step.made} that a definition makes` : `row ${step.row}${eventText(step.row)}`;
-    says.push(`After ${event}: ${where}${step.ends ? "; " : "."}`);
-    if (step.ends) says.push(h("strong", {}, machine.note ? "a match may end here." : "a match ends here."));
-  }
-  $("step-text").replaceChildren(...says);
-}
-
-function eventText(row) {
-  if (!table || !table.rows[row]) return "";
-  const cells = table.columns.map((column, place) => [column.name, table.rows[row][place]]);
-  return ` (${shorten(cells.map(([name, value]) => (name === table.type ? value : `${name}=${value}`)).join(" "), 70)})`;
+  showStep(machine, place, $("drawing"), $("events-table"));
+  $("step-text").replaceChildren(...stepWords(machine, place, table));
 }
 
 function stepBy(change) {
   $("step").value = String(Number($("step").value) + change);
-  showStep();
+  showMachine();
 }
 
 // ------------------------------------------------------------------------------------------------- explanation, code
@@ -974,7 +658,7 @@ function listen() {
   });
   for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => choose(name));
   document.querySelector("[role=tablist]").addEventListener("keydown", tabKeys);
-  $("step").addEventListener("input", showStep);
+  $("step").addEventListener("input", showMachine);
   $("step-back").addEventListener("click", () => stepBy(-1));
   $("step-on").addEventListener("click", () => stepBy(1));
   $("share").addEventListener("click", share);
