@@ -2,7 +2,8 @@
 
 Up to Python 3.12 `dataclass` compiles six methods of each class from text, one after the other. That takes a millisecond for each class, and a first
 query loads 200 of them. Here only `__init__` is compiled, and the other methods are closures over the names of the fields. Fields, `replace`,
-patterns of `match`, equality, hashes, texts, pickles and errors are those of dataclasses (tests/test_records.py compares the two).
+patterns of `match`, equality, hashes, texts, pickles and errors are those of dataclasses (tests/test_records.py compares the two); a field with
+`init=False` has no default.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def _init(kind: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> Callable
     known: dict[str, Any] = {"_set": object.__setattr__, "_factory": _FACTORY}
     arguments, keywords, body = ["self"], list[str](), list[str]()
     for field in fields:
+        if not field.init:  # it has no default either
+            continue
         name, value = field.name, field.name
         default = ""
         if field.default is not dataclasses.MISSING:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cepheid.automata.transform import members
+from cepheid.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +40,7 @@ class WaitingMove:
         return letter & self.requires == self.requires and not letter & self.forbids
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WaitingAutomaton:
     """Marking moves between an initial state, waiting states and one final state.
 

@@ -6,7 +6,7 @@ Comes in: a query, options, and the columns of the call's table. Goes out: a `ba
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from pyspark.sql import types as spark_types
 
 from cepheid.errors import InputError, NotSupportedError, SchemaError, did_you_mean, quoted
 from cepheid.query import query as query_of
-from cepheid.records import names_of
+from cepheid.records import names_of, record
 from cepheid.schema import STREAM_COLUMN
 from cepheid.spark.batch import Plan
 from cepheid.spark.columns import arrow_type, is_binary_text
@@ -73,7 +73,7 @@ def _constant(name: str, argument: AnalyzeArgument) -> Any:
     return argument.value if convert is None or isinstance(argument.dataType, spark_types.StructType) else convert(argument.value)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Described(SparkSource):
     """A table of which only the schema is known; its columns have the names that they would have as a DataFrame's."""
 
