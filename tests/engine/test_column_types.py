@@ -249,6 +249,7 @@ def test_decimals_of_more_than_38_digits_come_as_python_has_them(value: object) 
 
 def test_an_argument_that_no_decimal_holds() -> None:
     query = cepheid.query("SELECT * WHERE A AS a FILTER a.v > :x", args={"x": 10**40})
-    assert "an integer or decimal has at most 38 digits" in str(query.explain())
+    with pytest.raises(BindError, match="an integer or decimal has at most 38 digits"):
+        query.explain()
     with pytest.raises(BindError, match="38 digits"):
         query.run(events(v=pa.array([1, 2, 3])))
