@@ -33,9 +33,10 @@ def test_the_same_matches_and_older_state_is_read(fragment: str, cases: int, see
     """Older: written where nothing was forgotten, by a version without this bound."""
     bounded = matched = 0
     for case in draw(FRAGMENTS[fragment], count=cases // 2, seed=seed, longest=30):
+        whole = WAYS["whole"](case, None)
         for way, of in WAYS.items():
-            check(case, found := of(case, None))
-            assert way == "whole" or found == WAYS["whole"](case, None), f"{way}\n{case}"
+            check(case, found := whole if way == "whole" else of(case, None))
+            assert found == whole, f"{way}\n{case}"
         compiled = compiled_of(case.query, case.events)
         if not compiled.from_adjacency:
             continue
