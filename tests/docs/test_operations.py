@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from types import ModuleType
+from loaded_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def script(name: str) -> ModuleType:
-    """A script of this repository, as a module."""
-    spec = importlib.util.spec_from_file_location(f"scripts_{name}", ROOT / f"scripts/{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_page_of_limits_is_that_of_the_source() -> None:

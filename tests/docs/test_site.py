@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from loaded_scripts import script
 
 import cepheid
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -22,17 +17,6 @@ PAGES = sorted(DOCS.rglob("*.md"))
 FENCED = re.compile(r"^(```+).*?^\1$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<path>[^)#:\s]*)(?:#(?P<place>[^)\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-
-
-def website() -> ModuleType:
-    """The script that builds the site, as a module."""
-    spec = importlib.util.spec_from_file_location("scripts_website", ROOT / "scripts/website.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def navigation() -> set[str]:
@@ -51,7 +35,7 @@ def navigation() -> set[str]:
 
 def test_each_page_is_in_the_navigation() -> None:
     pages = {path.relative_to(DOCS).as_posix() for path in PAGES}
-    made = {f"reference/{name}" for name in website().reference()}
+    made = {f"reference/{name}" for name in script("website").reference()}
     assert navigation() == {*pages, *made, "changelog.md"}
 
 
@@ -72,7 +56,7 @@ def test_links_lead_to_headings(path: Path) -> None:
 
 
 def test_the_reference_has_all_public_names() -> None:
-    pages = website().reference()
+    pages = script("website").reference()
     whole = "\n".join(pages.values())
     assert "::: cepheid.query.query\n" in whole
     assert "::: cepheid.errors\n" in whole
@@ -100,4 +84,4 @@ def test_what_the_check_of_the_built_site_finds(tmp_path: Path, link: str, load:
     (tmp_path / "a.html").write_text(BUILT.format(link, load), encoding="utf-8")
     (tmp_path / "b.html").write_text('<h2 id="here"></h2>', encoding="utf-8")
     (tmp_path / "s.js").write_text("", encoding="utf-8")
-    assert website().mistakes(tmp_path) == wrong
+    assert script("website").mistakes(tmp_path) == wrong

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 import pytest
-from grammar_tables import script
 from lark.exceptions import UnexpectedInput
+from loaded_scripts import script
 
 from cepheid.errors import CepheidError, SetupError
 from cepheid.language import diagnose, parse, parser, syntax, tables
@@ -27,6 +27,9 @@ from cepheid.language.limits import MAX_TEXT
 from cepheid.language.tables import STARTS
 
 ROOT = Path(__file__).parents[2]
+
+MAKER = script("tables")
+"""What compiles grammar.lark with lark."""
 
 WRITTEN = re.compile(r"""^((?:EVENT|SELECT)\b.*(?:\n(?!```).+)*)|["'`]((?:EVENT|SELECT)\b[^"\n]*?)["'`]""", re.MULTILINE)
 """A query from the beginning of a line to an empty one, or in quotes."""
@@ -164,7 +167,7 @@ class ByLark:
 
     def __init__(self) -> None:
         self.seen = Seen()
-        self.lark = script.compiled(transformer=Actions(), postlex=self.seen)
+        self.lark = MAKER.compiled(transformer=Actions(), postlex=self.seen)
 
     def read(self, text: str, start: str) -> tuple[object, ...]:
         try:
@@ -281,7 +284,7 @@ def test_the_message_is_that_of_the_place_and_of_what_was_expected(by_driver):
 def test_the_tables_are_of_this_grammar():
     """Else run `make tables`."""
     stored = (Path(tables.__file__).with_name(tables.FILE)).read_text(encoding="utf-8")
-    assert stored == script.written(script.compiled())
+    assert stored == MAKER.written(MAKER.compiled())
 
 
 def test_a_grammar_has_one_text_of_tables():
@@ -289,7 +292,7 @@ def test_a_grammar_has_one_text_of_tables():
     code = "import sys; sys.path.insert(0, 'scripts'); import tables; sys.stdout.write(tables.written(tables.compiled()))"
     environment = os.environ | {"PYTHONHASHSEED": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == script.written(script.compiled())
+    assert done.stdout == MAKER.written(MAKER.compiled())
 
 
 def refused() -> str:
@@ -327,10 +330,10 @@ def test_tables_of_another_grammar_are_not_read(monkeypatch):
     ],
 )
 def test_a_grammar_that_the_driver_does_not_know_is_refused(monkeypatch, grammar, what):
-    monkeypatch.setattr(script, "STARTS", ("start",))
-    monkeypatch.setattr(script, "read_grammar", lambda: grammar)
+    monkeypatch.setattr(MAKER, "STARTS", ("start",))
+    monkeypatch.setattr(MAKER, "read_grammar", lambda: grammar)
     with pytest.raises(NotImplementedError, match=what):
-        script.written(script.compiled())
+        MAKER.written(MAKER.compiled())
 
 
 def test_every_line_of_the_tables_is_read(by_driver):
@@ -403,7 +406,7 @@ def test_a_row_takes_linear_time(row):
 
 def test_it_is_faster_than_lark():
     text = "SELECT * FROM S WHERE A AS a ; B+ AS b FILTER b[v > 3 AND w = 'x'] WITHIN 5 EVENTS PARTITION BY k LIMIT 3"
-    lark, driver = script.compiled(transformer=Actions()), Driver(tables.stored(), Actions())
+    lark, driver = MAKER.compiled(transformer=Actions()), Driver(tables.stored(), Actions())
     ways = {"lark": lambda: lark.parse(text, start="query_start"), "driver": lambda: driver.parse(text, "query_start", unlimited)}
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(9):

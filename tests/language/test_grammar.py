@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from grammar_tables import script
 from lark import Lark
 from lark.exceptions import GrammarError, LexError
 from lark.parsers.lalr_analysis import LALR_Analyzer
+from loaded_scripts import script
 
 from cepheid.errors import QuerySyntaxError
 from cepheid.language import parse
 from cepheid.language.actions import Actions
 from cepheid.language.diagnose import END, PHRASES
 from cepheid.language.words import KEYWORDS, STRATEGIES, UNITS
+
+MAKER = script("tables")
+"""What compiles grammar.lark with lark."""
 
 QUERIES = [(line[0], line[2:]) for line in Path(__file__).with_name("ceql-queries.txt").read_text(encoding="utf-8").splitlines()]
 
@@ -38,7 +41,7 @@ SAMPLES = [
 
 @pytest.fixture(scope="module")
 def lark() -> Lark:
-    return script.compiled()
+    return MAKER.compiled()
 
 
 def analyse(parser: Lark) -> None:
@@ -52,7 +55,7 @@ def test_the_grammar_has_no_conflict(lark):
 
 def test_the_grammar_is_strict(lark):
     """lark's strict mode: no conflicts, and no two terminals of one parser state that match the same text."""
-    strict = script.compiled(strict=True)
+    strict = MAKER.compiled(strict=True)
     assert {rule.origin for rule in strict.rules} == {rule.origin for rule in lark.rules}
 
 

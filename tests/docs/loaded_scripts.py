@@ -1,4 +1,4 @@
-"""scripts/tables.py, which compiles grammar.lark with lark, as a module of the tests."""
+"""The scripts of this repository, as modules: they are no part of the package."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
+ROOT = Path(__file__).resolve().parents[2]
 
-def _script() -> ModuleType:
-    path = Path(__file__).parents[2] / "scripts/tables.py"
-    spec = importlib.util.spec_from_file_location("scripts_tables", path)
+
+def script(name: str) -> ModuleType:
+    """scripts/NAME.py as a module."""
+    spec = importlib.util.spec_from_file_location(f"scripts_{name}", ROOT / f"scripts/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
-
-
-script = _script()
