@@ -19,7 +19,7 @@ from cepheid.engine.evaluations.guarded_methods import GuardedChoiceMethod, Guar
 from cepheid.engine.letters.encoded import Texts
 from cepheid.engine.plan import methods
 from cepheid.errors import LimitError
-from cepheid.testing.differential import WAYS, Case, answers, check, draw
+from cepheid.testing.differential import Case, answers, check, draw, ways_of
 from cepheid.testing.generators import (
     ABSENT,
     CHOOSING,
@@ -63,7 +63,7 @@ def test_patterns_that_compare_events_give_their_matches_on_all_ways(name: str, 
     chosen = set()
     for case in draw(COMPARED[name], count=cases, seed=seed):
         try:
-            found = {way: of(case, None) for way, of in WAYS.items()}
+            found = {way: of(case, None) for way, of in ways_of(case).items()}
         except LimitError as error:
             if not any(limit in error.fact for limit in ("MAXIMAL_LIMIT", "MAX_RELATIONS", "MAX_CUBES")):
                 raise
@@ -100,7 +100,7 @@ def test_patterns_without_guards_give_their_matches_on_all_ways(monkeypatch: pyt
             if "MAX_RELATIONS" not in error.fact:  # of a nested strategy, whatever the method
                 raise
             continue
-        found = {way: of(case, None) for way, of in WAYS.items()}
+        found = {way: of(case, None) for way, of in ways_of(case).items()}
         check(case, found["whole"])
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
@@ -118,7 +118,7 @@ def test_guards_ask_for_negated_patterns_whose_complement_is_too_large(
         compiled = case.query.compiled(case.query.schema(case.events.schema))
         if not compiled.program.automaton.negated:
             continue
-        found = {way: of(case, None) for way, of in WAYS.items()}
+        found = {way: of(case, None) for way, of in ways_of(case).items()}
         check(case, found["whole"])
         for way, rows in found.items():
             assert rows == found["whole"], f"{way}\n{case}"
@@ -162,7 +162,7 @@ def test_max_is_last_where_matches_unite(pattern: str, seed: int, cases: int) ->
             case = Case(seed, number, query, events, *answers(query, events))
         except LimitError:  # more matches than the definition lists, which few streams have
             continue
-        for of in WAYS.values():
+        for of in ways_of(case).values():
             check(case, of(case, None))
         found += sum(answer.choose for answer in case.expected.values())
     assert found > cases / 40

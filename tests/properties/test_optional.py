@@ -13,7 +13,7 @@ from slowness import within
 import cepheid
 from cepheid.errors import LimitError
 from cepheid.testing import events
-from cepheid.testing.differential import WAYS, Case, check, draw, rows_of, whole
+from cepheid.testing.differential import Case, check, draw, rows_of, ways_of, whole
 from cepheid.testing.generators import ENGINE, QueryFragment
 
 VARIANTS = ("compiled", "python", "checked")
@@ -69,8 +69,8 @@ def test_the_definition_on_every_variant(group: str, cases: int, seed: int) -> N
 def test_however_the_events_come(group: str, cases: int, seed: int) -> None:
     for case in drawn(group, cases, seed)[::2]:
         expected = whole(case, None)
-        for number, way in enumerate(WAYS, start=case.number):
-            assert WAYS[way](case, VARIANTS[number % len(VARIANTS)]) == expected, f"{way}\n{case}"
+        for number, (way, of) in enumerate(ways_of(case).items(), start=case.number):
+            assert of(case, VARIANTS[number % len(VARIANTS)]) == expected, f"{way}\n{case}"
 
 
 def test_the_cases_have_runs_of_optional_items(cases: int, seed: int) -> None:

@@ -300,3 +300,11 @@ WAYS: dict[str, Callable[[Case, str | None], list[Row]]] = {
     "batched": batched,
 }
 """How events come to an engine."""
+
+OTHERS = tuple(way for way in WAYS if way != "whole")
+
+
+def ways_of(case: Case, *, most: int = 2) -> dict[str, Callable[[Case, str | None], list[Row]]]:
+    """The whole stream, and so many of the other ways: each case has others, by its number, so that many cases have all of them."""
+    turn = [OTHERS[(most * case.number + step) % len(OTHERS)] for step in range(most)]
+    return {way: WAYS[way] for way in ("whole", *turn)}
