@@ -138,7 +138,7 @@ class SetupError(CepheidError, RuntimeError):
 def excerpt(text: str, span: Span) -> list[str]:
     """The line of `text` where `span` starts, with carets under it.
 
-    Control characters and tabs are shown as spaces. Long lines are cut around the place.
+    Control characters and tabs are shown as spaces. Long lines are cut around the place, with dots where something is left out.
     """
     before = text[: span.start]
     number = before.count("\n") + 1
@@ -149,9 +149,10 @@ def excerpt(text: str, span: Span) -> list[str]:
     width = max(1, min(span.end, begin + len(line)) - span.start)
     if len(line) > LINE_WIDTH:
         cut = max(0, column - LINE_WIDTH // 2)
-        line = line[cut : cut + LINE_WIDTH]
-        column -= cut
-        width = min(width, max(1, LINE_WIDTH - column))
+        front, back = "… " if cut else "", " …" if cut + LINE_WIDTH < len(line) else ""
+        width = min(width, max(1, LINE_WIDTH - (column - cut)))
+        line = front + line[cut : cut + LINE_WIDTH].rstrip() + back
+        column += len(front) - cut
     line = "".join(c if c.isprintable() else " " for c in line)
     gutter = f"{number:>3} | "
     return [gutter + line.rstrip(), " " * (len(gutter) - 2) + "| " + " " * column + "^" * width]

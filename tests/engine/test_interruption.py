@@ -56,28 +56,35 @@ def test_an_interruption_is_answered_at_once(name):
     text, events = LONG[name]
     query = cepheid.query(text)
     query.run(events.slice(0, 10))
-    came = 0.0
 
     def interrupt(_signal, _frame):
         raise KeyboardInterrupt
 
+    def interrupted(work):
+        """Seconds until the interruption is answered, None where the work is done before it comes."""
+        came = time.process_time() + AFTER
+        signal.setitimer(signal.ITIMER_PROF, AFTER)
+        try:
+            work()
+        except KeyboardInterrupt:
+            return time.process_time() - came
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        return None
+
     before = signal.signal(signal.SIGPROF, interrupt)
-    interrupted = 0
+    answered = 0
     try:
         for way, work in ways(query, events):
-            came = time.process_time() + AFTER
-            signal.setitimer(signal.ITIMER_PROF, AFTER)
-            try:
-                work()
-            except KeyboardInterrupt:
-                took = time.process_time() - came
-                assert took < ANSWERED, f"{way}: {took:.2f} s"
-                interrupted += 1
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
+            took = interrupted(work)
+            # On a busy machine computing itself is slower at times; what is late by itself is late each time.
+            for _ in range(2):
+                took = took if took is None or took < ANSWERED else interrupted(work)
+            assert took is None or took < ANSWERED, f"{way}: {took:.2f} s"
+            answered += took is not None
     finally:
         signal.signal(signal.SIGPROF, before)
-    assert interrupted, "nothing took long enough to be interrupted"
+    assert answered, "nothing took long enough to be interrupted"
 
 
 @pytest.mark.parametrize("name", LONG)

@@ -1,8 +1,7 @@
 """The stream with the events that matches make: where they stand, where they begin, what they have (docs/decisions/0011-events.md).
 
 Comes in: events, then the matches of one EVENT definition after the other. Goes out: the events with one more for each match, behind the event that
-completes it, and behind what that event has completed by definitions before. All is done in columns, but for matches that begin and end with the same
-events: these are put in order one by one.
+completes it, and behind what that event has completed by definitions before. All is done in columns.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.engine.input.keys import normalized
+from cepheid.engine.memory.pools import offsets_of
 from cepheid.engine.output.matches import plain_type
 from cepheid.engine.run.beginnings import NUMBER, ROW
 from cepheid.logical.plan import Begin
@@ -181,22 +182,38 @@ def _joined(old: Any, new: Any, plain: pa.DataType) -> pa.ChunkedArray:
 
 
 def _in_order(found: Completed) -> Array:
-    """Numbers of the matches as their events stand: by what ends them, what starts them, then by their variables."""
+    """Numbers of the matches as their events stand: by what ends them, what starts them, then by their variables. O(n log n), vectorized."""
     ordering = np.lexsort((found.numbers, found.ends))
-    same = np.flatnonzero((np.diff(found.numbers[ordering]) == 0) & (np.diff(found.ends[ordering]) == 0))
-    if not len(same):
-        return ordering
-    cuts = np.flatnonzero(np.diff(same, prepend=-2) != 1)
-    for start, stop in zip(same[cuts].tolist(), [*(same[cuts[1:] - 1] + 2).tolist(), int(same[-1]) + 2], strict=True):
-        ordering[start:stop] = sorted(ordering[start:stop].tolist(), key=lambda number: _bindings(found.matches, number))
+    same = (np.diff(found.numbers[ordering]) == 0) & (np.diff(found.ends[ordering]) == 0)
+    tied = np.append(same, False) | np.append(False, same)
+    alike = ordering[tied]
+    if len(alike):
+        groups = np.cumsum(np.append(True, ~same))[tied]
+        table = pa.table({"group": groups, "bindings": _bindings(found.matches.take(alike))})
+        ordering[tied] = alike[pc.sort_indices(table, [("group", "ascending"), ("bindings", "ascending")]).to_numpy()]
     return ordering
 
 
-def _bindings(found: Matches, number: int) -> list[tuple[str, list[int]]]:
-    """The positions of each variable of a match, by name."""
-    positions, labels, _ = found.marks.match(number)
-    names: dict[str, list[int]] = {}
-    for position, label in zip(positions.tolist(), labels.tolist(), strict=True):
-        for name in found.layout.labels[label]:
-            names.setdefault(name, []).append(position)
-    return sorted(names.items())
+def _bindings(found: Matches) -> pa.LargeBinaryArray:
+    """The positions of each variable, by name, as bytes that compare like these: of each its number, its positions, then 0; all from 1 on."""
+    marks, labels = found.marks, found.layout.labels
+    names = sorted({name for label in labels for name in label})
+    lengths = np.array([len(label) for label in labels], np.int64)
+    variables = np.array([names.index(name) for label in labels for name in sorted(label)], np.int64)
+    # Per mark and variable of its label: the match, the variable and the position.
+    counts = lengths[marks.labels]
+    mark = np.repeat(np.arange(len(counts)), counts)
+    rank = np.arange(len(mark)) - offsets_of(counts)[mark]
+    owner = np.repeat(np.arange(len(found)), np.diff(marks.offsets))[mark]
+    variable = variables[offsets_of(lengths)[marks.labels[mark]] + rank]
+    order = np.lexsort((variable, owner))
+    owner, variable, position = owner[order], variable[order], marks.positions[mark][order]
+    first = (np.diff(owner, prepend=-1) != 0) | (np.diff(variable, prepend=-1) != 0)
+    # Each variable of a match has two words more than positions: in front of them, and behind.
+    words = np.zeros(len(position) + 2 * np.count_nonzero(first), ">u8")
+    places = np.arange(len(position)) + 2 * np.cumsum(first) - 1
+    words[places] = position + 1
+    words[places[first] - 1] = variable[first] + 1
+    sizes = np.bincount(owner, minlength=len(found)) + 2 * np.bincount(owner[first], minlength=len(found))
+    buffers = [None, pa.py_buffer(8 * offsets_of(sizes)), pa.py_buffer(words)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(found), buffers)
