@@ -184,11 +184,11 @@ def _joined(old: Any, new: Any, plain: pa.DataType) -> pa.ChunkedArray:
 def _in_order(found: Completed) -> Array:
     """Numbers of the matches as their events stand: by what ends them, what starts them, then by their variables. O(n log n), vectorized."""
     ordering = np.lexsort((found.numbers, found.ends))
-    same = (np.diff(found.numbers[ordering]) == 0) & (np.diff(found.ends[ordering]) == 0)
-    tied = np.append(same, False) | np.append(False, same)
+    first = (np.diff(found.numbers[ordering], prepend=-1) != 0) | (np.diff(found.ends[ordering], prepend=-1) != 0)
+    tied = ~(first & np.roll(first, -1))
     alike = ordering[tied]
     if len(alike):
-        groups = np.cumsum(np.append(True, ~same))[tied]
+        groups = np.cumsum(first)[tied]
         table = pa.table({"group": groups, "bindings": _bindings(found.matches.take(alike))})
         ordering[tied] = alike[pc.sort_indices(table, [("group", "ascending"), ("bindings", "ascending")]).to_numpy()]
     return ordering
