@@ -138,7 +138,7 @@ def test_the_whole_page_can_be_used_by_keyboard_alone(page: Browser) -> None:
     for _ in range(4):
         page.key("ArrowRight")
     assert "After row 3" in text(page, "#step-text")[0]
-    assert "a match may end here" in text(page, "#step-text")[0]
+    assert "a match ends here" in text(page, "#step-text")[0]
     assert page.do("document.querySelector('tr.current').dataset.row") == "3"
     assert page.do("document.querySelectorAll('#drawing .ends').length") == 1
     while focused(page) != "events-table":

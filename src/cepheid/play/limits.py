@@ -22,6 +22,12 @@ MAX_LISTED_BYTES = 64 << 20
 MAX_STEPS = 2_000
 """Events that one can step through on the automaton."""
 
+MAX_CONFIGURATIONS = 1_000
+"""Partial matches of one partition that differ in state or values, for which one steps with comparisons of events; past it a note says so."""
+
+MAX_COMPARISONS = 1_000_000
+"""Comparisons of two values that are evaluated while one steps, a condition over more events counting as several; past it a note says so."""
+
 MAX_CELL = 200
 """Characters of one value in a table."""
 

@@ -10,6 +10,9 @@ import numpy as np
 import cepheid
 from cepheid.engine.output.origins import NOWHERE
 from cepheid.errors import CepheidError
+from cepheid.language import syntax
+from cepheid.language.syntax import Consumption, Strategy
+from cepheid.logical.parameters import parameters
 from cepheid.play import steps
 from cepheid.play.limits import MAX_LISTED_BYTES
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cepheid.play.inputs import Given
+
+Array = np.ndarray[Any, Any]
 
 
 def machine_of(query: cepheid.Query, given: Given) -> dict[str, Any]:
@@ -40,8 +45,8 @@ def machine_of(query: cepheid.Query, given: Given) -> dict[str, Any]:
         "refused": "",
     }
     try:
-        read, rows = _with_made(query, given) if compiled.layers else given.read()
-        found = steps.steps_of(compiled, read, null_keys=given.null_keys)
+        read, rows, begins = _with_made(query, given) if compiled.layers else (*given.read(), None)
+        found = steps.steps_of(compiled, read, null_keys=given.null_keys, begins=begins)
     except CepheidError as error:
         return answer | {"refused": said(error)}
     types = read.column(schema.type_column).to_pylist() if compiled.layers and schema.type_column else None
@@ -56,8 +61,27 @@ def said(error: CepheidError) -> str:
     return " ".join([f"{error.fact}.", *error.help])
 
 
-def _with_made(query: cepheid.Query, given: Given) -> tuple[pa.Table, Sequence[int]]:
-    """The events that the query reads, with those that its definitions make, and the row of each, `NOWHERE` of what is made."""
-    shows_all = cepheid.query(dataclasses.replace(query.tree, targets=None, having=None, limit=1), args=query.args)
-    found = shows_all.run(given.events, max_bytes=MAX_LISTED_BYTES, **given.options)
-    return found.events, found.known_origin.numbers_of(np.arange(found.events.num_rows)).tolist()
+def _with_made(query: cepheid.Query, given: Given) -> tuple[pa.Table, Sequence[int], Array]:
+    """The events that the query reads, with those that its definitions make, in their order.
+
+    Returns them, the row of each in what is shown, `NOWHERE` of what is made, and for each the row of these events with which it begins.
+    """
+    # Each event is a match by itself, and begins where the event does.
+    tree = dataclasses.replace(
+        query.tree,
+        pattern=syntax.Named(syntax.Type(None), "event"),
+        strategy=Strategy.ALL,
+        targets=None,
+        partition_within=None,
+        having=None,
+        consume=Consumption.NONE,
+        model=None,
+        limit=None,
+    )
+    asked = {parameter.name for parameter in parameters(tree)}
+    every = cepheid.query(tree, args={name: value for name, value in query.args.items() if name in asked})
+    found = every.run(given.events, max_bytes=MAX_LISTED_BYTES, **given.options)
+    begins = np.arange(found.events.num_rows)
+    for matches in (found, found.undecided):  # of definitions that wait for absences, too
+        begins[matches.end_rows] = matches.start_rows
+    return found.events, found.known_origin.numbers_of(np.arange(found.events.num_rows)).tolist(), begins

@@ -1,10 +1,10 @@
 """The automaton with its live states after each event.
 
-Comes in: a compiled query and a table of events. Goes out: for each event the states in which some partial match of its partition is. The drawn
-automaton runs over the letters of the events: a set of states, and for each the latest event at which a partial match in it began. A window ends
-it when that event is too old, which is exact, for the latest begin outlives all others. Trackers run beside it as they do in an engine. What letters
-do not say is not evaluated: comparisons of events (guards), and strategies inside the pattern. Then a state is shown where some partial match COULD
-be, and `note` says so.
+Comes in: a compiled query and a table of events. Goes out: for each event the states in which some partial match of its partition is. The events are
+read as an engine reads them, and each partial match keeps what its guards compare (`engine.evaluations.live`). So a state is live exactly where some
+partial match is that windows and gaps still let go on. What is left out is said in `note`: what the drawn automaton does not have (HAVING, CONSUME
+BY, absences, a strategy over the whole pattern), NXT, LAST or MAX inside a pattern that compares events, and, past `MAX_CONFIGURATIONS`, the
+comparisons.
 """
 
 from __future__ import annotations
@@ -14,22 +14,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepheid.automata import Program
+from cepheid.engine.evaluations.events import Events
+from cepheid.engine.evaluations.guarded_run import latest
+from cepheid.engine.evaluations.live import Live
+from cepheid.engine.evaluations.negating import negating
+from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.input.keys import group, key_codes
 from cepheid.engine.input.lags import lagged_table
+from cepheid.engine.letters.encoded import EventReader, Texts
 from cepheid.engine.letters.words import predicates_of
-from cepheid.engine.run.batch import ordered
-from cepheid.errors import LimitError, NotSupportedError
+from cepheid.engine.run.batch import grouped_chunks, ordered
+from cepheid.engine.run.made import Stream
+from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.plan import lags_in
-from cepheid.play.limits import MAX_STEPS
+from cepheid.play.limits import MAX_COMPARISONS, MAX_CONFIGURATIONS, MAX_STEPS
 from cepheid.records import record
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cepheid.automata.automaton import Automaton
+    from cepheid.engine.evaluations.base import AnyEvaluation, Bounds
     from cepheid.engine.input.keys import Groups
     from cepheid.engine.plan.compiled import Compiled
+
+Array = np.ndarray[Any, Any]
+
+IN_THE_AUTOMATON = frozenset({Strategy.ALL, Strategy.ANY, Strategy.STRICT})
+"""The strategies over the whole pattern that take no match away which the automaton has; ANY takes none away where one ends."""
 
 
 @record(slots=False)
@@ -49,36 +62,31 @@ class Steps:
     note: str
 
 
-def steps_of(compiled: Compiled, events: pa.Table, *, null_keys: str = "drop") -> Steps:
-    """The live states after each event of a table, which has the columns that the automaton reads. null_keys: as for `Query.run`.
+def steps_of(compiled: Compiled, events: pa.Table, *, null_keys: str = "drop", begins: Array | None = None) -> Steps:
+    """The live states after each event of a table, which has the columns that the automaton reads.
 
-    Raises NotSupportedError where letters have no room for all conditions, LimitError for more than `MAX_STEPS` events. O(events x transitions).
+    null_keys: as for `Query.run`. begins: of a query with EVENT definitions, whose events are there: the row with which each event begins. Raises
+    LimitError for more than `MAX_STEPS` events, and past the limits of the evaluations that guards need. O(events x `MAX_CONFIGURATIONS`) tests.
     """
     if events.num_rows > MAX_STEPS:
         raise LimitError(
             f"there are {events.num_rows:,} events; one can step through {MAX_STEPS:,} (MAX_STEPS)", help="take a part of the events"
         )
-    automaton = _without_comparisons(compiled.drawn)
-    if automaton.alphabet.is_long:
-        raise NotSupportedError("the query has too many conditions to step through its automaton", help="take a part of the query")
     times, stream = ordered(compiled.schema, events, sort=True, order=())
     rows = np.arange(events.num_rows) if stream is None else stream
     groups, positions = _grouped(compiled, events, rows, null_keys)
+    if begins is not None:
+        events = dataclasses.replace(Stream.of(events, times), begun=times[begins]).as_read(positions, positions[begins])
     where = rows[groups.order]
-    lags = lags_in([predicate.condition for predicate in automaton.predicates])
-    read = lagged_table(events, lags, where, groups.cuts) if lags else events
-    letters = predicates_of(automaton.alphabet, compiled.schema).letters(read)
-    found = {}
-    for partition in np.split(where, groups.cuts[1:]):
-        run = _Run(automaton, compiled.window, compiled.count_window)
-        for row in partition.tolist():
-            found[row] = run.read(row, automaton.alphabet.mask_of(int(letters[row])), int(times[row]), int(positions[row]))
-    missing = Step(-1, (), ends=False)
-    return Steps(tuple(dataclasses.replace(found.get(row, missing), row=row) for row in rows.tolist()), _note(compiled))
+    live = _read(compiled, events, times, positions, where, groups.cuts)
+    states = dict(zip(where.tolist(), live.found, strict=True))
+    finals = compiled.drawn.finals
+    steps = (Step(row, found, ends=not finals.isdisjoint(found)) for row in rows.tolist() for found in [states.get(row, ())])
+    return Steps(tuple(steps), " ".join([*_uncompared(compiled, rows, where, live), *_left_out(compiled)]))
 
 
-def _grouped(compiled: Compiled, events: pa.Table, rows: Any, null_keys: str) -> tuple[Groups, Any]:
-    """The events by partition, and for each row its position in the partition that is written (windows of events count in it)."""
+def _grouped(compiled: Compiled, events: pa.Table, rows: Array, null_keys: str) -> tuple[Groups, Array]:
+    """The events by partition, and for each row its position in the partition that is written (`$index` and windows of events count in it)."""
 
     def grouped(keys: tuple[str, ...]) -> Groups:
         if not keys:
@@ -92,57 +100,59 @@ def _grouped(compiled: Compiled, events: pa.Table, rows: Any, null_keys: str) ->
     return grouped(compiled.keys), positions
 
 
-def _without_comparisons(automaton: Automaton) -> Automaton:
-    """The automaton with transitions that ask letters alone: guards and flags are taken to allow what they could allow."""
-    alphabet = automaton.alphabet
-    unknown = sum(1 << guard.bit for guard in alphabet.guards) | sum(flag.mask for flag in alphabet.flags)
-    moves = tuple(
-        dataclasses.replace(move, requires=move.requires & ~unknown, forbids=move.forbids & ~unknown) for move in automaton.transitions
+def _read(compiled: Compiled, events: pa.Table, times: Array, positions: Array, where: Array, cuts: Array) -> Live:
+    """The drawn automaton after it has read all events; where: their rows, partition by partition. cuts: where partitions start in it."""
+    program = Program(compiled.drawn)
+    lags = lags_in([*(predicate.condition for predicate in program.predicates), *program.values])
+    texts, predicates = Texts(), predicates_of(program.automaton.alphabet, compiled.schema)
+    read = lagged_table(events, lags, where, cuts) if lags else events
+    letters, values = EventReader(program, predicates, texts).apart(read, positions=positions)
+    bounds: Bounds = {"window": compiled.window, "count_window": compiled.count_window}
+    made: list[Live] = []
+
+    def start(program: Program) -> AnyEvaluation:
+        made.append(Live(program, configurations=MAX_CONFIGURATIONS, tests=MAX_COMPARISONS, **bounds))
+        return negating(program, made[0], latest, bounds)
+
+    run = started(program, start, texts, variant=None)
+    for _ in grouped_chunks(run, Events(letters, times, values=values), where, cuts):
+        raise AssertionError("live states are no matches")
+    return made[0]
+
+
+# -------------------------------------------------------------------------------------------------------------------------- the note
+
+
+def _uncompared(compiled: Compiled, rows: Array, where: Array, live: Live) -> list[str]:
+    """Where partial matches go on without what decides about them. rows: in the order of the steps. where: the rows of what `live` has found."""
+    could = "a state is live if events could lead to it."
+    limits = (
+        (live.crowded, f"more than {MAX_CONFIGURATIONS:,} different partial matches are live (MAX_CONFIGURATIONS)"),
+        (live.costly, f"there have been {MAX_COMPARISONS:,} of them (MAX_COMPARISONS)"),
     )
-    return dataclasses.replace(automaton, transitions=moves)
+    said = []
+    for passed, why in limits:
+        if passed:
+            numbers = np.flatnonzero(np.isin(rows, where[passed])) + 1
+            others = f", and {len(numbers) - 1:,} more," if len(numbers) > 1 else ""
+            place = " in their partitions" if others else " in its partition" if compiled.keys else ""
+            said.append(
+                f"Behind event {numbers[0]:,} of {len(rows):,}{others} comparisons between events are not evaluated{place}, for {why}:"
+                f" from there on {could}"
+            )
+    parts = compiled.drawn.parts
+    return said + [f"{part.text} is taken without {part.strategy.value} here: {could}" for part in parts]
 
 
-def _note(compiled: Compiled) -> str:
-    """What live states do not take into account, as sentences."""
-    automaton, said = compiled.drawn, []
-    if automaton.compares or automaton.negated or automaton.alphabet.flags:
-        said.append("Comparisons between events are not evaluated here: a state is live if events could lead to it.")
+def _left_out(compiled: Compiled) -> list[str]:
+    """What is not in the automaton."""
+    said = []
     if compiled.absences:
         said.append("What must not follow a match is not part of the automaton: a match that ends here waits for it.")
     if compiled.plan.having is not None:
         said.append("HAVING is not applied here.")
     if compiled.consume is not Consumption.NONE:
         said.append("CONSUME BY is not applied here.")
-    if compiled.plan.strategy not in {Strategy.ALL, Strategy.ANY}:
+    if compiled.plan.strategy not in IN_THE_AUTOMATON:
         said.append(f"SELECT {compiled.plan.strategy.value} chooses among the matches that end; it takes no state away here.")
-    return " ".join(said)
-
-
-class _Run:
-    """The automaton over the events of one partition."""
-
-    def __init__(self, automaton: Automaton, window: int | None, count_window: int | None) -> None:
-        self.automaton = automaton
-        self.window, self.count_window = window, count_window
-        self.live: dict[int, tuple[int, int]] = {}  # state -> time and position of the latest event that begins a partial match there
-        self.tracked = [0] * len(automaton.trackers)
-
-    def read(self, row: int, mask: int, time: int, position: int) -> Step:
-        """The step of one event; mask: what its letter says, without trackers."""
-        trackers = self.automaton.trackers
-        mask |= sum(state << tracker.bit for tracker, state in zip(trackers, self.tracked, strict=True))
-        self.live = {state: begun for state, begun in self.live.items() if self._young(begun, time, position)}
-        after: dict[int, tuple[int, int]] = {}
-        for state, begun in [*self.live.items(), (self.automaton.initial, (time, position))]:
-            for move in self.automaton.outgoing[state]:
-                if move.enabled(mask):
-                    after[move.target] = max(after.get(move.target, begun), begun)
-        self.tracked = [tracker.successor(state, mask) for tracker, state in zip(trackers, self.tracked, strict=True)]
-        finals = self.automaton.finals
-        self.live = {state: begun for state, begun in after.items() if state not in finals}
-        return Step(row, tuple(sorted(after)), ends=any(state in finals for state in after))
-
-    def _young(self, begun: tuple[int, int], time: int, position: int) -> bool:
-        """Whether a partial match may still end with an event of this time and position."""
-        inside = self.window is None or time - begun[0] <= self.window
-        return inside and (self.count_window is None or position - begun[1] < self.count_window)
+    return said
