@@ -72,6 +72,7 @@ from cepheid.logical.plan import (
     Select,
     Sequence,
 )
+from cepheid.play import steps
 from cepheid.play.steps import steps_of
 from cepheid.schema import EventSchema
 from cepheid.testing import events, reference, runs
@@ -108,7 +109,12 @@ CONSUMERS = {
     "automata/succession.py apart": "test_conjunction_and_negation_carry_guards",
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
-    "automata/products.py _idle": "test_conjunction_and_negation_carry_guards",
+    "automata/negation.py subsets": "test_conjunction_and_negation_carry_guards",
+    "automata/construct.py _pointed": "test_then_under_point_refuses_guards",
+    "automata/construct.py _several": "test_then_under_point_refuses_guards",
+    "automata/succession.py completing": "test_then_under_point_refuses_guards",
+    "automata/succession.py pointed": "test_then_under_point_refuses_guards",
+    "automata/products.py idle": "test_conjunction_and_negation_carry_guards",
     "automata/products.py shuffle": "test_conjunction_and_negation_carry_guards",
     "automata/regions.py _is_place": "test_conjunction_and_negation_carry_guards",
     "automata/closures.py _moves": "test_closures_carry_guards",
@@ -195,8 +201,8 @@ CONSUMERS = {
     "engine/evaluations/next.py _test": "test_waiting_automata_refuse_guards",
     "engine/evaluations/per_end.py _Abilities": "test_strategies_refuse_guards",
     "engine/evaluations/restricted.py RestrictedProgram": "test_the_detector_of_the_algebra_refuses_guards",
-    "play/steps.py _Run": "test_stepping_takes_guards_to_allow_what_they_could",
-    "play/steps.py _without_comparisons": "test_stepping_takes_guards_to_allow_what_they_could",
+    "engine/evaluations/live.py _with_finals": "test_stepping_asks_guards",
+    "engine/evaluations/live.py _without_guards": "test_stepping_asks_guards",
     "viz/graph.py _sizes": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py _done": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "viz/labels.py cube_of": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
@@ -750,12 +756,22 @@ def test_macro_states_ask_guards() -> None:
     assert (region.literals, region.final) == (((SAME, True),), True)
 
 
-def test_stepping_takes_guards_to_allow_what_they_could() -> None:
+def test_stepping_asks_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER y.v > x.v")
     table = pa.table({"type": ["A", "B", "B"], "ts": [1, 2, 3], "v": [5, 4, 6]})
     found = steps_of(query.compiled(query.schema(table.schema)), table)
-    # The B with 4 is no match, and the picture cannot know: it says so.
+    assert ([step.ends for step in found.steps], found.note) == ([False, False, True], "")
+    # Past a limit the picture cannot know that the B with 4 is no match, and says so.
+    monkeypatch.setattr(steps, "MAX_CONFIGURATIONS", 0)
+    found = steps_of(query.compiled(query.schema(table.schema)), table)
     assert [step.ends for step in found.steps] == [False, True, True]
-    assert found.note.startswith("Comparisons between events are not evaluated here")
+    assert found.note.startswith("Behind event 1 of 3 comparisons between events are not evaluated")
     (match,) = query.run(table)
     assert match.variables == {"x": (0,), "y": (2,)}
+
+
+def test_then_under_point_refuses_guards() -> None:
+    for pattern in ("A AS x THEN (B ; C AS y) FILTER y.v > x.v", "(A ;[< 5] B) THEN (B ; C)", "A THEN (B ;[< 5] C)"):
+        query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL POINT")
+        with pytest.raises(NotSupportedError, match="POINT, beside comparisons of events"):
+            query.compiled(query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])))

@@ -116,6 +116,6 @@ def test_explain_and_draw_name_the_trackers() -> None:
     query = cepheid.query("SELECT * WHERE NXT(A ; B) ; C")
     explanation = query.explain()
     assert "type is A and tracker 1 = 0: mark A" in explanation["automaton"]
-    assert "letter bits from 2 on: tracker 1, 2 states, for a nested strategy" in explanation["program"]
+    assert "letter bits from 2 on: tracker 1, 2 states, of the events before" in explanation["program"]
     assert "events with an irrelevant letter can be left out before" in explanation["program"]
     assert "tracker 1 = 0" in str(query.draw())

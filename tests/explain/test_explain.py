@@ -35,7 +35,7 @@ QUERIES = {
         FLIGHTS,
     ),
     "strict_iteration": ("SELECT STRICT * WHERE (T+ AS hot ; H?) FILTER hot[temp > 40] WITHIN 100 EVENTS LIMIT 3", SENSORS),
-    "not_supported": ("SELECT * WHERE T THEN (H ; H) UNLESS T WITHIN 5s TIME MODEL POINT", SENSORS),
+    "not_supported": ("SELECT * WHERE T THEN (H ; H) UNLESS T WITHIN 5s TIME MODEL ACTIVE_OFFICE", SENSORS),
     "negation": ("SELECT * WHERE (T ; NOT H ; T) ALL H UNLESS (H ; H) WITHIN 5s", SENSORS),
     "negated_gap": ("SELECT * WHERE T ; NOT (H ;[<= 2s] H) ; T WITHIN 1 minute", SENSORS),
     "gaps": ("SELECT * WHERE T ;[<= 2s] H ;[> 1s] T WITHIN 10s", SENSORS),

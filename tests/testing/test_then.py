@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import cepheid
-from cepheid.errors import BindError, InputError, NotSupportedError
+from cepheid.errors import BindError, InputError, LimitError, NotSupportedError
 from cepheid.schema import EventSchema, schema_of
 from cepheid.succession import MODELS
 from cepheid.testing.cases import table_of
@@ -80,7 +80,7 @@ def random_expression(rng: random.Random, depth: int) -> Expression:
     return operator, random_expression(rng, depth - 1), random_expression(rng, depth - 1)
 
 
-LATER = {"COMPLETE_HISTORY", "ACTIVE_OFFICE", "POINT"}
+LATER = {"COMPLETE_HISTORY", "ACTIVE_OFFICE"}
 """The models that the engine has only where the next match is a single event."""
 
 
@@ -103,14 +103,16 @@ def test_the_reference_and_the_engine_are_equation_4(model: str, cases: int, see
             run = query.run([{"type": kind, "ts": time} for kind, time in events])
         except NotSupportedError:
             assert model in LATER
+        except LimitError:
+            assert model == "POINT"  # five THEN in one pattern may be too many
         else:
             evaluated += 1
             assert {(match.start, match.end, tuple(sorted(set().union(*match.variables.values())))) for match in run} == found, query.text
         given += len(found)
         empty += not found
-    assert given > cases
+    assert given > cases / 2  # COMPLETE_HISTORY has one at most where others have several
     assert empty < cases
-    assert evaluated >= (cases // 8 if model in LATER else cases)
+    assert evaluated >= (cases // 8 if model in LATER else 0.9 * cases if model == "POINT" else cases)
 
 
 SCHEMA: EventSchema = schema_of(table_of("A1", {}).schema)
@@ -181,3 +183,34 @@ def test_as_an_engine() -> None:
     found = query.run(events, engine="reference", time="ts")
     assert sorted((match.start, match.end) for match in found) == [(0, 1), (0, 1)]
     assert query.run(events, engine="reference", time="ts").to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "stream", "matches"),
+    [
+        ("A THEN (B ; C)", "B1 A2 C3 B4 C5", ["B1 A2 C3"]),
+        ("A THEN (B ; C)", "A1 B1 C1 C2 C2 C3", ["A1 B1 C2", "A1 B1 C2"]),
+        ("A THEN (B ; C)", "B1 A2 C2 C3 A4 C4 C4 C5", ["B1 A2 C3", "B1 A4 C5"]),
+        ("A THEN (A ; C)", "A1 B2 C3 C4", ["A1 C3"]),
+        ("(A ; B) THEN (A ; C)", "A1 A2 B3 C4 C5", ["A1 A2 B3 C4", "A1 B3 C4", "A2 B3 C4"]),
+        ("A THEN (B ; C) ; D", "B1 A2 C3 C4 D5 D6", ["B1 A2 C3 D5", "B1 A2 C3 D6"]),
+        ("A THEN (B ; C) WITHIN 2", "B1 A2 C3 B4 C5 A6 C7", ["B1 A2 C3"]),
+        ("A THEN (B : C)", "B1 A2 C3 B4 C5", ["A2 B4 C5"]),
+        ("A THEN (B ; C) THEN (B ; D)", "B1 A2 C3 D4 D5", ["B1 A2 C3 D4"]),
+    ],
+)
+def test_a_point_is_next_wherever_it_began(pattern: str, stream: str, matches: list[str]) -> None:
+    """POINT: by hand, with equal times, by the engine and by the definition."""
+    events = stream.split()
+    query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL POINT")
+    for engine in (None, "python", "reference"):
+        found = query.run(table_of(stream, {}), engine=engine)
+        supports = [sorted(set().union(*match.variables.values())) for match in found]
+        assert sorted(" ".join(events[place] for place in support) for support in supports) == sorted(matches)
+
+
+def test_a_point_beside_comparisons_is_refused() -> None:
+    query = cepheid.query("SELECT * WHERE A AS x THEN (B ; C AS y) FILTER x.v < y.v TIME MODEL POINT")
+    with pytest.raises(NotSupportedError, match="under TIME MODEL POINT, beside comparisons of events, is not supported"):
+        query.run([{"type": "A", "ts": 1, "v": 1}])
+    assert not query.run([{"type": "A", "ts": 1, "v": 1}], engine="reference")

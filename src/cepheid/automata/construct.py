@@ -24,12 +24,12 @@ from cepheid.automata.automaton import Automaton, Negated, Part
 from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
 from cepheid.automata.fragment import MAX_STATES, Fragment, States, all_pending, check_supplied
 from cepheid.automata.guards import Guards, UnforeseenPredicatesError
-from cepheid.automata.negation import complement, unless, waiting
+from cepheid.automata.negation import MAX_BESIDE, MAX_COMPLEMENT, complement, unless, waiting
 from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condition, of_type, predicates_of
 from cepheid.automata.products import hide_fragment, product, shuffle
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
-from cepheid.automata.succession import THROUGH, apart, following
+from cepheid.automata.succession import THROUGH, apart, completing, following, pointed
 from cepheid.automata.transform import hide, project, trim
 from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
@@ -250,8 +250,65 @@ def either(states: States, operands: Sequence[Fragment]) -> Fragment:
 
 
 def _sequence(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
-    """`p ; q` and `p : q`, with optional items and gaps."""
-    parts = [constructor.build(pattern.items[0])]
+    """`p ; q` and `p : q`, with optional items and gaps; and THEN."""
+    for place in reversed(range(len(pattern.links))):
+        if pattern.links[place].model is TimeModel.POINT and _several(constructor.automaton(constructor.build(pattern.items[place + 1]))):
+            return _behind_point(constructor, pattern, place)
+    return _linked(constructor, pattern, constructor.build(pattern.items[0]))
+
+
+def _behind_point(constructor: Constructor, pattern: plan.Sequence, place: int) -> Fragment:
+    """A sequence of which one link, the last of its kind, is THEN of several events under POINT: its sides do not stand one behind the other."""
+    items, links = pattern.items, pattern.links
+    before = items[0] if place == 0 else plan.Sequence(items[: place + 1], links[:place], span=pattern.span)
+    both = plan.Sequence((before, items[place + 1]), (links[place],), span=pattern.span)
+    found = supplied(constructor.guards, both, _pointed(constructor, both))
+    if place + 1 == len(links):
+        return found
+    return _linked(constructor, plan.Sequence((both, *items[place + 2 :]), links[place + 1 :], span=pattern.span), found)
+
+
+def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
+    """`p THEN q` under POINT, q of several events."""
+    (link,) = pattern.links
+    if any(map(begins_earlier, pattern.items)):
+        raise unsupported(link, what="THEN of an event that a match makes")
+    before, body = map(constructor.build, pattern.items)
+    moved, automata = _moved_on(constructor, link), [constructor.automaton(each) for each in (before, body)]
+    constructor.moved = True
+    if constructor.compares or any(found.alphabet.guards or any(move.parts for move in found.transitions) for found in automata):
+        raise unsupported(link, what="THEN of a pattern of several events under TIME MODEL POINT, beside comparisons of events,")
+    told = completing(automata[1])
+    if told is not None:
+        constructor.alphabet = dataclasses.replace(constructor.alphabet, trackers=(*constructor.alphabet.trackers, told.tracker))
+        fitted(constructor.alphabet)  # or the tracker would reach the bits of guards
+        found = pointed(constructor, before, body, told, constructor.alphabet, moved)
+        if found is not None:
+            return found
+    limit, name = (MAX_COMPLEMENT, "MAX_COMPLEMENT") if told is None else (MAX_BESIDE, "MAX_BESIDE")
+    raise LimitError(
+        f"THEN under TIME MODEL POINT needs more than {limit:,} moves of the automaton here ({name})",
+        span=link.span,
+        help="take shorter patterns beside THEN, with fewer conditions",
+    )
+
+
+def _several(automaton: Automaton) -> bool:
+    """Whether matches may have several events."""
+    return any(move.target not in automaton.finals for move in automaton.transitions)
+
+
+def _moved_on(constructor: Constructor, link: plan.Link) -> int:
+    """The bit that says that time has moved on; raises NotSupportedError where no bit does."""
+    moved = moved_on(constructor.schema)
+    if moved is None:
+        raise unsupported(link, what=f"THEN over a time column of type {constructor.schema.time_type}")
+    return constructor.masks[moved]
+
+
+def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -> Fragment:
+    """A sequence without such links; first: its first item, as it was built."""
+    parts = [first]
     gaps: list[frozenset[Store]] = []
     between: list[Complement | None] = []
     # Where an item may begin before the event that is read first, its link compares places: with that of the last event before it.
@@ -305,13 +362,10 @@ def _next(
     """
     body = constructor.build(item)
     automaton = constructor.automaton(body)
-    several = any(move.target not in automaton.finals for move in automaton.transitions)
-    model, moved = link.model or TimeModel.CAYUGA, moved_on(constructor.schema)
-    if several and model not in THROUGH:
+    model = link.model or TimeModel.CAYUGA
+    if _several(automaton) and model not in THROUGH:
         raise unsupported(link, what=f"THEN of a pattern of several events under TIME MODEL {model.value}")
-    if moved is None:
-        raise unsupported(link, what=f"THEN over a time column of type {constructor.schema.time_type}")
-    bit = constructor.masks[moved]
+    bit = _moved_on(constructor, link)
     through = THROUGH.get(model, False)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     constructor.moved = True

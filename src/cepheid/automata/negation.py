@@ -27,18 +27,19 @@ MAX_COMPLEMENT = 2_000
 MAX_BESIDE = 20_000
 """Moves of a pattern with a complement beside it; past it a guard asks."""
 
-ENDED = -1
-"""In the place of a set of states: a match is complete."""
-
 Complement = tuple[tuple[Transition, ...], ...]
 """The moves of each state, unmarked and exclusive: an event that none of them reads completes a match. State 0: nothing has come."""
 
 
-def complement(automaton: Automaton, *, ends: bool = False) -> Complement | None:
-    """The events, one after the other from state 0 on, in which the automaton has no match, wherever one may begin; None past `MAX_COMPLEMENT`.
+Ways = dict[tuple[int, bool], tuple[tuple[int, int], ...]]
+"""The ways out of a set of states: its next one, by number, and whether a match is complete; and for which letters, as (requires, forbids)."""
 
-    automaton: without guards and parts. ends: whether there are moves for the events that complete a match too, to a state behind all others. At
-    most exponential in the automaton's states.
+
+def subsets(automaton: Automaton, *, goes_on: bool) -> list[Ways] | None:
+    """For each set of states in which partial matches can be, wherever they began, the ways out; None past `MAX_COMPLEMENT`.
+
+    automaton: without guards and parts. goes_on: whether sets go on behind a match; else they begin anew there, for nobody asks. Set 0: nothing has
+    come. At most exponential in the automaton's states.
     """
     automaton.alphabet.refuse_guards("negation")
     automaton.refuse_parts("negation")
@@ -47,7 +48,7 @@ def complement(automaton: Automaton, *, ends: bool = False) -> Complement | None
     todo, found, size = [0], [], 0
     for begun in todo:
         moves = [move for state in members(begun | initial) for move in automaton.outgoing[state]]
-        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        edges: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
         for cube in cubes(moves, automaton.alphabet):
             size += 1
             if size > MAX_COMPLEMENT:
@@ -56,19 +57,32 @@ def complement(automaton: Automaton, *, ends: bool = False) -> Complement | None
             for move in moves:
                 if move.enabled(cube[0]):
                     after |= 1 << move.target
-            if not after & finals:
-                edges[after].append(cube)
-            elif ends:
-                edges[ENDED].append(cube)
-        for after in edges:
-            if after not in numbers and after != ENDED:
+            ends = bool(after & finals)
+            edges[after & ~finals if goes_on or not ends else 0, ends].append(cube)
+        for after, _ in edges:
+            if after not in numbers:
                 numbers[after] = len(numbers)
                 todo.append(after)
-        ways = ((after, united(each, automaton.alphabet.types)) for after, each in edges.items())
-        found.append([(numbers[begun], after, *way) for after, each in ways for way in each])
-    numbers[ENDED] = len(numbers)
+        found.append({(numbers[after], ends): united(each, automaton.alphabet.types) for (after, ends), each in edges.items()})
+    return found
+
+
+def complement(automaton: Automaton, *, ends: bool = False) -> Complement | None:
+    """The events, one after the other from state 0 on, in which the automaton has no match, wherever one may begin; None past `MAX_COMPLEMENT`.
+
+    automaton: without guards and parts. ends: whether there are moves for the events that complete a match too, to a state behind all others.
+    """
+    found = subsets(automaton, goes_on=False)
+    if found is None:
+        return None
     return tuple(
-        tuple(Transition(source, numbers[after], requires, None, forbids) for source, after, requires, forbids in each) for each in found
+        tuple(
+            Transition(source, len(found) if ended else after, requires, None, forbids)
+            for (after, ended), ways in each.items()
+            if ends or not ended
+            for requires, forbids in ways
+        )
+        for source, each in enumerate(found)
     )
 
 

@@ -69,7 +69,7 @@ def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet)
 
     While one runs, the other has not begun yet, or is done, or runs too. At most (l + 1) * (r + 1) states. Raises LimitError past `MAX_MOVES`.
     """
-    sides = [_idle(left), _idle(right)]
+    sides = [idle(left), idle(right)]
     start = (left.initial, right.initial)
     numbers = {start: states.state()}
     todo, moves = [start], []
@@ -83,7 +83,7 @@ def shuffle(states: States, left: Fragment, right: Fragment, alphabet: Alphabet)
                 if target not in numbers:
                     numbers[target] = states.state()
                     todo.append(target)
-                both = masks[0], _either(a.mark, b.mark), masks[1], a.writes | b.writes, a.parts | b.parts
+                both = masks[0], joint(a.mark, b.mark), masks[1], a.writes | b.writes, a.parts | b.parts
                 moves.append(Transition(numbers[pair], numbers[target], *both))
         if len(moves) > MAX_MOVES:
             raise LimitError(
@@ -101,7 +101,7 @@ DONE = -1
 """The state of a side of ALL whose match is complete."""
 
 
-def _idle(body: Fragment) -> dict[int, list[Transition]]:
+def idle(body: Fragment) -> dict[int, list[Transition]]:
     """The moves of each state, where any event may pass before the match begins and when it is done; all finals are `DONE`."""
     found = {body.initial: [Transition(body.initial, body.initial)], DONE: [Transition(DONE, DONE)]}
     for move in body.moves:
@@ -109,6 +109,6 @@ def _idle(body: Fragment) -> dict[int, list[Transition]]:
     return found
 
 
-def _either(left: Mark | None, right: Mark | None) -> Mark | None:
-    """The mark of an event that is in both."""
+def joint(left: Mark | None, right: Mark | None) -> Mark | None:
+    """The mark of an event that both runs read."""
     return right if left is None else left if right is None else left | right

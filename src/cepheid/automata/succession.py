@@ -4,6 +4,9 @@ A match of q from x to e is next after one of p that ends at a, if a is before x
 the time model: CAYUGA: what ends before e; SNOOPIB and ODE: what ends before x. So between a and e, or between a and x, no match of q may end: a
 negation (`negation`), which begins behind p. Where the matches of q are single events, all models say the same.
 
+POINT: a match of q may begin anywhere, also before p does, and it is next if it ends at the first time behind a at which some match of q ends. So q
+runs beside p, as in ALL, and a tracker knows what runs q has had since the partition began (`pointed`).
+
 Before and after go by times, not by positions. One bit of each letter says whether time has moved on since the event before in the partition
 (`predicates.moved_on`). What waits behind p reads nothing before that bit. Where a match of q has ended, it goes on until the bit comes again.
 """
@@ -11,12 +14,17 @@ Before and after go by times, not by positions. One bit of each letter says whet
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cepheid.automata.fragment import Fragment
-from cepheid.automata.negation import MAX_BESIDE, complement
-from cepheid.automata.transition import Transition
+from cepheid.automata.alphabet import Tracker
+from cepheid.automata.fragment import Fragment, all_pending
+from cepheid.automata.negation import MAX_BESIDE, complement, subsets
+from cepheid.automata.products import DONE, idle, joint
+from cepheid.automata.strategies import MAX_TRACKER_STATES
+from cepheid.automata.transform import united
+from cepheid.automata.transition import Transition, order
 from cepheid.language.syntax import TimeModel
 
 if TYPE_CHECKING:
@@ -72,6 +80,86 @@ def following(states: States, body: Fragment, automaton: Automaton, alphabet: Al
             return None
     finals = frozenset(number for (state, _), number in numbers.items() if state in body.finals)
     return Fragment(start[0], finals, tuple(moves), body.pending)
+
+
+class Completing(NamedTuple):
+    """What tells at which events some match of q ends: a tracker, and tests of letters with its bits; ends: of such events, others: of all others."""
+
+    tracker: Tracker
+    ends: tuple[Transition, ...]
+    others: tuple[Transition, ...]
+
+
+def completing(automaton: Automaton) -> Completing | None:
+    """What tells at which events a match ends, wherever in the partition it began. The tracker comes behind those of the automaton's alphabet.
+
+    automaton: q, without guards and parts. None past `MAX_COMPLEMENT` and `MAX_TRACKER_STATES`.
+    """
+    found = subsets(automaton, goes_on=True)
+    if found is None or len(found) > MAX_TRACKER_STATES:
+        return None
+    tracker = Tracker(automaton.alphabet.width, len(found), ())
+    moves: list[Transition] = []
+    told: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for source, ways in enumerate(found):
+        code = source << tracker.bit
+        for (after, ends), cubes in ways.items():
+            moves += [Transition(source, after, requires, None, forbids) for requires, forbids in cubes if after != source]
+            told[ends] += [(requires | code, forbids | tracker.mask & ~code) for requires, forbids in cubes]
+    types = automaton.alphabet.types
+    tests = (tuple(Transition(0, 0, requires, None, forbids) for requires, forbids in united(told[ends], types)) for ends in (True, False))
+    return Completing(Tracker(tracker.bit, tracker.states, order(moves)), *tests)
+
+
+RUNS, SAME_TIME, LATER, AT_ENDS = range(4)
+"""Under POINT: p has not ended; it has, at this time; no match of q has ended at a later time; the first have, at this time."""
+
+
+def pointed(states: States, before: Fragment, body: Fragment, told: Completing, alphabet: Alphabet, moved: int) -> Fragment | None:
+    """The matches of p (before) with those of q (body) that are next under POINT: both run over the same events, whichever begins first.
+
+    told: of q; the alphabet has its tracker. moved: as for `following`. At most 4 (p + 1) (q + 1) states; None past `MAX_BESIDE` moves.
+    """
+    now, later, whenever = Transition(0, 0, forbids=moved), Transition(0, 0, moved), Transition(0, 0)
+    # By phase, and whether this match of q ends: the next phase, and what the event must say.
+    ways: dict[tuple[int, bool], list[tuple[int, Transition]]] = {
+        (RUNS, False): [(RUNS, whenever)],
+        (SAME_TIME, False): [(SAME_TIME, now)],
+        (SAME_TIME, True): [(DONE, later)],
+        (LATER, False): [*((AT_ENDS, test) for test in told.ends), *((LATER, test) for test in told.others)],
+        (LATER, True): [(DONE, whenever)],
+        (AT_ENDS, False): [(AT_ENDS, now)],
+        (AT_ENDS, True): [(DONE, now)],
+    }
+    for phase, test in ways[LATER, False]:
+        masks = alphabet.both(later, test)
+        if masks is not None:
+            ways[SAME_TIME, False].append((phase, Transition(0, 0, masks[0], None, masks[1])))
+    left, right = idle(before), idle(body)
+    start = (before.initial, body.initial, RUNS)
+    numbers, final = {start: states.state()}, states.state()
+    todo, moves = [start], []
+    while todo:
+        source = todo.pop()
+        for a, b in itertools.product(left.get(source[0], ()), right.get(source[1], ())):
+            masks = alphabet.both(a, b)
+            if masks is None:
+                continue
+            both = Transition(0, 0, masks[0], joint(a.mark, b.mark), masks[1])
+            for way, test in ways.get((source[2], b.target == DONE), ()):
+                phase = SAME_TIME if way == RUNS and a.target == DONE else way
+                target = (a.target, b.target, phase)
+                found = alphabet.both(both, test)
+                if target == start or found is None:
+                    continue  # one of them begins the match
+                if phase != DONE and target not in numbers:
+                    numbers[target] = states.state()
+                    todo.append(target)
+                to = final if phase == DONE else numbers[target]
+                moves.append(dataclasses.replace(both, source=numbers[source], target=to, requires=found[0], forbids=found[1]))
+        if len(moves) > MAX_BESIDE:
+            return None
+    return Fragment(numbers[start], frozenset({final}), tuple(moves), all_pending((before, body)))
 
 
 def apart(states: States, body: Fragment, moved: int) -> Fragment:

@@ -158,7 +158,7 @@ SUCCEEDING = dataclasses.replace(
     operators=(*ENGINE.operators, ("then", 12), ("conjunction", 1), ("unless", 1), ("without", 1), ("select", 1)),
     depth=2,
     outer=False,
-    models=("", "CAYUGA", "SNOOPIB", "ODE"),
+    models=("", "CAYUGA", "SNOOPIB", "ODE", "POINT"),
 )
 """THEN under the time models that are automata, with strategies and every clause of a query around it."""
 
@@ -268,7 +268,7 @@ RESTRICTING = QueryFragment(
 )
 """The operators of the event algebra, under RESTRICTED: what its own detector runs."""
 
-SUCCEEDING_GUARDED = dataclasses.replace(CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=SUCCEEDING.models)
+SUCCEEDING_GUARDED = dataclasses.replace(CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=("", "CAYUGA", "SNOOPIB", "ODE"))
 """THEN of and around patterns that compare events."""
 
 JUDGING_GUARDED = dataclasses.replace(CONTRADICTING, having=0.8, count=0.2, limit=0.3, consume=0.4)
