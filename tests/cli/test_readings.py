@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -96,14 +97,68 @@ def test_csv(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     text = csv_of(random_, columns=random_.randrange(2, 5))
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
-    whole = pyarrow.csv.read_csv(
+    same(path, with_times(with_codes(arrow_csv_of(text), arrow_csv_of(text, dict.fromkeys("abcd", pa.string())))))
+
+
+def arrow_csv_of(text: str, types: dict[str, pa.DataType] | None = None) -> pa.Table:
+    return pyarrow.csv.read_csv(
         io.BytesIO(text.encode()),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
-            strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=list(csvs.NULLS)
+            strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=list(csvs.NULLS), column_types=types
         ),
     )
-    same(path, with_times(whole))
+
+
+def with_codes(table: pa.Table, texts: pa.Table) -> pa.Table:
+    """The table with texts for the columns of numbers in which two different texts of digits could become one."""
+    for place, name in enumerate(table.column_names):
+        kind, values = table.schema.types[place], [each.strip(" \t") for each in texts[name].drop_null().to_pylist()]
+        codes = any(re.match("[+-]?0[0-9xX]", each) for each in values)
+        inexact = pa.types.is_floating(kind) and any(int(float(each)) != int(each) for each in values if re.fullmatch("[+-]?[0-9]+", each))
+        if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and (codes or inexact):
+            table = table.set_column(place, name, texts[name])
+    return table
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (["7", "08"], pa.string(), ["7", "08"]),
+        (["1.5", "01.5"], pa.string(), ["1.5", "01.5"]),
+        (["0x10", "16"], pa.string(), ["0x10", "16"]),
+        (["12345678901234567890", "1"], pa.string(), ["12345678901234567890", "1"]),
+        (["9007199254740993", "1.5"], pa.string(), ["9007199254740993", "1.5"]),
+        (["9007199254740993", "1"], pa.int64(), [9007199254740993, 1]),
+        (["9007199254740992", "-0.5"], pa.float64(), [9007199254740992.0, -0.5]),
+        (["18446744073709551616", "0"], pa.float64(), [2.0**64, 0.0]),
+    ],
+)
+def test_two_numbers_of_csv_never_become_one(values: list[str], kind: pa.DataType, expected: list[object], tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a", *values]) + "\n", encoding="utf-8")
+    found = files.read(path)["a"]
+    assert (found.type, found.to_pylist()) == (kind, expected)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        (['{"a": 12345678901234567890}'], "line 1: `a` has 12345678901234567890"),
+        (['{"a": 1.5}', "", '{"a": 9007199254740993}'], "line 3: `a` has 9007199254740993"),
+        (['{"a": {"b": [1.5, -9007199254740993]}}'], "line 1: `a` has -9007199254740993"),
+        (['{"a": 9007199254740993}', '{"a": 1e300}', '{"a": "x"}'], None),
+        (['{"a": 9007199254740992}', '{"a": 0.5}'], None),
+    ],
+)
+def test_two_numbers_of_json_lines_never_become_one(lines: list[str], wrong: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if wrong is None and "x" not in lines[-1]:
+        assert files.read(path)["a"].to_pylist() == [9007199254740992.0, 0.5]
+        return
+    with pytest.raises(InputError, match=wrong or "more than one type|text"):
+        files.read(path)
 
 
 VALUES = (

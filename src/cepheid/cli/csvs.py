@@ -54,15 +54,15 @@ class Csv:
                 block = min(block << 4, MOST_BYTES)
 
     def _look(self, path: Path, owner: str, seen: Callable[[int], None]) -> int:
-        with opened(path) as file:
-            names = self._open(path, file, {}).schema.names
+        with opened(path) as file, self._open(path, file, {}) as reader:
+            names = reader.schema.names
         _check_header(path, names, self._delimiter(path))
         check_doubles(owner, names)
         for name in names:
             self._columns.setdefault(name, Column(OF_CSV))
         rows = 0
-        with opened(path) as file:
-            for batch in self._open(path, file, dict.fromkeys(names, pa.string())):
+        with opened(path) as file, self._open(path, file, dict.fromkeys(names, pa.string())) as reader:
+            for batch in reader:
                 for name, texts in zip(names, batch.columns, strict=True):
                     self._columns[name].see(texts)
                 rows += batch.num_rows
@@ -73,8 +73,9 @@ class Csv:
         """The rows of a file."""
         readings = {name: column.reading for name, column in self._columns.items()}
         try:
-            with opened(path) as file:
-                for batch in self._open(path, file, {name: reading.parsed for name, reading in readings.items()}):
+            parsed = {name: reading.parsed for name, reading in readings.items()}
+            with opened(path) as file, self._open(path, file, parsed) as reader:
+                for batch in reader:
                     columns = [readings[name].cast(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
                     yield pa.Table.from_arrays(columns, batch.schema.names)
         except pa.ArrowInvalid as error:

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.cli.readings import OF_TEXT, Column
 from cepheid.cli.texts import check_text, opened
@@ -35,6 +36,9 @@ MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 """A text, or a bracket that stands in none."""
 
 NUMBERS = frozenset({pa.int64(), pa.float64()})
+
+DOUBLE_BITS = 1_023
+"""Of the whole numbers that doubles reach."""
 
 
 class JsonLines:
@@ -99,9 +103,12 @@ class JsonLines:
     def pieces(self, path: Path) -> Iterator[pa.Table]:
         """The events of a file."""
         parsed = pa.schema([(name, pa.string() if name in self._texts else kind) for name, kind in self._kinds.items()])
-        schema = self.schema
+        schema, lines = self.schema, 0
         for piece in pieces_of(path):
             table = self._parsed(path, piece, parsed, others="error")
+            if any(map(_has_large_doubles, table.columns)):
+                check_exact(path, piece, parsed, lines=lines)
+            lines += piece.count(b"\n")
             columns = [self._texts[name].reading.cast(table[name]) if name in self._texts else table[name] for name in schema.names]
             yield pa.Table.from_arrays(columns, schema=schema)
 
@@ -109,6 +116,45 @@ class JsonLines:
     def schema(self) -> pa.Schema:
         """The attributes of all files, in the order in which they first come."""
         return pa.schema([(name, self._texts[name].reading.kind if name in self._texts else kind) for name, kind in self._kinds.items()])
+
+
+def _has_large_doubles(column: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether a column has doubles so large that whole numbers may be none."""
+    if isinstance(column, pa.ChunkedArray):
+        return any(map(_has_large_doubles, column.chunks))
+    if pa.types.is_struct(column.type):
+        return any(map(_has_large_doubles, column.flatten()))
+    if pa.types.is_list(column.type):
+        return _has_large_doubles(column.flatten())
+    return bool(pa.types.is_float64(column.type) and pc.any(pc.greater_equal(pc.abs(column), float(1 << 53))).as_py())
+
+
+def check_exact(path: Path, piece: bytes, schema: pa.Schema, *, lines: int) -> None:
+    """Raise InputError for a whole number that is to be a double and that no double is: two such numbers could become one.
+
+    lines: how many stand before the piece.
+    """
+    for number, line in enumerate(piece.splitlines(), lines + 1):
+        event = json.loads(line) if line.strip() else {}
+        for field in schema:
+            wrong = next(_inexact(event.get(field.name), field.type), None)
+            if wrong is not None:
+                raise InputError(
+                    f"{path}, line {number}: `{field.name}` has {wrong}, which no double holds exactly",
+                    help="whole numbers of up to 64 bits are exact where no value beside them has a fraction; write longer ones as text",
+                )
+
+
+def _inexact(value: Any, kind: pa.DataType) -> Iterator[int]:
+    """The whole numbers in a value that are to be doubles, and are none."""
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        for field in kind:
+            yield from _inexact(value.get(field.name), field.type)
+    elif isinstance(value, list) and pa.types.is_list(kind):
+        for item in value:
+            yield from _inexact(item, kind.value_type)
+    elif isinstance(value, int) and pa.types.is_float64(kind) and (value.bit_length() > DOUBLE_BITS or int(float(value)) != value):
+        yield value
 
 
 def pieces_of(path: Path) -> Iterator[bytes]:

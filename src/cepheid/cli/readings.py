@@ -23,6 +23,12 @@ BOOLEANS = pa.array(["1", "true", "TRUE", "True", "0", "false", "FALSE", "False"
 OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\z"
 """What Arrow reads as a time of day."""
 
+CODE = r"^[ \t]*[+-]?0[0-9xX]"
+"""What Arrow reads as a number, and is a code: `007` is another card than `7`."""
+
+WHOLE = r"^[ \t]*[+-]?[0-9]{16,}[ \t]*\z"
+"""A whole number that may be one that no double holds."""
+
 TRIMMED = " \t"
 """What Arrow takes off around numbers, days and times of day in CSV."""
 
@@ -44,6 +50,10 @@ class Reading:
         """Whether all texts, none NULL, can be read so."""
         if pa.types.is_boolean(self.kind):
             return bool(pc.all(pc.is_in(texts, BOOLEANS)).as_py())
+        if (pa.types.is_integer(self.kind) or pa.types.is_floating(self.kind)) and pc.any(pc.match_substring_regex(texts, CODE)).as_py():
+            return False
+        if pa.types.is_floating(self.kind) and not _exact(texts):
+            return False
         if pa.types.is_time(self.kind):  # to which Arrow casts no text
             return bool(pc.all(pc.match_substring_regex(pc.utf8_trim(texts, TRIMMED), OF_DAY)).as_py())
         return self._casts(texts) or (self.trimmed and self._casts(pc.utf8_trim(texts, TRIMMED)))
@@ -58,6 +68,12 @@ class Reading:
     def cast(self, column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """A column as the file's reader gives it, in the type of the attribute."""
         return column if column.type == self.kind else column.cast(self.kind)
+
+
+def _exact(texts: pa.Array) -> bool:
+    """Whether a double holds each whole number among some texts: two of them are never read as one."""
+    whole = texts.filter(pc.match_substring_regex(texts, WHOLE))
+    return all(int(text) == int(float(text)) for text in pc.unique(whole).to_pylist())
 
 
 NOTHING = Reading(pa.null(), pa.null())

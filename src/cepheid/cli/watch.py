@@ -102,7 +102,7 @@ class Watcher:
                 try:
                     line = lined.line_of(self._lines.number, content)
                 except InputError as error:
-                    self._refuse(error)
+                    self._refuse(_with_way_out(error))
                 else:
                     good += [] if line is None else [line]
         finally:
@@ -130,7 +130,7 @@ class Watcher:
                 try:
                     attributes.check(line)
                 except InputError as error:
-                    self._refuse(error)
+                    self._refuse(_with_way_out(error))
                 else:
                     good.append(line)
         finally:
@@ -175,6 +175,12 @@ class Watcher:
             complain(f"note: {note}")
         matches, events = (0, 0) if self._run is None else (self._run.matches, self._run.events)
         complain(f"{counted(matches, 'match', 'matches')} in {counted(events, 'event')} ({clock.monotonic() - started:.1f} s)")
+
+
+def _with_way_out(error: InputError) -> InputError:
+    """The error of a bad line, with what goes on behind it."""
+    error.help = (*error.help, "--skip-bad-lines leaves such lines out, and counts them")
+    return error
 
 
 @dataclass
@@ -297,7 +303,8 @@ class Run:
 
     def notes(self, *, complete: bool) -> list[str]:
         """What the user must know of in the end; complete: the end has been reached."""
-        told = [": ".join([f"no event has the attribute `{name}`", *did_you_mean(name, self.seen)]) for name in sorted(self.unseen)]
+        unseen = sorted(self.unseen) if self.events else []
+        told = [": ".join([f"no event has the attribute `{name}`", *did_you_mean(name, self.seen)]) for name in unseen]
         told += dropped(self.recognizer.null_keys)
         if self.late:
             told.append(f"{counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out")

@@ -120,6 +120,7 @@ HINTS: tuple[Hint, ...] = (
     ),
     _hint("a query does not end with `;`, which means `followed by`", before=";", at=r"\Z", accepts="PROJECT"),
     _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL|FOLLOW", accepts=_IN_PATTERN),
+    _hint("FOR says for how long: NOT FOLLOWED BY n FOR 10m; a window of n itself needs parentheses", at=r"WITHIN\b", accepts="FOR"),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="PROJECT"),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
     _hint(f"NOT goes between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),

@@ -7,6 +7,8 @@ the ways out. Running out of memory gets the same name.
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -146,7 +148,9 @@ def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: AnyEval
             counted = None if evaluation is None else evaluation.trigger_matches()
             if counted is None:
                 return f"at least {own:,} matches"
-            return f"{int(counted):,} matches" if counted < EXACT else f"about {counted:.3g} matches"
+            if counted < EXACT:
+                return f"{int(counted):,} matches"
+            return f"about {counted:.3g} matches" if math.isfinite(counted) else f"more than {sys.float_info.max:.1g} matches"
     return f"{own:,} matches"
 
 
