@@ -10,8 +10,8 @@ import pytest
 from cepheid.spark.session import SMALL_MACHINE, local_session, prepare_environment
 
 TEST_SETTINGS = {
-    # They are over before code that is compiled to the last pays.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # They are over before code that is compiled to the last pays. But what is compiled must fit: Java's 48 MB were full after a few minutes.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     # Small jobs: the plans and their checks cost more than the rows.
     "spark.sql.adaptive.enabled": "false",
     "spark.default.parallelism": "2",
@@ -24,7 +24,7 @@ TEST_SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark():
-    session = local_session(cores=2, memory="1g", app_name="cepheid-tests", settings=TEST_SETTINGS)
+    session = local_session(cores=2, memory="2g", app_name="cepheid-tests", settings=TEST_SETTINGS)
     yield session
     session.stop()
 

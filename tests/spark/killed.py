@@ -174,7 +174,14 @@ class Stream:
     # -------------------------------------------------------------------------------------------------------------------- killing
 
     def kill_driver(self, kills, chance):
-        """Kill the driver so many times, each time a little after a micro-batch has begun or ended, and let it finish; kills inside a micro-batch."""
+        """Kill the driver so many times, and let it finish; how many kills were inside a micro-batch."""
+        inside = self.kill_drivers(kills, chance)
+        self.start()
+        self.finish()
+        return inside
+
+    def kill_drivers(self, kills, chance):
+        """Kill drivers, each a little after a micro-batch has begun or ended; how many were inside a micro-batch, and no driver runs."""
         inside = 0
         for _ in range(kills):
             of, more = chance.choice(["offsets", "commits"]), chance.randint(1, 4)
@@ -184,8 +191,6 @@ class Stream:
             time.sleep(chance.random() * self.seconds())
             self.kill()
             inside += self.batches("offsets") > self.batches("commits")
-        self.start()
-        self.finish()
         return inside
 
     def kill_workers(self, kills, chance):

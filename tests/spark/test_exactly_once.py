@@ -31,20 +31,13 @@ def streams(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_killed_driver_goes_on_from_its_checkpoint(streams, kills, seed):
+def test_a_killed_driver_goes_on_from_its_checkpoint_and_a_killed_worker_is_replaced(streams, kills, seed):
+    """One stream, for each start of a driver takes its time: first drivers are killed, then workers of the last one."""
     chance = random.Random(f"{seed}/driver")
     # More than it can read before the last kill, however fast it is: it must not end before.
-    stream = streams(chance, FILES_OF_A_KILL * kills + 16)
-    inside = stream.kill_driver(kills, chance)
+    stream = streams(chance, FILES_OF_A_KILL * kills + 2 * FILES_OF_A_KILL * kills)
+    inside = stream.kill_drivers(kills, chance)
     sys.stdout.write(f"{kills} of the driver, {inside} inside a micro-batch\n")
-    stream.check()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_a_killed_worker_is_replaced(streams, kills, seed):
-    chance = random.Random(f"{seed}/worker")
-    stream = streams(chance, 2 * FILES_OF_A_KILL * kills)
     killed = stream.kill_workers(kills, chance)
     sys.stdout.write(f"{killed} of workers, {kills} or more while they had a task\n")
     stream.check()

@@ -136,23 +136,29 @@ def test_the_plan_says_what_positions_cost(spark, tmp_path, seed):
 # -------------------------------------------------------------------------------------------------------------------------- stream
 
 
-@pytest.mark.parametrize("name", ["keys", "window inside", "no keys", "lag", "absence"])
-def test_a_stream_with_restarts_has_the_matches_of_run(feed, name, seed):
+def test_a_stream_with_a_restart_has_the_matches_of_run(feed, seed):
+    """One query alone; those with keys share a stream."""
     table, arrival = events(seed)
-    query = cepheid.query(QUERIES[name])
-    for start in (0, 100, 200):
-        feed.put_table(arrival.slice(start, 100))
-        if start == 200:
-            feed.close()
-        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
-    assert shown(feed.rows()) == expected(query.text, table, until="end")
+    feed.restarted(arrival, cepheid.query(QUERIES["no keys"]).on(lateness="6 seconds"))
+    assert shown(feed.rows()) == expected(QUERIES["no keys"], table, until="end")
+
+
+def test_a_shared_stream_with_a_restart_has_the_matches_of_run(feed, seed):
+    table, arrival = events(seed)
+    texts = {name: QUERIES[name] for name in ("keys", "window inside", "lag", "absence")}
+    feed.restarted(arrival, cepheid.spark.on(texts, lateness="6 seconds"))
+    rows = feed.rows()
+    for name, text in texts.items():
+        assert shown(row for row in rows if row["query"] == name) == expected(text, table, until="end"), name
 
 
 def test_a_key_that_was_idle_for_long_counts_on(feed):
     query = cepheid.query("SELECT * WHERE A AS x FILTER x.$index > 1 PARTITION BY k WITHIN 5 seconds")
-    for batch in ((0, 10), (1_000, 5_000), (100_000,)):
+    for batch in ((0, 10), (1_000, 5_000)):
         feed.put_table(table_of(*map(event, batch)))
-        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    # The micro-batch without data after them leaves the key idle, and so does the restart.
+    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    feed.put_table(table_of(event(100_000)))
     feed.close()
     feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
     assert seconds(feed.rows()) == [1_000, 5_000, 100_000]
@@ -160,12 +166,14 @@ def test_a_key_that_was_idle_for_long_counts_on(feed):
 
 def test_late_events_have_no_position(feed):
     query = cepheid.query("SELECT * WHERE A AS x FILTER x.$index >= 2 PARTITION BY k")
-    for batch in ((0, 100), (50, 200), (150, 300)):
+    for batch in ((0, 100), (50, 200)):
         feed.put_table(table_of(*map(event, batch)))
-        progress = feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    progress = feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
     assert sum(each.observedMetrics["cepheid"].late for each in progress) == 1
+    feed.put_table(table_of(*map(event, (150, 300))))
     feed.close()
-    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    progress = feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    assert sum(each.observedMetrics["cepheid"].late for each in progress) == 1
     assert seconds(feed.rows()) == [200, 300]
 
 

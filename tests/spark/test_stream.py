@@ -54,9 +54,8 @@ class Feed:
         self.count += 1
 
     def close(self):
-        """Events that move the watermark over everything: once read, and once decided."""
+        """An event that moves the watermark over everything: Spark decides it in a micro-batch without data after it."""
         self.put([(None, 1_000_000, "Z", -1)])
-        self.put([(None, 1_000_001, "Z", -2)])
 
     def stream(self):
         return self.spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(self.folder / "in"))
@@ -68,6 +67,15 @@ class Feed:
         with translated():
             query.awaitTermination()
         return query.recentProgress
+
+    def restarted(self, arrival, recognition, name="out"):
+        """Read half of a table, stop, and go on from the checkpoint with the rest and the end; the progress of the second run."""
+        half = len(arrival) // 2
+        self.put_table(arrival.slice(0, half))
+        self.run(self.stream().transform(recognition), name)
+        self.put_table(arrival.slice(half))
+        self.close()
+        return self.run(self.stream().transform(recognition), name)
 
     def rows(self, name="out", *, schema=None):
         reader = self.spark.read if schema is None else self.spark.read.schema(schema)
@@ -100,17 +108,18 @@ def test_the_matches_of_the_table(feed, seed):
         assert found.columns == ["k", "start_time", "end_time", "decided_time", "x", "y"]
         return found.dropDuplicatesWithinWatermark(["k", "start_time", "end_time"])
 
-    chance = random.Random(seed)
-    for start in range(0, len(arrival), 100):
-        feed.put(arrival[start : start + 100])
-        if chance.random() < 0.5:
+    # Three micro-batches with events, the first or the first two before the restart.
+    before = random.Random(seed).choice([1, 2])
+    for number in range(3):
+        feed.put(arrival[100 * number : 100 * (number + 1)])
+        if number + 1 == before:
             feed.run(matches())
     feed.close()
     progress = feed.run(matches())
     rows = feed.rows()
     assert shown(rows) == shown(expected)
     assert all(row["decided_time"] == row["end_time"] for row in rows)
-    assert progress[-2]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
+    assert progress[-1]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
 
 
 def test_a_condition_that_is_a_test_of_the_type(feed, seed):
@@ -124,18 +133,14 @@ def test_a_condition_that_is_a_test_of_the_type(feed, seed):
 
 
 def test_more_types_than_a_letter_has_bits(feed, seed):
-    """With a restart between, and beside another query."""
+    """Beside another query with a restart between, and alone."""
     events, arrival = disordered(seed, count=200)
     types = " OR ".join(["A", *(f"T{number}" for number in range(70))])
     query = cepheid.query(f"SELECT * WHERE ({types}) AS x ; B AS y FILTER x.v > 3 PARTITION BY k WITHIN 10 seconds")
     expected = shown(query.run(table_of(events)).to_arrow(events=True).to_pylist())
     assert len(expected) > 10
-    for start in (0, 100):
-        feed.put(arrival[start : start + 100])
-        if start:
-            feed.close()
-        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
-        feed.run(feed.stream().transform(cepheid.spark.on({"one": query, "two": PAIRS}, lateness="6 seconds")), "both")
+    feed.restarted(table_of(arrival), cepheid.spark.on({"one": query, "two": PAIRS}, lateness="6 seconds"), "both")
+    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
     assert shown(feed.rows()) == expected
     assert shown([row for row in feed.rows("both") if row["query"] == "one"]) == expected
 
@@ -147,11 +152,7 @@ def test_equalities_within_partitions(feed, seed):
         [(k, second, kind, number % 3 if number % 5 else None) for k, second, kind, number in rows] for rows in (events, arrival)
     )
     query = cepheid.query("SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v PARTITION BY k WITHIN 10 seconds")
-    for start in range(0, len(arrival), 70):
-        feed.put(arrival[start : start + 70])
-        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
-    feed.close()
-    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    feed.restarted(table_of(arrival), query.on(lateness="6 seconds"))
     expected = query.run(table_of(events)).to_arrow(events=True).to_pylist()
 
     def shown(rows):
@@ -229,16 +230,16 @@ def test_matches_as_events_on_a_stream(feed, seed):
     query = cepheid.query(f"{lonely} {pair} SELECT p.v AS v, p.w AS w, b.v AS b WHERE Pair AS p ; B AS b PARTITION BY k WITHIN 40 seconds")
     events, arrival = disordered(seed, count=160)
     expected = query.run(table_of(events), until="end").to_arrow().to_pylist()
-    for start in range(0, len(arrival), 80):
-        feed.put(arrival[start : start + 80])
-        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    feed.put(arrival[:80])
+    feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    feed.put(arrival[80:])
     feed.close()
     progress = feed.run(feed.stream().transform(query.on(lateness="6 seconds", late=True)))
     rows = feed.rows()
     assert len(rows) == len(expected) > 0
     assert sorted((row["v"], row["w"], row["b"]) for row in rows) == sorted((row["v"], row["w"], row["b"]) for row in expected)
     assert all(row["decided_time"] - row["end_time"] == dt.timedelta(seconds=3) for row in rows)
-    assert progress[-2]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
+    assert progress[-1]["stateOperators"][0]["numRowsTotal"] <= 1, "keys that are idle hold no state"
 
 
 def own_values(row):
@@ -450,18 +451,13 @@ def test_absence_on_a_stream(feed, seed):
     """A match is given once the watermark has passed the time in which nothing may follow, with that as its event time."""
     events, arrival = disordered(seed, count=120)
     expected = UNPAID.run(table_of(events), until="end").to_arrow(events=True).to_pylist()
-    feed.put(arrival[:60])
-    feed.put(arrival[60:])
-    feed.run(feed.stream().transform(UNPAID.on(lateness="6 seconds")))
-    feed.close()
-    feed.run(feed.stream().transform(UNPAID.on(lateness="6 seconds")))
+    feed.restarted(table_of(arrival), UNPAID.on(lateness="6 seconds"))
     rows = feed.rows()
     assert numbers(rows) == numbers(expected)
     assert all(row["decided_time"] - row["end_time"] == dt.timedelta(seconds=5) for row in rows)
 
 
-@pytest.mark.parametrize("query", [PAIRS, UNPAID], ids=["pairs", "absence"])
-def test_a_table_hands_over_to_a_stream(feed, seed, query):
+def test_a_table_hands_over_to_a_stream(feed, seed):
     """What is decided until T in a table and since T on a stream, fed from T minus the window on, is what one table gives."""
     events, _ = disordered(seed, count=120)
     # On either side of it there is something to find, whatever is drawn.
@@ -470,14 +466,18 @@ def test_a_table_hands_over_to_a_stream(feed, seed, query):
     events[-4] = (98, 116, "A", 116)
     second = random.Random(seed).randrange(30, 90)
     moment = BASE + dt.timedelta(seconds=second)
-    table = feed.spark.createDataFrame(table_of(events)).transform(query.on(until=moment)).collect()
+    queries = {"pairs": PAIRS, "absence": UNPAID}
+    table = feed.spark.createDataFrame(table_of(events)).transform(on(queries, until=moment)).collect()
     feed.put([event for event in events if event[1] >= second - 10])
     feed.close()
-    feed.run(feed.stream().transform(query.on(lateness="6 seconds", since=moment)))
-    whole = query.run(table_of(events), until="end").to_arrow(events=True).to_pylist()
-    assert numbers([*table, *feed.rows()]) == numbers(whole)
-    assert table
-    assert feed.rows()
+    feed.run(feed.stream().transform(on(queries, lateness="6 seconds", since=moment)))
+    rows = feed.rows()
+    for name, query in queries.items():
+        whole = query.run(table_of(events), until="end").to_arrow(events=True).to_pylist()
+        before, after = ([row for row in found if row["query"] == name] for found in (table, rows))
+        assert numbers([*before, *after]) == numbers(whole)
+        assert before
+        assert after
 
 
 def test_hand_over_where_it_cannot_be(feed):

@@ -54,32 +54,26 @@ def test_over_a_table(spark, name, seed):
     assert seen([row.asDict(recursive=True) for row in found.collect()]) == expected != []
 
 
-@pytest.mark.parametrize("name", ["OR of 200, NXT", "absence", "a sequence of 100"])
-def test_on_a_stream_with_restarts(feed, name, seed):
+def test_alone_on_a_stream_with_a_restart(feed, seed):
     events, arrival = disordered(seed)
-    query = query_of(name)
-    # The events that close the stream are later than every wait of an absence.
-    expected = seen(query.run(table_of(events), until="end" if name == "absence" else None).to_arrow(events=True).to_pylist())
-    for start in (0, 150):
-        feed.put(arrival[start : start + 150])
-        if start:
-            feed.close()
-        feed.run(feed.stream().transform(query.on(lateness="6 seconds")))
+    query = query_of("a sequence of 100")
+    expected = seen(query.run(table_of(events)).to_arrow(events=True).to_pylist())
+    feed.restarted(table_of(arrival), query.on(lateness="6 seconds"))
     assert seen(feed.rows()) == expected != []
 
 
-def test_beside_another_query(feed, seed):
-    events, arrival = disordered(seed, count=150)
-    query = query_of("OR of 100")
+def test_beside_other_queries(feed, seed):
+    """Over a table, and on a stream with a restart."""
+    events, arrival = disordered(seed)
+    several = {name: query_of(name) for name in ("OR of 100", "OR of 200, NXT", "absence")} | {"pairs": PAIRS}
     table = feed.spark.createDataFrame(table_of(events).to_pandas())
-    both = {"one": query, "two": PAIRS}
-    expected = [seen(each.run(table_of(events)).to_arrow(events=True).to_pylist()) for each in both.values()]
-    rows = [row.asDict(recursive=True) for row in table.transform(cepheid.spark.on(both)).collect()]
-    assert [seen([row for row in rows if row["query"] == name]) for name in both] == expected
-    feed.put(arrival)
-    feed.close()
-    feed.run(feed.stream().transform(cepheid.spark.on(both, lateness="6 seconds")))
-    assert [seen([row for row in feed.rows() if row["query"] == name]) for name in both] == expected
+    found = [row.asDict(recursive=True) for row in table.transform(cepheid.spark.on(several, until="end")).collect()]
+    feed.restarted(table_of(arrival), cepheid.spark.on(several, lateness="6 seconds"))
+    for rows in (found, feed.rows()):
+        for name, query in several.items():
+            # The event that closes the stream is later than every wait of an absence.
+            expected = seen(query.run(table_of(events), until="end").to_arrow(events=True).to_pylist())
+            assert seen([row for row in rows if row["query"] == name]) == expected != [], name
 
 
 @pytest.mark.parametrize("name", ["OR of 100", "absence"])
