@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.alphabet import Tracker
 from cepheid.automata.fragment import Fragment, all_pending
-from cepheid.automata.negation import MAX_BESIDE, complement, subsets
+from cepheid.automata.negation import MAX_BESIDE, Ways, complement, subsets
 from cepheid.automata.products import DONE, idle, joint
 from cepheid.automata.strategies import MAX_TRACKER_STATES
 from cepheid.automata.transform import united
@@ -95,8 +95,8 @@ def completing(automaton: Automaton) -> Completing | None:
 
     automaton: q, without guards and parts. None past `MAX_COMPLEMENT` and `MAX_TRACKER_STATES`.
     """
-    found = subsets(automaton, goes_on=True)
-    if found is None or len(found) > MAX_TRACKER_STATES:
+    sets = subsets(automaton, goes_on=True)
+    if sets is None or len(found := _merged(sets, automaton.alphabet.types)) > MAX_TRACKER_STATES:
         return None
     tracker = Tracker(automaton.alphabet.width, len(found), ())
     moves: list[Transition] = []
@@ -109,6 +109,28 @@ def completing(automaton: Automaton) -> Completing | None:
     types = automaton.alphabet.types
     tests = (tuple(Transition(0, 0, requires, None, forbids) for requires, forbids in united(told[ends], types)) for ends in (True, False))
     return Completing(Tracker(tracker.bit, tracker.states, order(moves)), *tests)
+
+
+def _merged(found: list[Ways], types: int) -> list[Ways]:
+    """Those behind which the same events end matches as one (Moore); set 0 stays the first."""
+    classes, count = [0] * len(found), 1
+    while True:
+        numbers: dict[tuple[int, frozenset[tuple[object, object]]], int] = {}
+        together: list[Ways] = []
+        after = []
+        for own, ways in zip(classes, found, strict=True):
+            cubes: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
+            for (target, ends), each in ways.items():
+                cubes[classes[target], ends] += each
+            mapped = {way: united(each, types) for way, each in cubes.items()}
+            signature = own, frozenset(mapped.items())
+            if signature not in numbers:
+                numbers[signature] = len(numbers)
+                together.append(mapped)
+            after.append(numbers[signature])
+        if len(numbers) == count:
+            return together
+        classes, count = after, len(numbers)
 
 
 RUNS, SAME_TIME, LATER, AT_ENDS = range(4)
