@@ -268,7 +268,9 @@ RESTRICTING = QueryFragment(
 )
 """The operators of the event algebra, under RESTRICTED: what its own detector runs."""
 
-SUCCEEDING_GUARDED = dataclasses.replace(CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=("", "CAYUGA", "SNOOPIB", "ODE"))
+SUCCEEDING_GUARDED = dataclasses.replace(
+    CONTRADICTING, operators=(*CHOOSING.operators, ("then", 16)), models=("", "CAYUGA", "SNOOPIB", "ODE")
+)
 """THEN of and around patterns that compare events."""
 
 JUDGING_GUARDED = dataclasses.replace(CONTRADICTING, having=0.8, count=0.2, limit=0.3, consume=0.4)
