@@ -299,9 +299,9 @@ BAD = {
     ),
     "then": (
         {},
-        "A THEN (B ; B) TIME MODEL POINT",
+        "A THEN (B ; B) TIME MODEL ACTIVE_OFFICE",
         cepheid.NotSupportedError,
-        "THEN of a pattern of several events under TIME MODEL POINT",
+        "THEN of a pattern of several events under TIME MODEL ACTIVE_OFFICE",
     ),
     "order-list": ({"order": ["K", "many"]}, "A ; B", cepheid.SchemaError, "cannot be ordered by `many`: array<bigint>"),
     "index": ({"positions": True}, "A AS x ; B", cepheid.SchemaError, "two attributes named `$index`"),
