@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from cepheid.automata import Automaton, Transition, construct, determinize, hide, negation, program_of, trim
+import cepheid
+from cepheid.automata import Automaton, Transition, construct, determinize, hide, negation, program_of, succession, trim
 from cepheid.automata.transform import project
 from cepheid.automata.transition import order
 from cepheid.errors import BindError, LimitError, NotSupportedError, Span
@@ -37,6 +38,7 @@ from cepheid.schema import EventSchema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as Rows
+    from types import ModuleType
 
 SCHEMA = EventSchema({"type": pa.string(), "v": pa.int64()}, type_column="type")
 A, B, C = (Event(name) for name in "ABC")
@@ -247,3 +249,16 @@ def test_all_has_no_events_of_two_types_and_a_limit() -> None:
     with pytest.raises(LimitError, match="MAX_MOVES") as error:
         construct(plan.All(tuple(types), span=Span(3, 9)), SCHEMA)
     assert error.value.span == Span(3, 9)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "most"), [(negation, "MAX_COMPLEMENT", 1), (succession, "MAX_TRACKER_STATES", 1), (succession, "MAX_BESIDE", 2)]
+)
+def test_limits_of_then_under_point_are_named(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, most: int) -> None:
+    query = cepheid.query("SELECT * WHERE A THEN (B ; C) TIME MODEL POINT")
+    schema = query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64())]))
+    query.compiled(schema)
+    monkeypatch.setattr(module, name, most)
+    with pytest.raises(LimitError, match=name) as error:
+        cepheid.query(query.text.replace("A THEN", "A  THEN")).compiled(schema)
+    assert error.value.span is not None

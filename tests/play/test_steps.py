@@ -61,11 +61,12 @@ MOST = 20_000
 
 def all_matches(query: cepheid.Query) -> cepheid.Query:
     """The query whose matches end where a step says that one does: without what the automaton has not."""
-    tree = query.tree
+    tree, pattern = query.tree, without_absences(query.tree.pattern)
     return cepheid.query(
         dataclasses.replace(
             tree,
-            pattern=without_absences(tree.pattern),
+            pattern=pattern,
+            model=tree.model if has_then(pattern) else None,
             strategy=tree.strategy if tree.strategy is Strategy.STRICT else Strategy.ALL,
             targets=None,
             having=None,
@@ -82,6 +83,10 @@ def without_absences(pattern: syntax.Pattern) -> syntax.Pattern:
     if isinstance(pattern, syntax.Filter | syntax.Within):
         return dataclasses.replace(pattern, pattern=without_absences(pattern.pattern))
     return pattern
+
+
+def has_then(node: syntax.Node) -> bool:
+    return (isinstance(node, syntax.Link) and node.operator == "THEN") or any(map(has_then, node.children()))
 
 
 def states_by_letters(compiled: Compiled, table: pa.Table) -> dict[int, set[int]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import flights as demo
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -15,22 +13,9 @@ import pytest
 import cepheid
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from pathlib import Path
 
 HOUR = pd.Timedelta("1h")
-
-
-def _demo() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("flights_demo", Path(__file__).parents[2] / "examples" / "flights.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-demo = _demo()
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from cepheid.automata.automaton import Automaton, Negated, Part
 from cepheid.automata.conditions import completed, correlated, iterations, marked_by_prefixes, started, supplied
 from cepheid.automata.fragment import MAX_STATES, Fragment, States, all_pending, check_supplied
 from cepheid.automata.guards import Guards, UnforeseenPredicatesError
-from cepheid.automata.negation import MAX_BESIDE, MAX_COMPLEMENT, complement, unless, waiting
+from cepheid.automata.negation import complement, unless, waiting
 from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condition, of_type, predicates_of
 from cepheid.automata.products import hide_fragment, product, shuffle
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
@@ -278,19 +278,10 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     constructor.moved = True
     if constructor.compares or any(found.alphabet.guards or any(move.parts for move in found.transitions) for found in automata):
         raise unsupported(link, what="THEN of a pattern of several events under TIME MODEL POINT, beside comparisons of events,")
-    told = completing(automata[1])
-    if told is not None:
-        constructor.alphabet = dataclasses.replace(constructor.alphabet, trackers=(*constructor.alphabet.trackers, told.tracker))
-        fitted(constructor.alphabet)  # or the tracker would reach the bits of guards
-        found = pointed(constructor, before, body, told, constructor.alphabet, moved)
-        if found is not None:
-            return found
-    limit, name = (MAX_COMPLEMENT, "MAX_COMPLEMENT") if told is None else (MAX_BESIDE, "MAX_BESIDE")
-    raise LimitError(
-        f"THEN under TIME MODEL POINT needs more than {limit:,} moves of the automaton here ({name})",
-        span=link.span,
-        help="take shorter patterns beside THEN, with fewer conditions",
-    )
+    told = completing(automata[1], link.span)
+    constructor.alphabet = dataclasses.replace(constructor.alphabet, trackers=(*constructor.alphabet.trackers, told.tracker))
+    fitted(constructor.alphabet)  # or the tracker would reach the bits of guards
+    return pointed(constructor, before, body, told, constructor.alphabet, moved, span=link.span)
 
 
 def _several(automaton: Automaton) -> bool:

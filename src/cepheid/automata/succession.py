@@ -20,17 +20,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cepheid.automata.alphabet import Tracker
 from cepheid.automata.fragment import Fragment, all_pending
-from cepheid.automata.negation import MAX_BESIDE, Ways, complement, subsets
+from cepheid.automata.negation import MAX_BESIDE, MAX_COMPLEMENT, Ways, complement, subsets
 from cepheid.automata.products import DONE, idle, joint
 from cepheid.automata.strategies import MAX_TRACKER_STATES
 from cepheid.automata.transform import united
 from cepheid.automata.transition import Transition, order
+from cepheid.errors import LimitError
 from cepheid.language.syntax import TimeModel
 
 if TYPE_CHECKING:
     from cepheid.automata.alphabet import Alphabet
     from cepheid.automata.automaton import Automaton
     from cepheid.automata.fragment import States
+    from cepheid.errors import Span
 
 THROUGH = {TimeModel.CAYUGA: True, TimeModel.SNOOPIB: False, TimeModel.ODE: False}
 """The models that are automata, and whether another match may not end before this one ends (True), or before it starts."""
@@ -90,14 +92,17 @@ class Completing(NamedTuple):
     others: tuple[Transition, ...]
 
 
-def completing(automaton: Automaton) -> Completing | None:
+def completing(automaton: Automaton, span: Span) -> Completing:
     """What tells at which events a match ends, wherever in the partition it began. The tracker comes behind those of the automaton's alphabet.
 
-    automaton: q, without guards and parts. None past `MAX_COMPLEMENT` and `MAX_TRACKER_STATES`.
+    automaton: q, without guards and parts. span: of THEN. Raises LimitError past `MAX_COMPLEMENT` and `MAX_TRACKER_STATES`.
     """
     sets = subsets(automaton, goes_on=True)
-    if sets is None or len(found := _merged(sets, automaton.alphabet.types)) > MAX_TRACKER_STATES:
-        return None
+    if sets is None:
+        raise _limit(span, MAX_COMPLEMENT, "moves of the complement of its right side (MAX_COMPLEMENT)")
+    found = _merged(sets, automaton.alphabet.types)
+    if len(found) > MAX_TRACKER_STATES:
+        raise _limit(span, MAX_TRACKER_STATES, "states of a tracker (MAX_TRACKER_STATES)")
     tracker = Tracker(automaton.alphabet.width, len(found), ())
     moves: list[Transition] = []
     told: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
@@ -137,10 +142,11 @@ RUNS, SAME_TIME, LATER, AT_ENDS = range(4)
 """Under POINT: p has not ended; it has, at this time; no match of q has ended at a later time; the first have, at this time."""
 
 
-def pointed(states: States, before: Fragment, body: Fragment, told: Completing, alphabet: Alphabet, moved: int) -> Fragment | None:
+def pointed(states: States, before: Fragment, body: Fragment, told: Completing, alphabet: Alphabet, moved: int, *, span: Span) -> Fragment:
     """The matches of p (before) with those of q (body) that are next under POINT: both run over the same events, whichever begins first.
 
-    told: of q; the alphabet has its tracker. moved: as for `following`. At most 4 (p + 1) (q + 1) states; None past `MAX_BESIDE` moves.
+    told: of q; the alphabet has its tracker. moved: as for `following`. span: of THEN. At most 4 (p + 1) (q + 1) states. Raises LimitError past
+    `MAX_BESIDE`.
     """
     now, later, whenever = Transition(0, 0, forbids=moved), Transition(0, 0, moved), Transition(0, 0)
     # By phase, and whether this match of q ends: the next phase, and what the event must say.
@@ -180,8 +186,16 @@ def pointed(states: States, before: Fragment, body: Fragment, told: Completing, 
                 to = final if phase == DONE else numbers[target]
                 moves.append(dataclasses.replace(both, source=numbers[source], target=to, requires=found[0], forbids=found[1]))
         if len(moves) > MAX_BESIDE:
-            return None
+            raise _limit(span, MAX_BESIDE, "moves of the automaton (MAX_BESIDE)")
     return Fragment(numbers[start], frozenset({final}), tuple(moves), all_pending((before, body)))
+
+
+def _limit(span: Span, limit: int, what: str) -> LimitError:
+    return LimitError(
+        f"THEN under TIME MODEL POINT needs more than {limit:,} {what}",
+        span=span,
+        help="take shorter patterns beside THEN, with fewer conditions",
+    )
 
 
 def apart(states: States, body: Fragment, moved: int) -> Fragment:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,8 +27,11 @@ OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\z"
 CODE = r"^[ \t]*[+-]?0[0-9xX]"
 """What Arrow reads as a number, and is a code: `007` is another card than `7`."""
 
-WHOLE = r"^[ \t]*[+-]?[0-9]{16,}[ \t]*\z"
+WHOLE = r"^[+-]?[0-9]{16,}\z"
 """A whole number that may be one that no double holds."""
+
+INT64_DIGITS = 18
+"""An int64 holds each whole number of so many digits."""
 
 TRIMMED = " \t"
 """What Arrow takes off around numbers, days and times of day in CSV."""
@@ -72,8 +76,13 @@ class Reading:
 
 def _exact(texts: pa.Array) -> bool:
     """Whether a double holds each whole number among some texts: two of them are never read as one."""
-    whole = texts.filter(pc.match_substring_regex(texts, WHOLE))
-    return all(int(text) == int(float(text)) for text in pc.unique(whole).to_pylist())
+    trimmed = pc.utf8_trim(texts, TRIMMED)
+    whole = trimmed.filter(pc.match_substring_regex(trimmed, WHOLE))
+    short = pc.less_equal(pc.utf8_length(whole), INT64_DIGITS)
+    numbers = pc.filter(whole, short).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if not np.array_equal(numbers.astype(np.float64).astype(np.int64), numbers):
+        return False
+    return all(int(text) == int(float(text)) for text in pc.unique(whole.filter(pc.invert(short))).to_pylist())
 
 
 NOTHING = Reading(pa.null(), pa.null())
