@@ -110,10 +110,13 @@ CONSUMERS = {
     "automata/succession.py following": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py complement": "test_conjunction_and_negation_carry_guards",
     "automata/negation.py subsets": "test_conjunction_and_negation_carry_guards",
-    "automata/construct.py _pointed": "test_then_under_point_refuses_guards",
-    "automata/construct.py _several": "test_then_under_point_refuses_guards",
-    "automata/succession.py completing": "test_then_under_point_refuses_guards",
-    "automata/succession.py pointed": "test_then_under_point_refuses_guards",
+    "automata/construct.py _check_letters": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/succession.py remaining": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/succession.py _First": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/succession.py first": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/construct.py _several": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/succession.py completing": "test_then_that_moves_what_waits_refuses_guards",
+    "automata/succession.py pointed": "test_then_that_moves_what_waits_refuses_guards",
     "automata/products.py idle": "test_conjunction_and_negation_carry_guards",
     "automata/products.py shuffle": "test_conjunction_and_negation_carry_guards",
     "automata/regions.py _is_place": "test_conjunction_and_negation_carry_guards",
@@ -770,8 +773,9 @@ def test_stepping_asks_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     assert match.variables == {"x": (0,), "y": (2,)}
 
 
-def test_then_under_point_refuses_guards() -> None:
+@pytest.mark.parametrize("model", ["POINT", "ACTIVE_OFFICE", "COMPLETE_HISTORY"])
+def test_then_that_moves_what_waits_refuses_guards(model: str) -> None:
     for pattern in ("A AS x THEN (B ; C AS y) FILTER y.v > x.v", "(A ;[< 5] B) THEN (B ; C)", "A THEN (B ;[< 5] C)"):
-        query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL POINT")
-        with pytest.raises(NotSupportedError, match="POINT, beside comparisons of events"):
+        query = cepheid.query(f"SELECT * WHERE {pattern} TIME MODEL {model}")
+        with pytest.raises(NotSupportedError, match=f"{model}, beside comparisons of events"):
             query.compiled(query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])))

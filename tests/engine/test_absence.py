@@ -376,7 +376,7 @@ def test_snapshots_of_other_absences_and_damaged_ones() -> None:
 @pytest.mark.parametrize(
     ("negated", "error", "what", "under"),
     [
-        ("(B THEN C+) FOR 5 TIME MODEL ACTIVE_OFFICE", NotSupportedError, "THEN", "THEN"),
+        ("(B THEN (C ;[<= 3] C)) FOR 5 TIME MODEL ACTIVE_OFFICE", NotSupportedError, "THEN", "THEN"),
         ("B FOR 5s", BindError, "a duration with a unit", "5s"),
         ("B FOR 99999999999999999999", LimitError, "MAX_STEPS", None),
     ],

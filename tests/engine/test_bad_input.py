@@ -424,19 +424,19 @@ def test_times_of_different_units_meet_in_the_finer_one():
     ("text", "what", "under"),
     [
         (
-            "SELECT * WHERE A THEN (B ; C) TIME MODEL ACTIVE_OFFICE",
+            "SELECT * WHERE A THEN (B ;[<= 3] C) TIME MODEL ACTIVE_OFFICE",
             "THEN of a pattern of several events under TIME MODEL ACTIVE_OFFICE",
             "THEN",
         ),
         (
-            "SELECT * WHERE A ALL (B THEN C+) TIME MODEL ACTIVE_OFFICE",
+            "SELECT * WHERE A ALL (B THEN (C ;[<= 3] C)) TIME MODEL ACTIVE_OFFICE",
             "THEN of a pattern of several events under TIME MODEL ACTIVE_OFFICE",
             "THEN",
         ),
         ("SELECT * WHERE (A ;[<= 3] B) UNLESS (B THEN C+) TIME MODEL ACTIVE_OFFICE", "THEN of a pattern of several events", "THEN"),
         ("SELECT * WHERE A ; NOT (B THEN (C ;[<= 2] A)) ; B TIME MODEL ACTIVE_OFFICE", "THEN of a pattern of several events", "THEN"),
         (
-            "SELECT * WHERE A NOT FOLLOWED BY (B THEN C+) FOR 5 TIME MODEL COMPLETE_HISTORY",
+            "SELECT * WHERE A NOT FOLLOWED BY (B THEN (C ;[<= 3] D)) FOR 5 TIME MODEL COMPLETE_HISTORY",
             "THEN of a pattern of several events under TIME MODEL COMPLETE_HISTORY",
             "THEN",
         ),
@@ -481,8 +481,8 @@ def test_reference_engine_has_a_limit():
 @pytest.mark.parametrize(
     ("query", "place"),
     [
-        ("SELECT * WHERE C ; NXT(A ; NOT (D THEN B+) ; B) TIME MODEL ACTIVE_OFFICE", "THEN B+) ; B)"),
-        ("SELECT * WHERE `THEN` ; A THEN B+ TIME MODEL ACTIVE_OFFICE", "THEN B"),
+        ("SELECT * WHERE C ; NXT(A ; NOT (D THEN (B ;[<= 3s] B)) ; B) TIME MODEL ACTIVE_OFFICE", "THEN (B ;["),
+        ("SELECT * WHERE `THEN` ; A THEN (B ;[<= 3s] B) TIME MODEL ACTIVE_OFFICE", "THEN (B"),
     ],
 )
 def test_the_place_of_what_is_not_supported(query, place):

@@ -163,8 +163,8 @@ def test_counts_within_the_column() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "under"),
     [
-        ("SELECT NXT * WHERE C ; LAST(A ; NOT (C THEN A+) ; B) TIME MODEL ACTIVE_OFFICE", "THEN", "THEN"),
-        ("SELECT MAX * WHERE A ; B UNLESS (C THEN A+) TIME MODEL ACTIVE_OFFICE", "THEN", "THEN"),
+        ("SELECT NXT * WHERE C ; LAST(A ; NOT (C THEN (A ;[<= 3] A)) ; B) TIME MODEL ACTIVE_OFFICE", "THEN", "THEN"),
+        ("SELECT MAX * WHERE A ; B UNLESS (C THEN (A ;[<= 3] A)) TIME MODEL ACTIVE_OFFICE", "THEN", "THEN"),
         ("SELECT LAST COUNT(*) WHERE A NOT FOLLOWED BY B FOR 5 FROM START", "COUNT(*)", None),
     ],
 )

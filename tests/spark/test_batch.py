@@ -68,6 +68,17 @@ def test_one_task_without_keys_and_a_window_across_batches(spark):
     assert rows(found) == rows(query.run(table).to_arrow(events=True))
 
 
+@pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])
+def test_a_time_across_batches(spark, model):
+    """Spark cuts every 700 events; those of a time are read together."""
+    table = stream(3000, seed=9).append_column("row", pa.array(range(3000)))
+    table = table.set_column(0, "ts", pa.array([row // 33 for row in range(3000)]))
+    query = cepheid.query(f"SELECT * WHERE (D FILTER D.v > 2) THEN (A ; B ; C) TIME MODEL {model}")
+    found = frame_of(spark, table).transform(query.on(order="row")).toArrow()
+    assert rows(found) == rows(query.run(table, order="row").to_arrow(events=True))
+    assert len(found) > 100
+
+
 @pytest.mark.parametrize("where", ["A AS x FILTER x.type = 'A'", "A AS x ; B AS y FILTER 'A' = x.type AND y.type = 'B' AND y.v > 1"])
 def test_a_condition_that_is_a_test_of_the_type(spark, where):
     """Two predicates of a letter are then one and the same expression."""
@@ -299,7 +310,7 @@ BAD = {
     ),
     "then": (
         {},
-        "A THEN (B ; B) TIME MODEL ACTIVE_OFFICE",
+        "A THEN (B ;[<= 1s] B) TIME MODEL ACTIVE_OFFICE",
         cepheid.NotSupportedError,
         "THEN of a pattern of several events under TIME MODEL ACTIVE_OFFICE",
     ),

@@ -110,10 +110,18 @@ def runner(tasks):
             for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
                 number = int(numbers[start])
                 if number != current:
+                    yield from ended(run, current)
                     run, current = TaskRun(Task(**tasks[number]), compiled_here(tasks[number]), batch.schema), number
-                for output in run.read(batch.slice(start, stop - start)):
-                    texts = [shown(row) for row in output.to_pylist()]
-                    yield pa.record_batch([pa.array([number] * len(texts), pa.int32()), pa.array(texts)], ["pattern", "match"])
+                yield from told(run.read(batch.slice(start, stop - start)), number)
+        yield from ended(run, current)
+
+    def ended(run, number):
+        return iter(()) if run is None else told(run.end(), number)
+
+    def told(found, number):
+        for output in found:
+            texts = [shown(row) for row in output.to_pylist()]
+            yield pa.record_batch([pa.array([number] * len(texts), pa.int32()), pa.array(texts)], ["pattern", "match"])
 
     def shown(row):
         return repr({name: [event["row"] for event in value] if isinstance(value, list) else value for name, value in row.items()})

@@ -82,11 +82,14 @@ class Tracker:
 
     bit: the first of `width` bits of a letter that hold the number of its state, binary. states: how many; 0 is the first. moves: those that
     change its state, unmarked, at most one of them for a state and a letter; without one it stays. They may read the bits of earlier trackers.
+    ahead: it runs backward instead, from the last event of a time on, and knows the events of that time that come after an event. Its moves lead
+    to state 0 where time has moved on.
     """
 
     bit: int
     states: int
     moves: tuple[Transition, ...]
+    ahead: bool = False
 
     @property
     def width(self) -> int:

@@ -151,6 +151,6 @@ def _together(alphabets: Sequence[Alphabet]) -> tuple[Alphabet, list[dict[int, i
             moves = (
                 dataclasses.replace(move, requires=_mask(move.requires, bits), forbids=_mask(move.forbids, bits)) for move in tracker.moves
             )
-            trackers.append(Tracker(first, tracker.states, tuple(moves)))
+            trackers.append(Tracker(first, tracker.states, tuple(moves), tracker.ahead))
     correlations = tuple(correlation for alphabet in alphabets for correlation in alphabet.correlations)
     return Alphabet(tuple(predicates), tuple(trackers), correlations=correlations), places

@@ -29,7 +29,7 @@ from cepheid.automata.predicates import conjunctions, is_own, moved_on, of_condi
 from cepheid.automata.products import hide_fragment, product, shuffle
 from cepheid.automata.registers import Before, Compares, Elapsed, Now, Store
 from cepheid.automata.strategies import RULES, select
-from cepheid.automata.succession import THROUGH, apart, completing, following, pointed
+from cepheid.automata.succession import HISTORIES, THROUGH, apart, completing, first, following, pointed, remaining
 from cepheid.automata.transform import hide, project, trim
 from cepheid.automata.transition import BEGINS, ENDS, SHOWN, Transition, order
 from cepheid.errors import REFERENCE_HELP, BindError, LimitError, NotSupportedError
@@ -46,7 +46,7 @@ from cepheid.logical.windows import Windows, hoist
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cepheid.automata.alphabet import Predicate
+    from cepheid.automata.alphabet import Predicate, Tracker
     from cepheid.automata.negation import Complement
     from cepheid.automata.registers import Test
     from cepheid.errors import Span
@@ -275,13 +275,34 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
         raise unsupported(link, what="THEN of an event that a match makes")
     before, body = map(constructor.build, pattern.items)
     moved, automata = _moved_on(constructor, link), [constructor.automaton(each) for each in (before, body)]
-    constructor.moved = True
-    if constructor.compares or any(found.alphabet.guards or any(move.parts for move in found.transitions) for found in automata):
-        raise unsupported(link, what="THEN of a pattern of several events under TIME MODEL POINT, beside comparisons of events,")
+    _check_letters(constructor, link, automata)
     told = completing(automata[1], link.span)
-    constructor.alphabet = dataclasses.replace(constructor.alphabet, trackers=(*constructor.alphabet.trackers, told.tracker))
-    fitted(constructor.alphabet)  # or the tracker would reach the bits of guards
+    _join(constructor, told.tracker)
     return pointed(constructor, before, body, told, constructor.alphabet, moved, span=link.span)
+
+
+def _first(constructor: Constructor, link: plan.Link, body: Fragment, *, histories: bool) -> Fragment:
+    """The right side of THEN under ACTIVE_OFFICE and COMPLETE_HISTORY, of several events: of its matches the one that is next."""
+    automaton, moved = constructor.automaton(body), _moved_on(constructor, link)
+    _check_letters(constructor, link, [automaton])
+    ahead = remaining(automaton, moved, link.span)
+    _join(constructor, ahead.tracker)
+    return first(constructor, body, automaton, ahead, constructor.alphabet, moved, histories=histories, span=link.span)
+
+
+def _check_letters(constructor: Constructor, link: plan.Link, sides: Iterable[Automaton]) -> None:
+    """Raise NotSupportedError for THEN that moves what waits, beside comparisons of events."""
+    constructor.moved = True
+    if constructor.compares or any(side.alphabet.guards or any(move.parts for move in side.transitions) for side in sides):
+        assert link.model is not None
+        raise unsupported(
+            link, what=f"THEN of a pattern of several events under TIME MODEL {link.model.value}, beside comparisons of events,"
+        )
+
+
+def _join(constructor: Constructor, tracker: Tracker) -> None:
+    constructor.alphabet = dataclasses.replace(constructor.alphabet, trackers=(*constructor.alphabet.trackers, tracker))
+    fitted(constructor.alphabet)  # or the tracker would reach the bits of guards
 
 
 def _several(automaton: Automaton) -> bool:
@@ -354,9 +375,9 @@ def _next(
     body = constructor.build(item)
     automaton = constructor.automaton(body)
     model = link.model or TimeModel.CAYUGA
-    if _several(automaton) and model not in THROUGH:
-        raise unsupported(link, what=f"THEN of a pattern of several events under TIME MODEL {model.value}")
     bit = _moved_on(constructor, link)
+    if model in HISTORIES and _several(automaton):
+        return _first(constructor, link, body, histories=HISTORIES[model]), ((Transition(0, 0, forbids=bit),),), frozenset()
     through = THROUGH.get(model, False)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     constructor.moved = True

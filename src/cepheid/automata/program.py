@@ -200,6 +200,7 @@ class Program:
         rarer += [("parts", parts)] if parts else []
         negated = [(each.window, each.count, Program(each.automaton).fingerprint) for each in automaton.negated]
         rarer += [("negated", negated)] if negated else []
+        rarer += [("ahead", ahead)] if (ahead := [tracker.bit for tracker in alphabet.trackers if tracker.ahead]) else []
         rarer += [("earlier", earlier)] if (earlier := [number for number, each in enumerate(automaton.negated) if each.earlier]) else []
         text = canonical_text(
             (automaton.states, automaton.initial, sorted(automaton.finals), list(map(_written, automaton.transitions)), *meant, *rarer)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cepheid.language.syntax import TimeModel
 from cepheid.logical import plan
 from cepheid.logical.plan import Event, Expression, Filter, Interval, Iterate, Link, Literal, Pattern, Sequence
-from cepheid.logical.tree import conditions_of, filtered, map_children, union
+from cepheid.logical.tree import conditions_of, filtered, map_children, union, walk
 from cepheid.logical.variables import (
     bound,
     current_variables,
@@ -171,9 +172,18 @@ def _is_loose(inner: Sequence, *, first: bool, last: bool) -> bool:
 
 
 def _associates(link: Link, inner: Sequence) -> bool:
-    """Whether `p link (q ; r)` may lose its parentheses: THEN looks at whole stamps, and prefixes are scopes."""
-    operators = {link.operator, *(other.operator for other in inner.links)}
-    return "THEN" not in operators and not any(map(free_conditions, inner.items))
+    """Whether `p link (q ; r)` may lose its parentheses: THEN looks at whole stamps, and prefixes are scopes.
+
+    THEN under COMPLETE_HISTORY is associative (what-is-next, Theorem 1), and costs least from left to right: each right side is an automaton of its
+    own. What PROJECT hides is no part of the stamp of a whole, so that where q ends or r begins hidden the whole says less than both.
+    """
+    operators = {(each.operator, each.model) for each in (link, *inner.links)}
+    if operators == {("THEN", TimeModel.COMPLETE_HISTORY)}:
+        if any(isinstance(node, plan.Project) for node in walk(inner)):
+            return False
+    elif any(operator == "THEN" for operator, _ in operators):
+        return False
+    return not any(map(free_conditions, inner.items))
 
 
 def _without(pass_: _Simplification, link: Link) -> Link:

@@ -158,9 +158,9 @@ SUCCEEDING = dataclasses.replace(
     operators=(*ENGINE.operators, ("then", 12), ("conjunction", 1), ("unless", 1), ("without", 1), ("select", 1)),
     depth=2,
     outer=False,
-    models=("", "CAYUGA", "SNOOPIB", "ODE", "POINT"),
+    models=("", "CAYUGA", "SNOOPIB", "ODE", "POINT", "ACTIVE_OFFICE", "COMPLETE_HISTORY"),
 )
-"""THEN under the time models that are automata, with strategies and every clause of a query around it."""
+"""THEN under every time model, with strategies and every clause of a query around it."""
 
 JUDGING = dataclasses.replace(NEGATING, having=0.8, count=0.2, limit=0.3, consume=0.4)
 """HAVING, before every clause that comes behind it."""

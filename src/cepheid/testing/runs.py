@@ -117,11 +117,14 @@ def _begins(automaton: Automaton) -> Run:
 
 def _read(automaton: Automaton, events: Sequence[Event], ended: Sequence[set[Interval]] = ()) -> Iterator[_Step]:
     """The events of a stream, each with the states of the trackers before it; ended: as for `_accepted`."""
-    trackers = [0] * len(automaton.trackers)
-    for position in range(len(events)):
-        step = _Step(automaton, events, position, trackers, ended)
-        yield step
-        trackers = [tracker.successor(state, step.mask) for tracker, state in zip(automaton.trackers, trackers, strict=True)]
+    known: list[list[int]] = [[] for _ in events]
+    for tracker in automaton.trackers:
+        state = 0
+        for position in range(len(events))[:: -1 if tracker.ahead else 1]:
+            known[position].append(state)
+            state = tracker.successor(state, _Step(automaton, events, position, known[position], ended).mask)
+    for position, states in enumerate(known):
+        yield _Step(automaton, events, position, states, ended)
 
 
 def _match(marked: Marked, end: int) -> Match:
@@ -143,7 +146,7 @@ class _Step:
         self.mask = sum(
             1 << bit for bit, predicate in enumerate(self.automaton.predicates) if holds(predicate.condition, self.events, self._here)
         )
-        for tracker, state in zip(self.automaton.trackers, self.trackers, strict=True):
+        for tracker, state in zip(self.automaton.trackers, self.trackers, strict=False):  # those that are known
             self.mask |= state << tracker.bit
 
     @property

@@ -7,11 +7,13 @@ it; a partition costs one number. They see the whole stream: windows, consumptio
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cepheid.engine.evaluations.base import Around, KernelLoop
+from cepheid.engine.evaluations.events import Events
 from cepheid.engine.letters.codes import LetterCodes
 from cepheid.engine.memory.checks import demand, fitting, inside, numbers
 from cepheid.engine.memory.pools import power_of_two
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from cepheid.automata.alphabet import Alphabet, Tracker
     from cepheid.automata.program import Program
     from cepheid.engine.evaluations.base import AnyEvaluation, Chunk
-    from cepheid.engine.evaluations.events import Events
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.memory.stored import Stored
 
@@ -35,6 +36,9 @@ STATE_LIMIT = 1 << 24
 """Different states that the partitions of one evaluation may be in at one time."""
 
 UNKNOWN = -1
+
+SECTION = "tracker_states"
+"""Of a snapshot."""
 
 
 class Trackers(KernelLoop, Store):
@@ -66,8 +70,8 @@ class Trackers(KernelLoop, Store):
         self._bits: Array = np.zeros(states, np.uint64)
         self._table: Array = np.full((states, codes), UNKNOWN, np.int32)
 
-    def read(self, events: Events, *, narrow: bool = False) -> Array:
-        """The letters of a batch with the bits of the trackers before each event: uint64, uint32 where `narrow`.
+    def read(self, events: Events) -> Array:
+        """The letters of a batch with the bits of the trackers before each event: uint64.
 
         Raises LimitError past STATE_LIMIT. Linear.
         """
@@ -78,7 +82,7 @@ class Trackers(KernelLoop, Store):
         self._set("state", 0)
         given = list(self._read(letters, self.codes.begin(letters), events.cuts, rows, continued=events.continued))
         assert not given, "trackers give letters alone"
-        return self._out.astype(np.uint32) if narrow else self._out
+        return self._out
 
     def _arrays(self) -> tuple[Array, ...]:
         self._set("codes", self._table.shape[1])
@@ -159,14 +163,14 @@ class Trackers(KernelLoop, Store):
         return int(self._table.nbytes + self._bits.nbytes + self.codes.nbytes)
 
     def dump(self) -> dict[str, bytes]:
-        """The states of all partitions as named sections: `tracker_states` (int32, a row of one number per tracker for each record)."""
+        """The states of all partitions as a named section (int32, a row of one number per tracker for each record)."""
         states = np.array([self.states[number] for number in self.records.tolist()], "<i4").reshape(len(self.records), len(self.trackers))
-        return {"tracker_states": states.tobytes()}
+        return {SECTION: states.tobytes()}
 
-    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
-        """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        with fitting("its section `tracker_states` does not fit"):
-            states = numbers(sections, "tracker_states", "<i4", width=len(self.trackers))
+    def load(self, sections: Mapping[str, bytes], stored: Stored | None = None, *, name: str = SECTION) -> None:
+        """Go on, fresh, from what `dump` gave, under this name; raises SnapshotError where that does not fit."""
+        with fitting(f"its section `{name}` does not fit"):
+            states = numbers(sections, name, "<i4", width=len(self.trackers))
             demand(len(states) > 0, inside(states, 0, np.array([tracker.states for tracker in self.trackers])))
         distinct, places = np.unique(states, axis=0, return_inverse=True)
         if len(distinct) >= len(self._bits):
@@ -181,48 +185,81 @@ class Trackers(KernelLoop, Store):
             self.records = records
 
 
+def _backward(events: Events) -> tuple[Array, Array]:
+    """The rows of a batch from the last event of each partition to its first, and where each partition starts among them (int64)."""
+    lengths = np.diff(events.cuts, append=len(events))
+    # What is not kept ends with its segment.
+    partitions = np.where(events.slots >= 0, events.slots.astype(np.int64), -1 - np.arange(len(events.cuts)))
+    each = np.repeat(partitions, lengths)
+    order = np.argsort(each, kind="stable")[::-1]
+    return order, np.flatnonzero(np.concatenate([np.ones(min(1, len(order)), np.bool_), each[order][1:] != each[order][:-1]]))
+
+
 class Tracked(Around):
     """An evaluation whose letters get the bits of the program's trackers first; the same interface.
 
-    evaluation: of `program`, without state. Costs O(1) per event beside it, and one number per partition.
+    evaluation: of `program`, without state. Costs O(1) per event beside it, and one number per partition. Where a tracker runs ahead, the events of a
+    time come in one batch; it runs through the batch backward, and keeps nothing.
     """
 
     def __init__(self, evaluation: AnyEvaluation, program: Program, *, variant: str | None = None, entries: int = TABLE_ENTRIES) -> None:
         super().__init__(evaluation)
         self.program = program
-        self.trackers = Trackers(
-            program.trackers, program.automaton.alphabet, bits=program.automaton.alphabet.event_bits, variant=variant, entries=entries
-        )
+        alphabet = program.automaton.alphabet
+        bits = alphabet.event_bits
+        self.passes: list[Trackers] = []
+        for _, together in itertools.groupby(program.trackers, key=lambda tracker: tracker.ahead):
+            trackers = tuple(together)
+            self.passes.append(Trackers(trackers, alphabet, bits=bits, variant=variant, entries=entries))
+            bits += sum(tracker.width for tracker in trackers)
+        self.kept = [each for each in self.passes if not each.trackers[0].ahead]
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`; letters: of the predicates alone."""
-        yield from self.evaluation.chunks(events.with_letters(self.trackers.read(events, narrow=self.program.bits <= 32)))
+        for each in self.passes:
+            events = events.with_letters(self._ahead(each, events) if each.trackers[0].ahead else each.read(events))
+        yield from self.evaluation.chunks(events.with_letters(events.letters.astype(np.uint32)) if self.program.bits <= 32 else events)
+
+    @staticmethod
+    def _ahead(trackers: Trackers, events: Events) -> Array:
+        """The letters with the bits of trackers that run ahead."""
+        order, cuts = _backward(events)
+        letters: Array = np.empty(len(events), np.uint64)
+        if len(order):
+            letters[order] = trackers.read(Events(events.letters[order], events.times[order], cuts))
+        return letters
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
-        self.trackers.release(np.asarray(slots, np.int64) + 1)
+        for each in self.kept:
+            each.release(np.asarray(slots, np.int64) + 1)
         super().release(slots)
 
     def expire(self, time: int) -> Array:
         """Free what no match can go on with; returns the idle slots: those in which the trackers have nothing to remember either."""
         idle = super().expire(time)
-        self.trackers.open(idle + 1)
-        return idle[self.trackers.untouched(idle)]
+        for each in self.kept:
+            each.open(idle + 1)
+            idle = idle[each.untouched(idle)]
+        return idle
 
     def ensure_slots(self, count: int) -> None:
         """Make slots 0 .. count - 1 exist."""
-        self.trackers.ensure(count + 1)
+        for each in self.kept:
+            each.ensure(count + 1)
         super().ensure_slots(count)
 
     def memory_usage(self) -> int:
         """Bytes of the run state."""
-        return self.trackers.nbytes + super().memory_usage()
+        return sum(each.nbytes for each in self.passes) + super().memory_usage()
 
     def dump(self) -> dict[str, bytes]:
-        """The live state as named sections."""
-        return {**super().dump(), **self.trackers.dump()}
+        """The live state as named sections, those of the trackers behind others that run ahead with their number."""
+        tracked = {f"{name}{number or ''}": own for number, each in enumerate(self.kept) for name, own in each.dump().items()}
+        return {**super().dump(), **tracked}
 
     def load(self, sections: Mapping[str, bytes], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
-        self.trackers.load(sections, stored)
+        for number, each in enumerate(self.kept):
+            each.load(sections, stored, name=f"{SECTION}{number or ''}")
         super().load(sections, stored)

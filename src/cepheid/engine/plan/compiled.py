@@ -130,6 +130,12 @@ class Compiled:
         """Whether these are positions from the first event of a partition on (`$index`); windows of events ask only how far two are apart."""
         return self.positional and any(map(asks_for(Index), walk(self.plan.pattern)))
 
+    @cached_property
+    def looks_ahead(self) -> bool:
+        """Whether the query, or one of its definitions, looks at the events of a time behind each of them: then these have to be read together."""
+        trackers = (tracker for program in self.programs for tracker in program.trackers)
+        return any(tracker.ahead for tracker in trackers) or any(layer.looks_ahead for layer in self.layers)
+
     @property
     def looks_back(self) -> str | None:
         """What looks at events before, however long ago they were: "lag", "THEN" (whether time has moved on since), "$index" or None."""
@@ -323,6 +329,10 @@ class Compiled:
             events = "event" if depth_of(self.lags) == 1 else f"{depth_of(self.lags)} events"
             kept = f"{guarantee.state}; and of each partition the last {events}, for ever ({self.looks_back})"
             guarantee = dataclasses.replace(guarantee, state=kept)
+        if self.looks_ahead:
+            guarantee = dataclasses.replace(
+                guarantee, state=f"{guarantee.state}; and the events of the last time, until a later one comes (THEN)"
+            )
         if self.settled:
             kept = f"{guarantee.state}; and the events of the last d, until it is known what definitions make there, d = the sum of their absences"
             guarantee = dataclasses.replace(guarantee, state=kept)

@@ -242,7 +242,8 @@ def program_text(compiled: Compiled) -> str:
         what = "spelling" if alphabet.number_bits else "letter"
         lines += [f"{whose}{what} {place}: {text}" for place, text in _letter_parts(alphabet)]
     lines += [
-        f"letter bits from {program.automaton.alphabet.place(tracker.bit)} on: tracker {number}, {tracker.states} states, of the events before"
+        f"letter bits from {program.automaton.alphabet.place(tracker.bit)} on: tracker {number}, {tracker.states} states, of the events "
+        f"{'behind it that have its time' if tracker.ahead else 'before'}"
         for number, tracker in enumerate(program.trackers, 1)
     ]
     lines += [f"label {number}: {', '.join(sorted(label)) or 'hidden'}" for number, label in enumerate(program.label_sets)]

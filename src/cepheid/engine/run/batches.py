@@ -60,6 +60,8 @@ def decided(
             progress(done)
     complete = recognizer.latest if until is None else until
     if complete == END:
+        with recognizer.ending() as found:
+            yield found
         with recognizer.waiting() as found:
             yield found
     elif isinstance(complete, int):

@@ -1,7 +1,7 @@
 """What comes in piece by piece, whatever reads it: batches with the columns of the schema, in order, and a state that is whole or says so.
 
 Comes in: batches of events as users have them. Goes out: tables in the order of their times, to `_found`, which the recognizer of one query and that
-of several have. Late events wait in a `ReorderBuffer`.
+of several have. Late events wait in a `ReorderBuffer`; and where a query looks ahead, all events of a time wait for a later one.
 """
 
 from __future__ import annotations
@@ -64,11 +64,19 @@ class Decided(Protocol[Answer_co]):
 class Intake(ABC, Generic[Answer_co]):
     """A recognizer but for its queries: takes batches, keeps order, and knows whether its state is whole.
 
-    events: the schema of what comes. lateness, order, null_keys, max_bytes: see `Recognizer`. what: it reads, for messages.
+    events: the schema of what comes. lateness, order, null_keys, max_bytes: see `Recognizer`. ahead: whether a query looks ahead.
     """
 
     def __init__(
-        self, events: EventSchema, *, lateness: object, order: Sequence[str], null_keys: str, max_bytes: int | None, options: dict[str, Any]
+        self,
+        events: EventSchema,
+        *,
+        lateness: object,
+        order: Sequence[str],
+        null_keys: str,
+        max_bytes: int | None,
+        ahead: bool,
+        options: dict[str, Any],
     ) -> None:
         self._source = events
         self._options = options
@@ -86,7 +94,9 @@ class Intake(ABC, Generic[Answer_co]):
                 help="lateness=0 makes only the events of the newest time wait",
             )
         check_ties(self.schema, self._ties)
-        self._order = None if self._lateness is None else ReorderBuffer(self.schema, self._lateness, ties=self._ties)
+        self._ahead = ahead
+        waits = ahead or self._lateness is not None
+        self._order = ReorderBuffer(self.schema, self._lateness or 0, ties=self._ties) if waits else None
         self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
         self._latest = NEVER
         self._events = 0
@@ -99,7 +109,8 @@ class Intake(ABC, Generic[Answer_co]):
     @property
     def latest(self) -> int | None:
         """The greatest time so far, of events that were read and of `advance_time`: int, in steps of the time column; None before the first."""
-        return None if self._latest == NEVER else self._latest
+        latest = self._latest if self._lateness is not None else self._now
+        return None if latest == NEVER else latest
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
@@ -137,11 +148,21 @@ class Intake(ABC, Generic[Answer_co]):
     def flush(self) -> Answer_co:
         """Read the events that wait because of the lateness, and give the matches that they decide.
 
-        Time does not move past the last event, so matches that wait for a NOT FOLLOWED BY after it stay undecided.
+        Time does not move past the last event, so matches that wait for a NOT FOLLOWED BY after it stay undecided. With THEN under ACTIVE_OFFICE or
+        COMPLETE_HISTORY the events of the last time wait too; once they have been read, further ones of that time are late.
         """
+        with self.ending() as found:
+            return found.all(self._allowance())
+
+    @contextlib.contextmanager
+    def ending(self) -> Iterator[Decided[Answer_co]]:
+        """What `flush` gives, to be made inside."""
         with self._use.alone(), self._changing():
-            ready = self._nothing if self._order is None else self._order.flush()
-            return self._found(*ready).all(self._allowance())
+            ready = self._nothing
+            if self._order is not None:
+                last = int(self._order.times.max(initial=NEVER))
+                ready = self._order.advance(last + 1) if self._ahead and last != NEVER else self._order.flush()
+            yield self._found(*ready)
 
     def _allowance(self) -> Allowance:
         """What the matches of one call may take."""
@@ -154,11 +175,11 @@ class Intake(ABC, Generic[Answer_co]):
         times = self._times(table)
         with self._use.alone():
             self._check_intact()
-            if self._order is None and self._source.time_column is not None:
+            if self._lateness is None and self._source.time_column is not None:
                 check_order(
                     times,
                     table[self._source.time_column],
-                    after=None if self._latest == NEVER else self._latest,
+                    after=self.latest,
                     how="q.recognizer(.., lateness=..) accepts late events, and q.run(.., sort=True) sorts them all",
                 )
             with self._changing():

@@ -250,7 +250,8 @@ class QueriesRecognizer(Intake[ByName]):
         max_bytes: int | None = None,
     ) -> None:
         options: dict[str, Any] = {"variant": variant}
-        super().__init__(schema, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)
+        ahead = any(each.looks_ahead for each in compiled.values())
+        super().__init__(schema, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, ahead=ahead, options=options)
         self.compiled = dict(compiled)
         found, alone = families(self.compiled)
         options = {**options, "group_nulls": self._group_nulls}

@@ -60,11 +60,19 @@ class Recognizer(Intake[Matches]):
     ) -> None:
         self.compiled = compiled
         options: dict[str, Any] = {"variant": variant, "sample": sample, "interleaved": interleaved}
-        super().__init__(compiled.source, lateness=lateness, order=order, null_keys=null_keys, max_bytes=max_bytes, options=options)
+        super().__init__(
+            compiled.source,
+            lateness=lateness,
+            order=order,
+            null_keys=null_keys,
+            max_bytes=max_bytes,
+            ahead=compiled.looks_ahead,
+            options=options,
+        )
         options = {**options, "group_nulls": self._group_nulls, "types": types}
         self._member = member_of(compiled, self.schema, max_bytes=max_bytes, **options)
         self._singles = None
-        if lateness is None and types is None and isinstance(self._member, QueryMember):
+        if self._order is None and types is None and isinstance(self._member, QueryMember):
             self._singles = Singles.of(self._member.state, self.schema)
         self._read = 0  # events of the stream that are no more in `_singles`
 

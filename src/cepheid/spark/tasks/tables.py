@@ -122,6 +122,8 @@ class Reader:
     def close(self) -> Iterator[pa.RecordBatch]:
         """The matches that the end of the open partition leaves to give. Raises as `flush`."""
         yield from self.flush()
+        if self.run is not None:
+            yield from self.run.end()
         yield from self._decide(self.whole + self.open_)
         self.whole, self.open_ = [], []
 

@@ -180,6 +180,8 @@ def run_task(task: Mapping[str, Any], batches: Iterator[pa.RecordBatch], *, lett
         if run is None:
             run = TaskRun(Task(**task), compiled_here(task), batch.schema)
         yield from run.read(batch if letters is None else _with_letters(batch, letters, run.alphabets))
+    if run is not None:
+        yield from run.end()
 
 
 def run_tasks(
@@ -200,8 +202,14 @@ def run_tasks(
             continue
         runs = runs or [TaskRun(Task(**task), compiled_here(task), batch.schema) for task in tasks]
         for run, own, name in zip(runs, letters, names, strict=True):
-            for rows in run.read(_with_letters(batch, own, run.alphabets)):
-                yield aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema)
+            yield from _named(run.read(_with_letters(batch, own, run.alphabets)), name, schema)
+    for run, name in zip(runs, names, strict=False):  # none without events
+        yield from _named(run.end(), name, schema)
+
+
+def _named(found: Iterator[pa.RecordBatch], name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows with the name of their query in front."""
+    return (aligned(rows.add_column(0, "query", pa.repeat(name, rows.num_rows)), schema) for rows in found)
 
 
 def _with_letters(batch: pa.RecordBatch, letters: Letters, alphabets: Sequence[Predicates | LongPredicates]) -> pa.RecordBatch:
@@ -266,9 +274,33 @@ class TaskRun:
         self.having = Having(compiled, self.layout.time) if compiled.plan.having is not None else None
         self.consumes = self.having is None and compiled.consume is not Consumption.NONE
         self.fresh = 0  # least position of the open key that no match has used up
+        self.ahead = compiled.looks_ahead
+        self.held: list[pa.RecordBatch] = []
 
     def read(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The matches that end in a batch."""
+        """The matches that end in a batch; where a query looks ahead, the events with its last time wait for the batch behind it."""
+        if not self.ahead:
+            return self._read(batch)
+        times = raw(plain(batch.column(TIME)))
+        last = 1 + int(np.flatnonzero(times != times[-1]).max(initial=-1))
+        if last:
+            ready = self._together(batch.slice(0, last))
+            self.held = [batch.slice(last)]
+            return self._read(ready)
+        self.held.append(batch)
+        return iter(())
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        """The matches that end in what waits; no event follows."""
+        if self.held:
+            yield from self._read(self._together())
+
+    def _together(self, *more: pa.RecordBatch) -> pa.RecordBatch:
+        """What waits, and more, as one batch; then nothing waits."""
+        held, self.held = [*self.held, *more], []
+        return held[0] if len(held) == 1 else pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+    def _read(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         times, changed = self.incoming.read(batch)
         cuts = np.flatnonzero(changed)
         continued = not changed[0]

@@ -1,0 +1,97 @@
+"""THEN under ACTIVE_OFFICE and COMPLETE_HISTORY looks at all events of a time: how these are read together, wherever the events are cut."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import cepheid
+from cepheid.errors import InputError
+from cepheid.testing import events
+
+MODELS = ("ACTIVE_OFFICE", "COMPLETE_HISTORY")
+
+STARTS_LATER = pa.Table.from_pylist(events("G0 C1 C2 P3(n=1) P3(n=2) P4(n=3)"))
+"""Two carts, paid at one time: whoever pays first, the first cart is next under ACTIVE_OFFICE."""
+
+
+def query(model: str, where: str = "G THEN (C ; P)") -> cepheid.Query:
+    return cepheid.query(f"SELECT * WHERE {where} TIME MODEL {model}")
+
+
+def found(matches: cepheid.Matches) -> list[tuple[int, ...]]:
+    return sorted(tuple(sorted(position for own in match.variables.values() for position in own)) for match in matches)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_match_is_given_once_time_has_moved_on(model: str) -> None:
+    recognizer = query(model).recognizer(STARTS_LATER.schema)
+    assert not recognizer.push(STARTS_LATER.slice(0, 4))
+    assert not recognizer.push(STARTS_LATER.slice(4, 1))
+    assert recognizer.latest == 3
+    assert found(recognizer.push(STARTS_LATER.slice(5))) == [(0, 1, 3), (0, 1, 4)]
+    assert recognizer.latest == 4
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_end_gives_what_the_last_time_decides(model: str) -> None:
+    part = STARTS_LATER.slice(0, 5)
+    whole = found(query(model).run(part))
+    assert whole == [(0, 1, 3), (0, 1, 4)]
+    for until in (None, 3, "end"):
+        assert [row for batch in query(model).batches(part, until=until) for row in found(batch)] == whole
+        assert found(query(model).run(part.to_reader(max_chunksize=1), until=until)) == whole
+    for last in ("flush", "advance_time"):
+        recognizer = query(model).recognizer(part.schema)
+        assert not recognizer.push(part)
+        assert found(recognizer.flush() if last == "flush" else recognizer.advance_time(4)) == whole
+        assert not recognizer.flush()
+
+
+def test_an_event_of_a_time_that_was_flushed_is_an_error_or_late() -> None:
+    recognizer = query("ACTIVE_OFFICE").recognizer(STARTS_LATER.schema)
+    recognizer.push(STARTS_LATER.slice(0, 4))
+    assert found(recognizer.flush()) == [(0, 1, 3)]
+    with pytest.raises(InputError, match="not in the order of their times"):
+        recognizer.push(STARTS_LATER.slice(4, 1))
+    late = query("ACTIVE_OFFICE").recognizer(STARTS_LATER.schema, lateness=1)
+    late.push(STARTS_LATER.slice(0, 4))
+    late.flush()
+    late.push(STARTS_LATER.slice(4))
+    assert late.late["n"].to_pylist() == [2]
+
+
+def test_events_out_of_order_stay_an_error() -> None:
+    recognizer = query("ACTIVE_OFFICE").recognizer(STARTS_LATER.schema)
+    recognizer.push(STARTS_LATER.slice(3, 1))
+    with pytest.raises(InputError, match="not in the order of their times"):
+        recognizer.push(STARTS_LATER.slice(0, 1))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_snapshot_has_the_events_of_the_last_time(model: str) -> None:
+    first = query(model).recognizer(STARTS_LATER.schema)
+    first.push(STARTS_LATER.slice(0, 4))
+    second = query(model).recognizer(STARTS_LATER.schema, snapshot=first.snapshot())
+    assert second.latest == 3
+    assert found(second.push(STARTS_LATER.slice(4))) == [(0, 1, 3), (0, 1, 4)]
+
+
+def test_several_queries_wait_together() -> None:
+    queries = cepheid.queries({"first": query("ACTIVE_OFFICE"), "pairs": cepheid.query("SELECT * WHERE G ; P")})
+    recognizer = queries.recognizer(STARTS_LATER.schema)
+    given = [recognizer.push(STARTS_LATER.slice(row, 1)) for row in range(len(STARTS_LATER))]
+    assert [(found(each["first"]), len(each["pairs"])) for each in given] == [([], 0)] * 5 + [([(0, 1, 3), (0, 1, 4)], 2)]
+    assert len(recognizer.flush()["pairs"]) == 1
+
+
+def test_least_history() -> None:
+    """By hand, from the last time on: [3, 4] has no event at 2, which [2, 4] has; [1, 2, 4] has one at 1 that [2, 4] lacks."""
+    stream = pa.Table.from_pylist(events("G0 A1 A2 A3 B4"))
+    assert found(query("COMPLETE_HISTORY", "G THEN (A ; B)").run(stream)) == [(0, 1, 4)]
+    assert found(query("COMPLETE_HISTORY", "G THEN (A+ ; B)").run(stream)) == [(0, 1, 4)]
+    assert found(query("COMPLETE_HISTORY", "G THEN (A ; A ; B)").run(stream)) == [(0, 1, 2, 4)]
+    # Equal histories are all next; a shorter one, the end of another, is less.
+    stream = pa.Table.from_pylist(events("G0 A1 A1 B2"))
+    assert found(query("COMPLETE_HISTORY", "G THEN (A ; B)").run(stream)) == [(0, 1, 3), (0, 2, 3)]
+    assert found(query("COMPLETE_HISTORY", "G THEN (B OR (A ; B))").run(stream)) == [(0, 3)]
