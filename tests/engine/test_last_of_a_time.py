@@ -52,13 +52,24 @@ def test_an_event_of_a_time_that_was_flushed_is_an_error_or_late() -> None:
     recognizer = query("ACTIVE_OFFICE").recognizer(STARTS_LATER.schema)
     recognizer.push(STARTS_LATER.slice(0, 4))
     assert found(recognizer.flush()) == [(0, 1, 3)]
-    with pytest.raises(InputError, match="not in the order of their times"):
-        recognizer.push(STARTS_LATER.slice(4, 1))
+    assert recognizer.latest == 3
+    for again in (recognizer, query("ACTIVE_OFFICE").recognizer(STARTS_LATER.schema, snapshot=recognizer.snapshot())):
+        with pytest.raises(InputError, match=r"time 3 comes after flush\(\)"):
+            again.push(STARTS_LATER.slice(4, 1))
+        assert not again.push(STARTS_LATER.slice(5))
     late = query("ACTIVE_OFFICE").recognizer(STARTS_LATER.schema, lateness=1)
     late.push(STARTS_LATER.slice(0, 4))
     late.flush()
     late.push(STARTS_LATER.slice(4))
     assert late.late["n"].to_pylist() == [2]
+
+
+def test_time_does_not_move_past_what_was_flushed() -> None:
+    recognizer = query("ACTIVE_OFFICE", "G THEN (C ; P) NOT FOLLOWED BY G FOR 1").recognizer(STARTS_LATER.schema)
+    recognizer.push(pa.Table.from_pylist(events("G0 C1 P3(n=1) C4(n=2)")))
+    assert not recognizer.flush()
+    assert found(recognizer.undecided()) == [(0, 1, 2)]
+    assert found(recognizer.advance_time(5)) == [(0, 1, 2)]
 
 
 def test_events_out_of_order_stay_an_error() -> None:
@@ -91,6 +102,10 @@ def test_least_history() -> None:
     assert found(query("COMPLETE_HISTORY", "G THEN (A ; B)").run(stream)) == [(0, 1, 4)]
     assert found(query("COMPLETE_HISTORY", "G THEN (A+ ; B)").run(stream)) == [(0, 1, 4)]
     assert found(query("COMPLETE_HISTORY", "G THEN (A ; A ; B)").run(stream)) == [(0, 1, 2, 4)]
+    # What begins and ends at the last time is less than all others, wherever it begins there.
+    stream = pa.Table.from_pylist(events("G0 A1 B2 C3 C3 A3 B3 C3"))
+    assert found(query("COMPLETE_HISTORY", "G THEN (PROJECT A, C (A ; B ; C))").run(stream)) == [(0, 5, 7)]
+    assert found(query("COMPLETE_HISTORY", "G THEN (A ; B ; C)").run(stream)) == [(0, 5, 6, 7)]
     # Equal histories are all next; a shorter one, the end of another, is less.
     stream = pa.Table.from_pylist(events("G0 A1 A1 B2"))
     assert found(query("COMPLETE_HISTORY", "G THEN (A ; B)").run(stream)) == [(0, 1, 3), (0, 2, 3)]

@@ -119,7 +119,10 @@ def remaining(automaton: Automaton, moved: int, span: Span) -> Ahead:
     """
     numbers, todo = {0: 0}, [0]
     moves: list[Transition] = []
-    same_time = [dataclasses.replace(move, forbids=move.forbids | moved) for move in automaton.transitions if not move.requires & moved]
+    waiting = Transition(automaton.initial, automaton.initial)  # a match may begin at any event
+    same_time = [
+        dataclasses.replace(move, forbids=move.forbids | moved) for move in (*automaton.transitions, waiting) if not move.requires & moved
+    ]
     for source, ending in enumerate(todo):
         before = [move for move in same_time if move.target in automaton.finals or ending >> move.target & 1]
         edges: dict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -22,6 +22,7 @@ from cepheid.engine.input.read import check_order, events_of, time_number, times
 from cepheid.engine.letters.values import no_events, plain
 from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
+from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.allowance import CALL_HELP, Allowance
 from cepheid.engine.run.one_at_a_time import OneAtATime
 from cepheid.errors import (
@@ -99,6 +100,7 @@ class Intake(ABC, Generic[Answer_co]):
         self._order = ReorderBuffer(self.schema, self._lateness or 0, ties=self._ties) if waits else None
         self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
         self._latest = NEVER
+        self._taken = NEVER  # greatest time of the events so far, of those that wait too
         self._events = 0
 
     def __reduce__(self) -> NoReturn:
@@ -109,7 +111,7 @@ class Intake(ABC, Generic[Answer_co]):
     @property
     def latest(self) -> int | None:
         """The greatest time so far, of events that were read and of `advance_time`: int, in steps of the time column; None before the first."""
-        latest = self._latest if self._lateness is not None else self._now
+        latest = self._latest if self._lateness is not None else max(self._latest, self._taken)
         return None if latest == NEVER else latest
 
     # ------------------------------------------------------------------------------------------------------------------- running
@@ -182,9 +184,20 @@ class Intake(ABC, Generic[Answer_co]):
                     after=self.latest,
                     how="q.recognizer(.., lateness=..) accepts late events, and q.run(.., sort=True) sorts them all",
                 )
+                self._check_open(times)
             with self._changing():
+                self._taken = max(self._taken, int(times.max(initial=NEVER)))
                 ready = (table, times) if self._order is None else self._order.push(table, times)
                 yield self._found(*ready)
+
+    def _check_open(self, times: Array) -> None:
+        """Raise InputError for events of a time that is known to be over."""
+        if self._order is not None and len(times) and int(times[0]) < self._order.watermark:
+            time = python_value(pa.array(times[:1]).cast(self.schema.field(self._source.time_column).type)[0])
+            raise InputError(
+                f"an event of the time {time} comes after flush() has read the events of that time",
+                help="THEN under this TIME MODEL needs all events of a time together: flush() once no more of them come",
+            )
 
     @contextlib.contextmanager
     def passing(self, now: int) -> Iterator[Decided[Answer_co]]:
@@ -283,7 +296,10 @@ class Intake(ABC, Generic[Answer_co]):
     @property
     def _now(self) -> int:
         """The least time that an event may still have."""
-        return self._latest if self._order is None else self._order.watermark
+        if self._order is None:
+            return self._latest
+        # Where a query looks ahead, `flush` takes a time as over, and time does not move on by that.
+        return min(self._order.watermark, max(self._latest, self._taken)) if self._ahead else self._order.watermark
 
     def _settle(self) -> None:
         """Read what has been taken and waits to be read, if anything does."""
@@ -341,7 +357,7 @@ class Intake(ABC, Generic[Answer_co]):
         own, sections = self._dump()
         numbers = {"latest": self._latest, "events": self._events, **own, "lateness": self._lateness}
         if self._order is not None:
-            numbers["watermark"] = self._order.watermark
+            numbers |= {"watermark": self._order.watermark} | ({"taken": self._taken} if self._ahead else {})
             sections |= {"pending": container.table_bytes(self._order.pending), "late": container.table_bytes(self._order.late)}
         return container.pack({**sections, "recognizer": json.dumps(numbers).encode()}, fingerprint=self._fingerprint())
 
@@ -369,6 +385,7 @@ class Intake(ABC, Generic[Answer_co]):
         if self._order is None:
             return
         self._order.watermark = container.time_in(numbers, "watermark")
+        self._taken = container.time_in(numbers, "taken") if self._ahead else NEVER
         self._order.pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
         if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
             raise ValueError("its held events do not fit the schema")
