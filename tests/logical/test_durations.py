@@ -9,7 +9,7 @@ import pytest
 
 import cepheid
 from cepheid.errors import LimitError
-from cepheid.logical.durations import longest, widest
+from cepheid.logical.durations import longest, narrowest, shortest, widest
 from cepheid.testing import generators, reference
 from cepheid.testing.harness import events_of
 
@@ -73,15 +73,58 @@ def test_time_from_start_to_end(where: str, time: int | None) -> None:
     assert longest(bound(f"SELECT * WHERE {where}").pattern) == time
 
 
-@pytest.mark.parametrize("fragment", ["GUARDED", "ENGINE", "NESTED", "POSITIONAL"])
-def test_no_match_of_a_random_pattern_is_longer(fragment: str, cases: int, seed: int) -> None:
-    of_events = of_times = 0
+@pytest.mark.parametrize(
+    ("where", "events"),
+    [
+        ("A", 1),
+        ("A ; B : C", 3),
+        ("A ; B? ; C", 2),
+        ("A{0,3} ; C", 1),
+        ("(A : B){2,5} ; C", 5),
+        ("A+", 1),
+        ("A ; B OR A", 1),
+        ("(A ; B ; C) AND (A ; C)", 3),
+        ("(A ; B) ALL C", 2),
+        ("A THEN (B ; C ; A)", 3),
+        ("A ; B UNLESS (A ; B ; C)", 2),
+        ("A ; NOT (B ; B ; B) ; C", 2),
+    ],
+)
+def test_least_events_from_start_to_end(where: str, events: int) -> None:
+    assert narrowest(bound(f"SELECT * WHERE {where}").pattern) == events
+
+
+@pytest.mark.parametrize(
+    ("where", "time"),
+    [
+        ("A ; B", 0),
+        ("A ;[> 5] B ;[>= 2] C", 8),
+        ("A ;[<= 5] B", 0),
+        ("(A ;[> 5] B) OR A", 0),
+        ("(A ;[> 5] B) AND (A ; B)", 6),
+        ("(A ;[> 5] B) ALL (A ;[> 3] B)", 6),
+        ("A+[> 3]", 0),
+        ("A{3,5}[> 3]", 8),
+        ("A ; (B ;[> 5] A)? ; B", 0),
+        ("((A ; B) WITHIN [>= 7]) ;[>= 3] C", 10),
+        ("A THEN (B ;[> 5] C) ;[>= 2] A", 8),
+        ("A ; B NOT FOLLOWED BY (A ;[> 5] B) FOR 9", 0),
+    ],
+)
+def test_least_time_from_start_to_end(where: str, time: int) -> None:
+    assert shortest(bound(f"SELECT * WHERE {where}").pattern) == time
+
+
+@pytest.mark.parametrize("fragment", ["GUARDED", "ENGINE", "NESTED", "POSITIONAL", "SUCCEEDING_GUARDED"])
+def test_no_match_of_a_random_pattern_is_longer_or_shorter(fragment: str, cases: int, seed: int) -> None:
+    of_events = of_times = of_least = 0
     for number in range(2 * cases):
         rng = random.Random(f"{seed} {fragment} {number}")
         text = generators.random_query(rng, fragment=getattr(generators, fragment))
         plan = bound(text)
         most, time = widest(plan.pattern), longest(plan.pattern)
-        if most is None and time is None:
+        least, soonest = narrowest(plan.pattern), shortest(plan.pattern)
+        if most is None and time is None and least == 1 and soonest == 0:
             continue
         stream = events_of(generators.random_stream(rng), plan.schema)
         try:
@@ -91,7 +134,11 @@ def test_no_match_of_a_random_pattern_is_longer(fragment: str, cases: int, seed:
         for match in found:
             assert most is None or match.end - match.start + 1 <= most, (seed, number, text)
             assert time is None or stream[match.end].time - stream[match.start].time <= time, (seed, number, text)
+            assert least <= match.end - match.start + 1, (seed, number, text)
+            assert soonest <= stream[match.end].time - stream[match.start].time, (seed, number, text)
+        of_least += bool(found) and soonest > 0
         of_events += bool(found) and most is not None
         of_times += bool(found) and time is not None
     assert of_events or fragment == "POSITIONAL"
     assert of_times or fragment != "GUARDED"
+    assert of_least or fragment != "GUARDED"

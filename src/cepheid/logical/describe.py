@@ -46,6 +46,17 @@ def written_upper(interval: Interval, unit: int | None) -> int | None:
     return upper + 1 if upper is not None and _Description(unit).rounder(upper + 1, upper) else upper
 
 
+def written_lower(interval: Interval, unit: int | None) -> int:
+    """The lower bound as it was probably written: one step less where that was a strict one."""
+    lower = interval.lower
+    return lower - 1 if _Description(unit).rounder(lower - 1, lower) else lower
+
+
+def describe_shortest(steps: int, unit: int | None, *, above: int) -> str:
+    """How long at least: `5s`, or `more than 5s`. unit: see `describe`; above: what it is at least, or more than, as it was written."""
+    return f"more than {_Description(unit).steps(above)}" if above < steps else f"{_Description(unit).steps(steps)} or more"
+
+
 def describe_bounds(interval: Interval, unit: int | None) -> str:
     """What a difference of times has to be: `<= 5s`, `>= 1s`, `in [1s, 5s]`; unit: see `describe`."""
     text = _Description(unit).interval(interval)

@@ -1,7 +1,7 @@
-"""How long the matches of a pattern can be: the window that gaps and adjacency give where no WITHIN does.
+"""How long the matches of a pattern can be: the window that gaps and adjacency give where no WITHIN does, and the least that it must hold.
 
-Comes in: a bound pattern. Goes out: an upper bound of time(end) - time(start), in steps of the time column, or of end - start + 1, in events.
-Linear in the pattern.
+Comes in: a bound pattern. Goes out: a bound of time(end) - time(start), in steps of the time column, or of end - start + 1, in events: from above
+(`longest`, `widest`) or from below (`shortest`, `narrowest`). Linear in the pattern.
 """
 
 from __future__ import annotations
@@ -65,6 +65,41 @@ def widest(pattern: Pattern) -> int | None:
             return None if None in bounds else max(bound for bound in bounds if bound is not None)
     below = operands(pattern)
     return widest(below[0]) if len(below) == 1 else None
+
+
+def shortest(pattern: Pattern, *, lower: Callable[[Interval], int] = attrgetter("lower")) -> int:
+    """The least time(end) - time(start) that windows and gaps leave to a match. lower: what each of these asks for."""
+    return _least_of(pattern, event=0, lower=lower)
+
+
+def narrowest(pattern: Pattern) -> int:
+    """The least end - start + 1 that a match can have: its events one beside the other."""
+    return _least_of(pattern, event=1, lower=lambda _: 0)
+
+
+def _least_of(pattern: Pattern, *, event: int, lower: Callable[[Interval], int]) -> int:
+    """The least length of a match: event: of one event, which may also begin earlier; lower: the least of a window, or between two parts."""
+    inner = partial(_least_of, event=event, lower=lower)
+    match pattern:
+        case plan.Event():
+            return event
+        case plan.Optional():
+            return 0
+        case plan.Within():
+            return max(inner(pattern.pattern), lower(pattern.interval))
+        case plan.Sequence():
+            total = inner(pattern.items[0])
+            for link, item in zip(pattern.links, pattern.items[1:], strict=True):
+                gap = 0 if link.gap is None else lower(link.gap)
+                # What THEN calls the next may lie beside what is before it.
+                total = max(total, inner(item)) if link.operator == "THEN" else total + gap + inner(item)
+            return total
+        case plan.Iterate():
+            gap = 0 if pattern.gap is None else lower(pattern.gap)
+            return pattern.minimum * inner(pattern.pattern) + (pattern.minimum - 1) * gap
+        case plan.Or():
+            return min(map(inner, pattern.operands))
+    return max(map(inner, operands(pattern)))
 
 
 def _gap(interval: Interval | None, upper: Callable[[Interval], int | None]) -> int | None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from cepheid.errors import quoted
 from cepheid.language.syntax import TimeModel
 from cepheid.logical import growth, variables
-from cepheid.logical.describe import describe_expression
-from cepheid.logical.durations import widest
+from cepheid.logical.describe import describe_expression, describe_longest, describe_shortest, written_lower
+from cepheid.logical.durations import narrowest, shortest, widest
 from cepheid.logical.plan import (
     AGGREGATES,
     All,
@@ -163,6 +163,25 @@ def _contains(pattern: Pattern, vetoed: Pattern) -> bool:
     return bool(below) and (all(below) if isinstance(pattern, Or) else any(below))
 
 
+def too_short_window(context: Context, pattern: Pattern) -> None:
+    """`A ;[> 300s] B WITHIN 200s`: what the gaps ask for does not fit in the window."""
+    match pattern:
+        case Within(pattern=inner, interval=interval) if interval.upper is not None and shortest(inner) > interval.upper:
+            unit = context.schema.unit
+            above = shortest(inner, lower=lambda found: written_lower(found, unit))
+            least = describe_shortest(shortest(inner), unit, above=above)
+            window, help_ = describe_longest(interval.upper, unit), "or ask for less time inside it"
+        case WithinEvents(pattern=inner, count=count) if narrowest(inner) > count:
+            least, window, help_ = f"at least {narrowest(inner):,} events", f"{count:,} EVENTS", "or ask for fewer events inside it"
+        case _:
+            return
+    context.warn(
+        f"nothing fits in the window, which is {window}: by what is inside it, a match takes {least}",
+        pattern.span,
+        f"a window is from the first event of a match to its last: widen it, {help_}",
+    )
+
+
 def different_variables(context: Context, pattern: Pattern) -> None:
     """AND of patterns with different variables: only matches that are equal in all variables are in both."""
     if not isinstance(pattern, And):
@@ -255,6 +274,7 @@ LINTS: tuple[Callable[[Context, Pattern], None], ...] = (
     repeated_variable,
     around_strategy,
     always_vetoed,
+    too_short_window,
     different_variables,
     not_in_core,
     optional_end,
