@@ -15,6 +15,7 @@ import cepheid
 from cepheid.engine.evaluations.events import Events
 from cepheid.engine.memory import process as memory
 from cepheid.engine.memory.process import process_memory
+from cepheid.engine.plan import compiled
 from cepheid.engine.run import allowance as module
 from cepheid.engine.run.allowance import Allowance, default_max_bytes
 from cepheid.errors import InputError, LimitError, SnapshotError
@@ -51,6 +52,25 @@ def test_each_way_out_is_one():
     assert len(next(SUBSETS.batches(MANY))) > 100
     few = MANY.slice(24)
     assert len(SUBSETS.run(few, max_bytes=1 << 30)) == 2**16 - 1
+
+
+def test_the_ways_out_with_having_are_those_that_help_there(monkeypatch):
+    """LIMIT and COUNT(*) look at every match before, so they are no way out of too many; a strategy is."""
+    few = MANY.slice(24)
+    judged = cepheid.query("SELECT * WHERE A+ AS x ; B HAVING count(x) > 2")
+    for read in (
+        lambda: judged.run(few, max_bytes=1 << 20),
+        lambda: judged.recognizer(few.schema, max_bytes=1 << 20).push(few),
+    ):
+        with pytest.raises(LimitError) as error:
+            read()
+        assert error.value.help[0].startswith("each match is looked at, so have fewer: SELECT NXT, LAST, MAX or STRICT")
+        assert not any("counts them without a list" in line for line in error.value.help)
+    assert len(cepheid.query("SELECT MAX * WHERE A+ AS x ; B HAVING count(x) > 2").run(few, max_bytes=1 << 20)) == 1
+    monkeypatch.setattr(compiled, "MAX_LISTED", 1 << 10)
+    for text in ("SELECT COUNT(*) WHERE A+ AS x ; B HAVING count(x) > 2", "SELECT * WHERE A+ AS x ; B HAVING count(x) > 2 LIMIT 1"):
+        with pytest.raises(LimitError, match="MAX_LISTED"):
+            cepheid.query(text).run(few)
 
 
 def test_the_number_of_matches_is_not_cut_off():

@@ -24,6 +24,12 @@ OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 
 CHOOSE = "choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list"
 
+FEWER = (
+    "each match is looked at, so have fewer: SELECT NXT, LAST, MAX or STRICT, a shorter WITHIN, or conditions on events in FILTER; LIMIT n and"
+    " COUNT(*) keep less, but look at all, too"
+)
+"""What helps instead of `CHOOSE` where HAVING judges matches, or events that matches have made say where they begin."""
+
 HELP = (
     CHOOSE,
     "q.run(.., sample=n) gives n matches of each event that completes some (not with HAVING); q.batches(..) gives all matches, in bounded memory",
@@ -87,4 +93,4 @@ def named_memory() -> Iterator[None]:
         message = str(error) or "an allocation failed"
     # Not from within: the error would keep what the frames below hold.
     if message is not None:
-        raise LimitError(f"the memory of this process is used up: {message}", help=HELP)
+        raise LimitError(f"the memory of this process is used up: {message}", help=(*HELP, f"with HAVING, {FEWER}"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cepheid.engine.memory.process import CHOOSE, HELP, process_memory
+from cepheid.engine.memory.process import CHOOSE, FEWER, HELP, process_memory
 from cepheid.engine.run.together import together
 from cepheid.errors import InputError, LimitError
 
@@ -52,7 +52,8 @@ CALL_HELP = (
 class Allowance:
     """The bytes that the matches of one answer may take (None: as `default_max_bytes` says), and what they have taken.
 
-    counts: whether the chunks themselves are counted; else whoever takes them adds to `used` what he makes of them. help: the ways out.
+    counts: whether the chunks themselves are counted; else whoever takes them adds to `used` what he makes of them.
+    help: the ways out, where a query chooses among its matches by `CHOOSE`.
     """
 
     most: int | None = None
@@ -90,17 +91,17 @@ class Allowance:
                 yield chunk
             if self.used > (self.most or 0):
                 last, own = _counted_on(chunk, last, own)
-                raise self._exceeded(named(last), _counted(last, own, chunks, evaluation))
+                raise self._exceeded(named(last), _counted(last, own, chunks, evaluation), way_out=FEWER if evaluation is None else CHOOSE)
             if self.counts:
                 yield chunk
 
-    def _exceeded(self, match: Match, completed: str) -> LimitError:
+    def _exceeded(self, match: Match, completed: str, *, way_out: str) -> LimitError:
         time = "" if match.end_time is None else f" ({match.end_time})"
         keys = "".join(f", {name} = {value!r}" for name, value in match.keys.items())
         return LimitError(
             f"the matches take more than {self.most:,} bytes (max_bytes): {self.matches:,} were made, the last of them for the event at position"
             f" {match.end}{time}{keys}, which completes {completed}",
-            help=self.help,
+            help=[line.replace(CHOOSE, way_out) for line in self.help],
         )
 
 
