@@ -120,9 +120,10 @@ class QueryActions:
         return syntax.Query(pattern, definitions=definitions, span=whole(children), places=tuple(places), **given)
 
     def definition(self, children: list[Any]) -> syntax.Definition:
-        name, attributes = pieces(children)
+        name, attributes = (child for child in children if isinstance(child, Piece))
         (query,) = nodes(children, syntax.Query)
-        return syntax.Definition(name, attributes, query, span=whole(children))
+        places = (("name", name.places), ("attributes", attributes.places))
+        return syntax.Definition(name.value, attributes.value, query, span=whole(children), places=places)
 
     def strategy(self, children: list[Any]) -> Piece:
         return Piece({"strategy": STRATEGIES[children[0].upper()]}, whole(children))

@@ -41,7 +41,7 @@ def bind_definitions(context: Context, query: syntax.Query, bind: Bind) -> tuple
         if definition.query.definitions:
             inner = definition.query.definitions[0]
             raise context.error(
-                "an EVENT is defined inside another definition", inner.span, "write all definitions at the beginning of the text"
+                "an EVENT is defined inside another definition", inner.place("name"), "write all definitions at the beginning of the text"
             )
         check_keys(context, definition.query, found)
         plan = bind(definition.query, schema)
@@ -61,13 +61,20 @@ def check_keys(context: Context, query: syntax.Query, definitions: Iterable[Even
     for definition in definitions:
         missing = [name for name in query.partition_by if name not in definition.keys]
         if missing and (definition.name in used or set(query.partition_by) <= {*definition.keys, *definition.attributes}):
-            measure, compare = missing[0] in definition.attributes, f"compare here: x.{missing[0]} = y.{missing[0]}"
-            what = "a measure" if measure else "no key"
+            what = "a measure" if missing[0] in definition.attributes else "no key"
             raise context.error(
                 f"the events of `{definition.name}` may span several partitions: {quoted(missing)} is {what} of its definition",
                 query.place("partition_by", query.partition_by.index(missing[0])),
-                compare if measure else f"write PARTITION BY {', '.join(query.partition_by)} in the definition too, or {compare}",
+                _with_key(definition, missing[0], query.partition_by),
             )
+
+
+def _with_key(definition: EventDefinition, key: str, keys: tuple[str, ...]) -> str:
+    """What to do where a query that sees the events of a definition has a key more."""
+    compare = f"compare here: x.{key} = y.{key}"
+    if key in definition.attributes and key in definition.plan.partition_by:
+        return f"leave `{key}` out of its attributes and measures: its events have the keys of its PARTITION BY without being listed; or {compare}"
+    return compare if key in definition.attributes else f"write PARTITION BY {', '.join(keys)} in the definition too, or {compare}"
 
 
 def _check_use(context: Context, query: syntax.Query) -> None:
@@ -78,7 +85,7 @@ def _check_use(context: Context, query: syntax.Query) -> None:
         if definition.name not in used:
             context.warn(
                 f"no pattern asks for `{definition.name}`",
-                definition.span,
+                definition.place("name"),
                 "leave its definition out: else its events stand between the others, which `:` and WITHIN n EVENTS count",
             )
 
@@ -100,10 +107,14 @@ def _check_names(context: Context, query: syntax.Query) -> None:
         known = context.schema.types or {}
         if definition.name == ANY_VARIABLE:
             raise context.error(
-                "the event `ANY` cannot be told from the pattern ANY", definition.span, "give the events of this definition another name"
+                "the event `ANY` cannot be told from the pattern ANY",
+                definition.place("name"),
+                "give the events of this definition another name",
             )
         if definition.name in {other.name for other in query.definitions[:number]}:
-            raise context.error(f"the event `{definition.name}` is defined twice", definition.span, "give one of them another name")
+            raise context.error(
+                f"the event `{definition.name}` is defined twice", definition.place("name"), "give one of them another name"
+            )
         for part in (query, *(each.query for each in query.definitions)):
             if definition.name in part.streams:
                 place = part.place("streams", part.streams.index(definition.name))
@@ -111,7 +122,9 @@ def _check_names(context: Context, query: syntax.Query) -> None:
                 raise context.error(fact, place, "leave it out: every pattern sees the events of all definitions")
         if definition.name in known or (context.schema.type_column is None and definition.name == context.schema.stream):
             raise context.error(
-                f"there are events of type `{definition.name}` already", definition.span, "give the events of this definition another name"
+                f"there are events of type `{definition.name}` already",
+                definition.place("name"),
+                "give the events of this definition another name",
             )
 
 
@@ -125,7 +138,7 @@ def _ordered(context: Context, definitions: tuple[syntax.Definition, ...]) -> li
             circle = (*path[path.index(definition.name) :], definition.name)
             raise context.error(
                 f"EVENT definitions go in a circle: {' -> '.join(f'`{name}`' for name in circle)}",
-                definition.span,
+                definition.place("name"),
                 "an event can only be made of others that are there without it",
             )
         if definition.name not in done:
@@ -143,7 +156,7 @@ def _derived(context: Context, definition: syntax.Definition, plan: QueryPlan) -
     name = definition.name
     if context.schema.time_column is None:
         raise context.error(
-            f"the event `{name}` needs a time, and the events have none", definition.span, "name the time column with time="
+            f"the event `{name}` needs a time, and the events have none", definition.place("name"), "name the time column with time="
         )
     if plan.limit is not None or plan.strategy in {Strategy.ANY, Strategy.RESTRICTED}:
         clause = "strategy" if plan.limit is None else "limit"
@@ -161,10 +174,20 @@ def _derived(context: Context, definition: syntax.Definition, plan: QueryPlan) -
     if len(definition.attributes) != len(plan.measures):
         raise context.error(
             f"`{name}` lists {_number(definition.attributes, 'attribute')}, and its SELECT has {_number(plan.measures, 'measure')}",
-            definition.span,
+            definition.place("attributes").to(definition.place("attributes", len(definition.attributes) - 1)),
+            *_keys_listed(definition, plan),
             f"they go together in their order: EVENT {name}({', '.join(measure.name for measure in plan.measures)}) AS (..)",
         )
     return EventDefinition(name, definition.attributes, plan)
+
+
+def _keys_listed(definition: syntax.Definition, plan: QueryPlan) -> tuple[str, ...]:
+    """What to do with attributes that its events have without being listed: the keys of its partitions, of which no measure has the name."""
+    keys = [name for name in definition.attributes if name in plan.partition_by and name not in {measure.name for measure in plan.measures}]
+    if not keys:
+        return ()
+    what = "is a key" if len(keys) == 1 else "are keys"
+    return (f"{quoted(keys)} {what} of its PARTITION BY, which its events have without being listed",)
 
 
 def _number(items: tuple[object, ...], what: str) -> str:

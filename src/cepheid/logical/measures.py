@@ -214,7 +214,10 @@ def _check_names(context: Context, query: syntax.Query, targets: Targets) -> Non
         if name in taken and not (name in OUTPUT_COLUMNS and name in time_measures):
             place = _place_of(query, name) or query.span
             fact = f"the output would have two columns named `{name}`: {taken[name]}"
-            raise context.error(fact, place, f"rename this one: AS {_free(name, {*taken, *columns})}")
+            there = ("or leave it out: every key is a column of the result, and an attribute of what EVENT makes, anyhow",)
+            raise context.error(
+                fact, place, f"rename this one: AS {_free(name, {*taken, *columns})}", *(there if name in query.partition_by else ())
+            )
         taken[name] = "another target has that name"
 
 
