@@ -97,6 +97,16 @@ def chain(node: Callable[..., syntax.Node]) -> Callable[[Any, list[Any]], syntax
     return lambda _, children: node(tuple(children[::2]), span=whole(children))
 
 
+def time_model(written: Any) -> syntax.TimeModel:
+    """The time model of a name; raises QuerySyntaxError for other names."""
+    known = syntax.TimeModel.__members__
+    found = known.get(written.upper())
+    if found is None:
+        help_lines = [*did_you_mean(written.upper(), known, quote=""), f"the time models are {quoted(known)}"]
+        raise QuerySyntaxError(f"unknown time model `{written}`", help=help_lines, span=span_of(written))
+    return found
+
+
 class QueryActions:
     """The rules of the queries."""
 
@@ -160,13 +170,7 @@ class QueryActions:
         return Piece({"consume": syntax.Consumption[children[2].upper()]}, whole(children))
 
     def model(self, children: list[Any]) -> Piece:
-        written = children[2]
-        known = syntax.TimeModel.__members__
-        found = known.get(written.upper())
-        if found is None:
-            help_lines = [*did_you_mean(written.upper(), known, quote=""), f"the time models are {quoted(known)}"]
-            raise QuerySyntaxError(f"unknown time model `{written}`", help=help_lines, span=span_of(written))
-        return Piece({"model": found}, whole(children))
+        return Piece({"model": time_model(children[2])}, whole(children))
 
     def limit(self, children: list[Any]) -> Piece:
         return Piece({"limit": children[1].value}, whole(children))

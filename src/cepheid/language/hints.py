@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from cepheid.errors import nearest
+from cepheid.errors import nearest, quoted
+from cepheid.language.syntax import TimeModel
 from cepheid.language.words import KEYWORDS, STRATEGIES, UNITS
 from cepheid.records import record
 
@@ -177,6 +178,7 @@ HINTS: tuple[Hint, ...] = (
         "NONE: matches may share events (the default); PARTITION: the next match of the key starts after this one; ANY: of the whole stream",
         before=r"\bCONSUME\s+BY",
     ),
+    _hint(f"the time models are {quoted(model.value for model in TimeModel)}", before=r"\bTIME\s+MODEL"),
     _hint("LIMIT takes a whole number, at least 1", before=r"\bLIMIT"),
     _hint(
         "an event type has no arguments; functions go in conditions, and `;` joins patterns",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from cepheid.errors import CepheidError, LimitError, QuerySyntaxError, Span
 from cepheid.language import limits
-from cepheid.language.actions import Actions
+from cepheid.language.actions import Actions, time_model
 from cepheid.language.diagnose import check_characters, syntax_error
 from cepheid.language.driver import Driver, UnexpectedError
 from cepheid.language.tables import stored
@@ -117,9 +117,13 @@ def _driver() -> Driver:
 
 
 class _Watch:
-    """Counts symbols and open brackets while the text is read, before the parser has to remember them."""
+    """Counts symbols and open brackets while the text is read, before the parser has to remember them.
+
+    It also looks at the name of a time model, which would else be looked at when the clause ends: what is wrong behind it is said after that.
+    """
 
     def __init__(self) -> None:
+        self._before = ""
         self._count = 0
         self._depth = 0
         self._prefixes = 0
@@ -134,4 +138,7 @@ class _Watch:
             raise limits.nesting_limit(Span(symbol.start_pos, symbol.end_pos))
         if self._count >= limits.MAX_SYMBOLS:
             raise limits.symbol_limit(Span(symbol.start_pos, symbol.end_pos))
+        if self._before == "MODEL" and symbol.type == "NAME":
+            time_model(symbol)
+        self._before = symbol.type
         self._count += 1
