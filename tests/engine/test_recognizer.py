@@ -149,6 +149,31 @@ def test_a_dict_of_streams_without_a_type_column():
     assert caught.value.help == ("push one table that is sorted by time",)
 
 
+def test_a_snapshot_with_other_options_says_which():
+    schema = pa.schema([("type", pa.string()), ("ts", pa.timestamp("us")), ("id", pa.int64())])
+    query = cepheid.query("SELECT * WHERE A AS a ; B AS b WITHIN 1h")
+    saved = query.recognizer(schema, lateness="10s", order="id").snapshot()
+    same = "by the same query over the same schema"
+    for options, fact in [
+        ({"lateness": "5s", "order": "id"}, f"the snapshot was made with a lateness of 10s, {same}"),
+        ({"lateness": "10s"}, f"the snapshot was made with another order, {same}"),
+        ({"lateness": "10s", "order": "id", "null_keys": "group"}, f"the snapshot was made with null_keys='drop', {same}"),
+        ({}, f"the snapshot was made with a lateness of 10s and another order, {same}"),
+    ]:
+        with pytest.raises(SnapshotError) as error:
+            query.recognizer(schema, snapshot=saved, **options)
+        assert error.value.fact == fact
+    with pytest.raises(SnapshotError, match="made with no lateness and no order, by the same query"):
+        query.recognizer(schema, lateness="5s", order="id", snapshot=query.recognizer(schema).snapshot())
+    other = cepheid.query("SELECT * WHERE A AS a ; B AS b WITHIN 2h")
+    with pytest.raises(SnapshotError, match=r"another query, or over another schema, and with a lateness of 10s and another order\n"):
+        other.recognizer(schema, snapshot=saved)
+    with pytest.raises(SnapshotError, match=r"another query, or over another schema\nhelp: .* the options are the same"):
+        other.recognizer(schema, lateness="10s", order="id", snapshot=saved)
+    with pytest.raises(SnapshotError, match="not that of a recognizer"):
+        query.recognizer(schema, snapshot=state.pack({}, fingerprint=bytes(32)))
+
+
 def test_wrong_lateness():
     with pytest.raises(InputError, match="lateness='2s' has a unit, and the time column `ts` has none"):
         QUERY.recognizer(SCHEMA, lateness="2s")
@@ -221,7 +246,7 @@ def test_snapshots_of_something_else_are_refused():
     ]
     for other in others:
         before = other.snapshot()
-        with pytest.raises(SnapshotError, match="another query, or over another schema"):
+        with pytest.raises(SnapshotError, match=r"another query, or over another schema|by the same query over the same schema"):
             other.restore(data)
         assert other.snapshot() == before
     for wrong in (b"", b"CEPHEID", data[:-1], data[:50] + b"!" + data[51:], data + b"x"):

@@ -160,7 +160,7 @@ def resealed(data, place, replacement):
         ),
         (
             state.pack(SECTIONS, fingerprint=b"q" * 32),
-            "the snapshot was made by another query, or over another schema, or with other options",
+            "the snapshot is of something else",
         ),
         (state.pack(SECTIONS, fingerprint=PRINT)[:-1] + b"!", "the snapshot is damaged: its checksum is wrong"),
         (resealed(state.pack(SECTIONS, fingerprint=PRINT), 12, b"\x04"), "the snapshot is damaged: a section is missing"),

@@ -149,6 +149,23 @@ def test_another_schema_of_what_is_kept_is_refused(change, refused):
     assert pairs(rows_of(same.step([], seconds(3)), same)) == [(1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("clauses", "way_out"),
+    [
+        ("WITHIN 9 seconds", "until= and since= hand over without a gap"),
+        ("WITHIN 9 seconds CONSUME BY PARTITION", "since= cannot hand over a query that has CONSUME BY"),
+        ("WITHIN 9 EVENTS", "since= cannot hand over a query that has no time in WITHIN"),
+    ],
+)
+def test_the_way_to_a_new_checkpoint_is_one_that_the_query_has(clauses, way_out):
+    """`since=` is refused for some queries (docs/streaming.md), so it is no help for these."""
+    bucket, events = bucket_of("A1 B2")
+    bucket.step([events], 0)
+    other, _ = bucket_of("A1 B2", query=cepheid.query(f"SELECT * WHERE A AS x ; B AS y PARTITION BY k {clauses}"))
+    with pytest.raises(SnapshotError, match=way_out):
+        other.load(bucket.dump())
+
+
 # ------------------------------------------------------------------------------------------------------------------------ through Spark
 
 

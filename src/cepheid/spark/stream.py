@@ -27,7 +27,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from cepheid.engine.plan.explain import evaluations_text, rows_text
 from cepheid.errors import InputError, SchemaError, SetupError
-from cepheid.language.syntax import Consumption
 from cepheid.records import record
 from cepheid.spark.batch import Plan, prepare, shuffle_tasks
 from cepheid.spark.columns import nullable
@@ -35,6 +34,7 @@ from cepheid.spark.source import WATERMARK, arrow_schema
 from cepheid.spark.tasks.bounds import YEARS
 from cepheid.spark.tasks.buckets import COUNTS, DECIDED, Bucket
 from cepheid.spark.tasks.packing import BLOB, BUCKET, SEAL, pack, unpack
+from cepheid.spark.tasks.renewal import depends_on_all
 from cepheid.spark.tasks.unit import Unit
 from cepheid.spark.watermark import with_watermark
 
@@ -346,20 +346,7 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
             "undecided=True lists what the end of a DataFrame does not decide, and this one is streaming", help="a stream decides it later"
         )
     for plan in plans if options.since is not None else ():
-        compiled = plan.compiled
-        reason = (
-            "has EVENT definitions"
-            if compiled.layers
-            else f"has {compiled.looks_back}, which looks at the events before"
-            if compiled.looks_back is not None
-            else "has no time in WITHIN"
-            if compiled.window is None
-            else "has CONSUME BY"
-            if compiled.consume is not Consumption.NONE
-            else "has a nested strategy"
-            if any(program.trackers or program.automaton.all_parts for program in compiled.programs)
-            else None
-        )
+        reason = depends_on_all(plan.compiled)
         if reason is not None:
             raise InputError(
                 f"since= needs a query whose matches depend on the events of one window, and this one {reason}",

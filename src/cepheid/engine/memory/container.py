@@ -20,7 +20,7 @@ from cepheid.engine.memory.pools import NUMBER_LIMIT
 from cepheid.errors import CepheidError, SnapshotError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cepheid.engine.memory.pools import Array
 
@@ -66,10 +66,16 @@ def pack(sections: Mapping[str, bytes | Array], *, fingerprint: bytes, compress:
     return b"".join([*parts, struct.pack("<I", checksum)])
 
 
-def unpack(data: bytes | memoryview, *, fingerprint: bytes, other: SnapshotError | None = None) -> dict[str, Any]:
+def unpack(
+    data: bytes | memoryview,
+    *,
+    fingerprint: bytes,
+    other: Callable[[bytes], SnapshotError] | None = None,
+    again: str = "start again without it",
+) -> dict[str, Any]:
     """The sections of `pack`, arrays as such or as their bytes.
 
-    other: the error for another fingerprint, where these bytes are no snapshot to the user.
+    other: the error for another fingerprint, which it gets: whoever makes them knows what differs. again: how to do without the bytes.
     Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
     """
     try:
@@ -84,22 +90,13 @@ def unpack(data: bytes | memoryview, *, fingerprint: bytes, other: SnapshotError
     if version != VERSION:
         raise SnapshotError(
             f"the snapshot has format version {version}, and this version of Cepheid reads version {VERSION}",
-            help=(
-                "start again without it, a stream with a new checkpointLocation: until= and since= hand over without a gap (docs/streaming.md)",
-                "or restore it with the version of Cepheid that wrote it",
-            ),
+            help=(again, "or go on with the version of Cepheid that wrote it"),
         )
     if zlib.crc32(memoryview(data)[:-4]) != struct.unpack("<I", data[-4:])[0]:
         raise damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
     if data[_HEADER.size : at] != fingerprint:
-        raise other or SnapshotError(
-            "the snapshot was made by another query, or over another schema, or with other options",
-            help=(
-                "restore it with the same query, arguments, schema and options (of a recognizer: lateness, order, null_keys)",
-                "or start again without it",
-            ),
-        )
+        raise SnapshotError("the snapshot is of something else", help=again) if other is None else other(data[_HEADER.size : at])
     return _sections(_decompressed(data[at:-4]) if compressed else data[at:-4], count)
 
 

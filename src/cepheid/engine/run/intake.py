@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
@@ -24,6 +23,7 @@ from cepheid.engine.memory import container
 from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.allowance import CALL_HELP, Allowance
+from cepheid.engine.run.identity import Identity
 from cepheid.engine.run.one_at_a_time import OneAtATime
 from cepheid.errors import (
     CepheidError,
@@ -368,7 +368,7 @@ class Intake(ABC, Generic[Answer_co]):
         Raises SnapshotError for damaged bytes, and for a snapshot of another query, schema, lateness or format version; then nothing changes.
         O(state).
         """
-        sections = container.unpack(data, fingerprint=self._fingerprint())
+        sections = container.unpack(data, fingerprint=self._fingerprint(), other=self._identity.other)
         fresh = self._fresh()
         with container.reading():
             fresh.load(sections)
@@ -393,8 +393,11 @@ class Intake(ABC, Generic[Answer_co]):
         self._order.check(self._latest)
 
     def _fingerprint(self) -> bytes:
-        options = struct.pack("<?q", self._group_nulls, -1 if self._lateness is None else self._lateness)
-        return self._meaning + options + "".join(f"{len(name)} {name}" for name in self._ties).encode()
+        return self._identity.fingerprint
+
+    @property
+    def _identity(self) -> Identity:
+        return Identity(self._meaning, self._group_nulls, self._lateness, self._ties, self._source.unit)
 
 
 def is_rows(events: tuple[Any, ...]) -> bool:

@@ -32,6 +32,7 @@ from cepheid.errors import InputError, LimitError, SnapshotError
 from cepheid.spark.tasks.bounds import LAST_TIME, YEARS
 from cepheid.spark.tasks.layers import LAYERED, LayeredState
 from cepheid.spark.tasks.packing import blobs, steps
+from cepheid.spark.tasks.renewal import handed_over
 from cepheid.spark.tasks.rows import piece_rows
 from cepheid.spark.tasks.states import States
 from cepheid.spark.tasks.worker import TIME, aligned
@@ -62,7 +63,7 @@ OUTPUT_BYTES, OUTPUT_SHARE = 1 << 28, 16
 OUTPUT_HELP = (
     "allow more with q.on(.., max_bytes=..), if the executors have the memory: the stream continues from the same checkpoint",
     "if many events have matches, read fewer events per micro-batch: set maxFilesPerTrigger or maxOffsetsPerTrigger of the source",
-    f"if one event has too many matches, {CHOOSE}; this is another query and needs a new checkpoint: until= and since= hand over without a gap",
+    f"if one event has too many matches, {CHOOSE}; this is another query and needs a new checkpoint",
 )
 
 
@@ -120,7 +121,7 @@ class Bucket:
             raise InputError(
                 f"the watermark is after {YEARS}: an event with such a time in `{self.tasks[0].time_name}` moved it, and q.on never saw that event",
                 help=(
-                    "a watermark never goes back: start with a new checkpointLocation; until= and since= hand over without a gap (docs/streaming.md)",
+                    f"a watermark never goes back: start with a new checkpointLocation; {handed_over(self.compiled)}",
                     "and give lateness= instead of withWatermark, or leave such events out before withWatermark",
                 ),
             )
@@ -305,14 +306,15 @@ class Bucket:
         self._check_buckets(buckets)
 
     def _sections(self, data: bytes) -> dict[str, Any]:
-        other = SnapshotError(
-            "the checkpoint was made by another query, or over columns of other types, or with another order=",
-            help=(
-                "start it with a new checkpointLocation: until= and since= hand over without a gap (docs/streaming.md)",
-                "or go back to the queries that wrote it, with their names, arguments and order",
-            ),
-        )
-        return container.unpack(data, fingerprint=self.unit.fingerprint, other=other)
+        again = f"start it with a new checkpointLocation: {handed_over(self.compiled)}"
+
+        def other(_: bytes) -> SnapshotError:
+            return SnapshotError(
+                "the checkpoint was made by another query, or over columns of other types, or with another order=",
+                help=(again, "or go back to the queries that wrote it, with their names, arguments and order"),
+            )
+
+        return container.unpack(data, fingerprint=self.unit.fingerprint, other=other, again=again)
 
     def _check_buckets(self, stored: int) -> None:
         """Keys would look for their state in other buckets than those that have it."""
@@ -321,7 +323,7 @@ class Bucket:
                 f"the checkpoint spreads the keys over {stored} buckets, and the query now over {self.unit.buckets}",
                 help=(
                     f"give q.on(.., buckets={stored}); without buckets= the number follows spark.sql.shuffle.partitions",
-                    "or start with a new checkpoint",
+                    f"or start with a new checkpointLocation: {handed_over(self.compiled)}",
                 ),
             )
 
