@@ -23,7 +23,7 @@ from cepheid.testing.evaluate import Event, holds
 ROWS = 160
 EXPRESSIONS = 60
 LONGEST = 40_000
-"""Characters of a random expression in Spark: year() of a time has 35,000. A few have ten times as many, and Spark takes most of the time for them."""
+"""Characters of a random expression in Spark. A few have many more, and Spark takes most of the time for them."""
 
 BOOL, INT, DOUBLE, TEXT, DATE = pa.bool_(), pa.int64(), pa.float64(), pa.string(), pa.date32()
 ZONED, LOCAL, SPAN = pa.timestamp("us", tz="UTC"), pa.timestamp("us"), pa.duration("us")
@@ -303,6 +303,35 @@ def test_spark_columns_agree_with_the_reference(spark, table, expressions, expec
     for number, (expression, truth) in enumerate(zip(expressions, expected, strict=True)):
         assert [bool(bit) for bit in found[f"c{number}"].to_pylist()] == truth, (number, expression)
         assert found[f"t{number}"].to_pylist() == truth, (number, expression)
+
+
+def test_parts_of_any_date_and_time_are_those_of_utc(spark, seed, request):
+    """Also beyond the years that Python and Spark's texts have; expressions of a few hundred characters, for Spark plans what it has to print."""
+    rng = random.Random(seed)
+    times = [*INT64, 0, -1, *(rng.randrange(-(2 ** rng.randint(40, 63)), 2 ** rng.randint(40, 63)) for _ in range(2_000))]
+    days = [
+        -(2**31),
+        2**31 - 1,
+        0,
+        -1,
+        *(rng.randrange(-(2 ** rng.randint(8, 31)), 2 ** rng.randint(8, 31)) for _ in range(len(times) - 4)),
+    ]
+    frame = spark.createDataFrame(pa.table({"time": times, "days": pa.array(days, pa.int32())}))
+    frame = frame.select("time", "days", F.timestamp_micros("time").alias("at"), F.date_from_unix_date("days").alias("day"))
+    printer = ColumnPrinter(frame.schema)
+    columns = {
+        (field_, part): printer.value(Apply(part, (Field("x", (field_,), kind, kind),), INT))
+        for field_, kind, parts in (("at", ZONED, calendar.PARTS), ("day", DATE, calendar.DATES))
+        for part in parts
+    }
+    assert max(len(str(column)) for column in columns.values()) < 1_000
+    request.addfinalizer(lambda: spark.conf.set("spark.sql.session.timeZone", "UTC"))
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    found = frame.select("time", "days", *(column.alias(" ".join(name)) for name, column in columns.items())).toArrow()
+    for field_, part in columns:
+        steps_ = found["time" if field_ == "at" else "days"].to_pylist()
+        per_day = calendar.steps_per_day(ZONED if field_ == "at" else DATE)
+        assert found[f"{field_} {part}"].to_pylist() == [calendar.part(part, value, per_day) for value in steps_], (field_, part)
 
 
 def test_arrow_compute_agrees_with_the_reference(table, expressions, expected):

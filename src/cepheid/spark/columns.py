@@ -445,7 +445,10 @@ def _case(printer: ColumnPrinter, node: Apply) -> Column:
 
 
 def _part(name: str) -> Callable[[ColumnPrinter, Apply], Column]:
-    """Parts of dates by whole numbers, as `calendar.part` has them: Spark's own look at the session's time zone."""
+    """Parts of dates as `calendar.part` has them. Those of a day are Spark's: a date has no zone, while a time has that of the session.
+
+    Years come in cycles, so the day has the same place in the cycle that begins in 1970: a date of Spark counts its days in 32 bits.
+    """
 
     def value(printer: ColumnPrinter, node: Apply) -> Column:
         kind = cast("Apply", node.arguments[0]).type
@@ -457,16 +460,15 @@ def _part(name: str) -> Callable[[ColumnPrinter, Apply], Column]:
         days = _divided(steps, per_day)
         if name == "day_of_week":
             return _modulo(days + 3, 7) + 1
-        cycle, day = _divided(days + calendar.DAYS_BEFORE, calendar.CYCLE), _modulo(days + calendar.DAYS_BEFORE, calendar.CYCLE)
-        leaps = _divided(day, calendar.LEAP_CYCLE) - _divided(day, calendar.CENTURY) + _divided(day, calendar.CYCLE - 1)
-        year = _divided(day - leaps, calendar.YEAR)
-        day = day - (year * calendar.YEAR + _divided(year, 4) - _divided(year, 100))
-        month = _divided(day * 5 + 2, 153)
-        if name == "day":
-            return day - _divided(month * 153 + 2, 5) + 1
-        return _modulo(month + 2, 12) + 1 if name == "month" else year + cycle * 400 + (month >= 10).cast("long")
+        date = F.date_from_unix_date(_modulo(days, calendar.CYCLE).cast("int"))
+        found = DATE_PARTS[name](date).cast("long")
+        return found + _divided(days, calendar.CYCLE) * 400 if name == "year" else found
 
     return value
+
+
+DATE_PARTS: Mapping[str, Callable[[Column], Column]] = MappingProxyType({"year": F.year, "month": F.month, "day": F.day})
+"""Spark's own parts of a date, which are those of the proleptic Gregorian calendar."""
 
 
 def _modulo(column: Column, number: int) -> Column:
