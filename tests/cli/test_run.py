@@ -12,10 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import cepheid
-from cepheid.cli import csvs, files, jsonlines, progress
+from cepheid.cli import csvs, files, jsonlines, progress, results
 from cepheid.cli.app import app
 from cepheid.cli.run import unmet_types
 from cepheid.engine.input.read import source_of
@@ -428,6 +429,21 @@ def test_progress_is_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert said[2].startswith("1 match (")
     assert len(result.stdout.splitlines()) == 1
     assert call("run", "fire.ceql", "readings.csv", "--no-progress").stderr.startswith("1 match (")
+
+
+def test_a_terminal_shows_a_match_in_a_line_and_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "console", lambda: Console(width=70, force_terminal=True, color_system=None))
+    query = "SELECT {} WHERE Temperature AS t ; Humidity AS h PARTITION BY sensor"
+    result = call(
+        "run", "-e", query.format("t.value AS warm, h.value AS wet, t.ts AS begun, h.ts AS done"), "readings.csv", "--no-progress"
+    )
+    head, _, row = result.stdout.splitlines()
+    assert head.split() == ["sensor", "start_time", "end_time", "warm", "wet", "begun"]
+    assert row.count("2026-01-01 ") == row.count("…") == 3
+    assert result.stderr.startswith(".. and 1 more column, for which the terminal is too narrow (a pipe cuts nothing: | less -S; --json")
+    result = call("run", "-e", query.format("*"), "readings.csv", "--no-progress")
+    assert len(result.stdout.splitlines()) == 3
+    assert result.stderr.startswith(".. stands for what the terminal is too narrow for (a pipe cuts nothing")
 
 
 def test_a_file_with_a_header_alone_has_no_matches() -> None:

@@ -7,7 +7,8 @@ import datetime as dt
 import pytest
 
 import cepheid
-from cepheid.engine.output.shown import CELL_WIDTH, Listing, event_text, events_text, time_texts, value_text
+from cepheid.engine.output import shown
+from cepheid.engine.output.shown import CELL_WIDTH, Listing, event_text, events_text, fitted, time_texts, value_text
 
 START = dt.datetime.fromisoformat("2026-01-01 10:00:00")
 
@@ -76,3 +77,38 @@ def test_matches_show_values_and_not_positions() -> None:
 def test_without_times_positions_stay() -> None:
     matches = cepheid.query("SELECT * WHERE A AS x : A AS y").run([{"type": "A", "v": number} for number in range(2)])
     assert repr(matches).splitlines()[1:] == ["start  end  x    y", "    0    1  v=0  v=1"]
+
+
+def test_a_table_in_a_terminal_is_as_wide_as_that_and_says_what_it_leaves_out(monkeypatch):
+    columns = {"n": ["1", "22"], "first": ["a" * 30, "b"], "second": ["c" * 40, "d" * 25]}
+    whole = str(Listing(["2 matches"], columns, right=frozenset({"n"})))
+    for width in range(6, 90):
+        monkeypatch.setattr(shown, "terminal_width", lambda width=width: width)
+        title, *lines, note = str(Listing(["2 matches"], columns, right=frozenset({"n"}))).splitlines()
+        if width >= 2 + 30 + 40 + 4:
+            assert "\n".join([title, *lines, note]) == whole
+        else:
+            assert note.startswith(".. ")
+            assert note.endswith(" (to_arrow() has all)")
+            assert len(lines) == 3
+            assert all(len(line) <= width for line in lines)
+            if "more column" not in note:
+                assert any(line.endswith("..") for line in lines)
+    monkeypatch.setattr(shown, "terminal_width", lambda: 25)
+    assert str(Listing(["2 matches"], columns, right=frozenset({"n"}))).splitlines() == [
+        "2 matches",
+        " n  first",
+        " 1  aaaaaaaaaaaaaaaaaaa..",
+        "22  b",
+        ".. and 1 more column, for which the terminal is too narrow (to_arrow() has all)",
+    ]
+
+
+def test_columns_share_a_terminal():
+    assert fitted([5, 5], None) == (2, 5)
+    assert fitted([100, 3, 100], 107) == (3, 50)
+    assert fitted([100, 3, 100], 31) == (3, 12)
+    assert fitted([100, 3, 100], 30) == (2, 25)
+    assert fitted([12] * 9, 40) == (3, 12)
+    assert fitted([100], 10) == (1, 10)
+    assert fitted([], 10) == (0, 0)

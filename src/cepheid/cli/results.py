@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.output.matches import python_values
+from cepheid.engine.output.shown import fitted, left_out
 from cepheid.errors import InputError
 from cepheid.records import record
 
@@ -34,6 +35,9 @@ PIECE = 10_000
 
 EVENT_WIDTH = 60
 """Longest text of an event in the printed table, in characters."""
+
+BETWEEN = 3
+"""Characters between two columns of a table."""
 
 PIPED_WIDTH = 10_000
 """Columns of a table that no terminal shows: nothing is cut there."""
@@ -202,24 +206,31 @@ def console(*, error: bool = False) -> Console:
 def print_table(found: Found, *, limit: int) -> None:
     """Print the first `limit` matches (0: all)."""
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
 
     shown = found.count if limit == 0 else min(limit, found.count)
     if not found.count:
         return
     terminal = console()
+    rows = [[cell(value, found) for value in row.values()] for row in rows_of(found.piece(0, shown))]
+    widths = [max(map(cell_len, column)) for column in zip(found.schema.names, *rows, strict=True)]
+    count, most = fitted(widths, terminal.width if terminal.is_terminal else None, between=BETWEEN)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold" if terminal.is_terminal else "")
-    for field in found.schema:
+    overflow: Any = {"overflow": "ellipsis", "no_wrap": True, "max_width": most} if terminal.is_terminal else {"overflow": "fold"}
+    for field, _ in zip(found.schema, range(count), strict=False):
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-        table.add_column(field.name, justify="right" if number else "left", overflow="ellipsis" if terminal.is_terminal else "fold")
-    for row in rows_of(found.piece(0, shown)):
-        table.add_row(*(cell(value, found) for value in row.values()))
+        table.add_column(field.name, justify="right" if number else "left", **overflow)
+    for row in rows:
+        table.add_row(*row[:count])
     with terminal.capture() as captured:
         terminal.print(table)
     # A table pads its cells to the end of the line; nobody needs that in a file.
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
     if shown < found.count:
         print(f".. and {found.count - shown:,} more (--limit-rows 0 prints all, -o FILE writes all)", file=sys.stderr)
+    if terminal.is_terminal and (note := left_out(widths, count, most)) is not None:
+        print(f"{note} (a pipe cuts nothing: | less -S; --json prints all)", file=sys.stderr)
 
 
 def cell(value: Any, found: Found) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import html
 import math
 import re
+import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 from cepheid.records import record
@@ -90,9 +92,52 @@ NO_EVENTS = "-"
 """What stands for a variable without events."""
 
 
+LEAST_WIDTH = 12
+"""Characters that a column keeps where a table is cut to the width of a terminal; columns that do not fit then are left out."""
+
+BETWEEN = 2
+"""Blanks between two columns."""
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that is printed to; None where nothing is cut, for it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+
+
+def fitted(widths: Sequence[int], width: int | None, *, between: int = BETWEEN) -> tuple[int, int]:
+    """How many columns of a table, from the first on, fit side by side, and how many characters each may have.
+
+    widths: of the columns in full. width: of all of them with `between` blanks between two; None: any. O(columns x width).
+    """
+    if width is None:
+        return len(widths), max(widths, default=0)
+    count, used = 0, -between
+    for own in widths:
+        used += between + min(own, LEAST_WIDTH)
+        if used > width and count:
+            break
+        count += 1
+    room = width - between * (count - 1)
+    most = min(max(widths[:count], default=0), width)
+    while most > LEAST_WIDTH and sum(min(own, most) for own in widths[:count]) > room:
+        most -= 1
+    return count, most
+
+
+def left_out(widths: Sequence[int], count: int, most: int) -> str | None:
+    """What a terminal does not show of a table where `fitted` gives so many columns of so many characters; None: it shows all."""
+    if count < len(widths):
+        more = len(widths) - count
+        return f".. and {more:,} more column{'s' * (more > 1)}, for which the terminal is too narrow"
+    return ".. stands for what the terminal is too narrow for" if max(widths, default=0) > most else None
+
+
 @record(slots=False)
 class Listing:
-    """A table of texts. title: the lines before it. columns: by name. more: how many rows are not shown. right: the columns of numbers."""
+    """A table of texts. title: the lines before it. columns: by name. more: how many rows are not shown. right: the columns of numbers.
+
+    On a terminal its lines are as long as that is wide, and what is left out is said.
+    """
 
     title: Sequence[str]
     columns: Mapping[str, Sequence[str]]
@@ -105,15 +150,20 @@ class Listing:
         return list(zip(*self.columns.values(), strict=True))
 
     def __str__(self) -> str:
-        widths = {name: max(map(len, (name, *cells))) for name, cells in self.columns.items()}
+        widths = [max(map(len, (name, *cells))) for name, cells in self.columns.items()]
+        count, most = fitted(widths, terminal_width())
         lines = [
-            "  ".join(
-                cell.rjust(widths[name]) if name in self.right else cell.ljust(widths[name])
-                for name, cell in zip(self.columns, row, strict=True)
-            ).rstrip()
+            (" " * BETWEEN)
+            .join(
+                cut(cell, most).rjust(min(own, most)) if name in self.right else cut(cell, most).ljust(min(own, most))
+                for name, cell, own, _ in zip(self.columns, row, widths, range(count), strict=False)
+            )
+            .rstrip()
             for row in ([tuple(self.columns), *self.rows] if self.rows else [])
         ]
-        return "\n".join([*self.title, *lines, *([f".. and {self.more:,} more"] if self.more else [])])
+        note = left_out(widths, count, most) if lines else None
+        notes = [*([f".. and {self.more:,} more"] if self.more else []), *([f"{note} (to_arrow() has all)"] if note else [])]
+        return "\n".join([*self.title, *lines, *notes])
 
     def to_html(self) -> str:
         """The table for a notebook."""
