@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import pytest
 
 import cepheid
+from cepheid.cli.settings import PORT
 from cepheid.play import api, command, limits
 from cepheid.play.evaluator import Evaluator, Process
 from cepheid.play.links import read_link, write_link
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 server = pytest.importorskip("cepheid.play.server", reason="starlette or uvicorn, of the extra `play`, is not installed")
 
 TOKEN = "a-token-of-a-test"
-ADDRESS = f"http://{server.HOST}:{server.PORT}"
+ADDRESS = f"http://{server.HOST}:{PORT}"
 
 
 class Here:
@@ -57,11 +58,11 @@ class Client:
     """Speaks ASGI to the application: one request after the other, without a socket."""
 
     def __init__(self) -> None:
-        self.app = server.application(TOKEN, port=server.PORT, start={"query": "SELECT * WHERE A"}, evaluator=Here())
+        self.app = server.application(TOKEN, port=PORT, start={"query": "SELECT * WHERE A"}, evaluator=Here())
 
     def send(self, method: str, path: str, *, query: str = "", body: Iterable[bytes] = (), **headers: str | bytes) -> Response:
         """headers: with underscores for hyphens; HOST is that of this machine unless given."""
-        given = {"host": f"{server.HOST}:{server.PORT}", **{name.lower().replace("_", "-"): value for name, value in headers.items()}}
+        given = {"host": f"{server.HOST}:{PORT}", **{name.lower().replace("_", "-"): value for name, value in headers.items()}}
         encoded = [(name.encode(), value if isinstance(value, bytes) else value.encode("latin-1")) for name, value in given.items()]
         scope = {
             "type": "http",
@@ -76,7 +77,7 @@ class Client:
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": encoded,
-            "server": (server.HOST, server.PORT),
+            "server": (server.HOST, PORT),
         }
         pieces, sent, ended = iter(body), [], []
 
@@ -182,7 +183,7 @@ def test_other_hosts_are_not_answered(client: Client, host: str) -> None:
 
 
 def test_localhost_is_this_machine(client: Client) -> None:
-    assert client.ask("start", Host=f"localhost:{server.PORT}").status == 200
+    assert client.ask("start", Host=f"localhost:{PORT}").status == 200
 
 
 def test_start_has_what_the_page_begins_with(client: Client) -> None:

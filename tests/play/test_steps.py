@@ -164,6 +164,9 @@ def test_a_match_ends_with_an_event_exactly_where_a_step_says_so(name: str, seed
                 assert said == wanted, case
                 exact += 1
                 ended += bool(wanted)
+        given = matches_up_to(MOST, query, case.events, until="end")
+        if given is not None:
+            assert {step.row for step in found.steps if step.sure} <= set(given.end_rows.tolist()), case
         assert all(step.ends == (not compiled.drawn.finals.isdisjoint(step.states)) for step in found.steps), case
         if not (compiled.drawn.alphabet.is_long or compiled.drawn.alphabet.number_bits):
             for row, free in states_by_letters(compiled, case.events).items():
@@ -284,6 +287,25 @@ def test_a_strategy_inside_a_pattern_that_compares_is_not_applied_and_named() ->
     assert "NXT" not in of("SELECT * WHERE NXT(A ; B) ; C", "A1 B2 C3").note
 
 
+@pytest.mark.parametrize(
+    ("query", "sure"),
+    [
+        ("SELECT * WHERE A ; B", True),
+        ("SELECT NXT * WHERE A ; B", True),
+        ("SELECT RESTRICTED * WHERE A ; B WITHIN 9", True),
+        ("SELECT COUNT(*) WHERE A ; B", True),
+        ("SELECT * WHERE A AS a ; B AS b HAVING sum(b.v) > 5", False),
+        ("SELECT * WHERE A ; B CONSUME BY ANY", False),
+        ("SELECT * WHERE A ; B NOT FOLLOWED BY C FOR 5", False),
+        ("SELECT * WHERE NXT(A AS a ; A AS b FILTER a.v < b.v) ; B", False),
+    ],
+)
+def test_a_match_ends_or_may_end(query: str, sure: bool) -> None:
+    """A strategy over the whole pattern keeps a match where some end; what else the automaton does not have may keep none."""
+    found = of(query, "A1(v=1) A2(v=2) B3(v=2)")
+    assert [(step.ends, step.sure) for step in found.steps] == [(False, False), (False, False), (True, sure)]
+
+
 @pytest.mark.parametrize(("name", "most"), [("MAX_CONFIGURATIONS", 2), ("MAX_COMPARISONS", 3)])
 def test_past_a_limit_comparisons_end_with_a_note_from_there_on(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
     query, line = "SELECT * WHERE A AS a ; B AS b FILTER a.v < b.v", "A1(v=7) A2(v=8) B3(v=1) A4(v=9) B5(v=1) B6(v=2)"
@@ -313,6 +335,8 @@ def test_past_the_limit_in_one_partition_the_others_go_on_exactly(monkeypatch: p
     found = of(query, "A1(k=1,v=7) A2(k=2,v=7) A3(k=1,v=8) B4(k=1,v=1) B5(k=2,v=1)")
     assert "Behind event 3 of 5 comparisons between events are not evaluated in its partition, for more than 1 " in found.note
     assert [step.ends for step in found.steps] == [False, False, False, True, False]
+    assert not found.steps[3].sure
+    assert of(query, "A1(k=1,v=7) A2(k=2,v=7) A3(k=1,v=8) B5(k=2,v=9)").steps[3].sure
     both = of(query, "A1(k=1,v=7) A2(k=2,v=7) A3(k=1,v=8) A4(k=2,v=1) B5(k=2,v=0)")
     assert "Behind event 3 of 5, and 1 more, comparisons between events are not evaluated in their partitions" in both.note
 

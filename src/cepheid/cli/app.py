@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 import cepheid
 from cepheid.cli.draw import ENDINGS, drawing
 from cepheid.cli.failures import Status, complain, counted, guarded, message, options_in
-from cepheid.cli.settings import Engine, NullKeys, Settings, Watching
+from cepheid.cli.settings import PORT, Engine, NullKeys, Settings, Watching
 
 if TYPE_CHECKING:
     from cepheid.cli.results import Flow, Found
@@ -330,7 +330,7 @@ def play(
     param: Parameters = None,
     type: Type = None,  # noqa: A002 - public word
     time: Time = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen on this machine; 0: any free port.")] = 8765,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen on this machine; 0: any free port.")] = PORT,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
     """Open the workbench: a page on this machine that shows a query's matches in events while you type."""

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from cepheid.records import record
 
+PORT = 8765
+"""Where `cepheid play` listens, unless asked otherwise."""
+
 
 class Engine(StrEnum):
     """The engines of `--engine`."""

@@ -45,8 +45,8 @@ def read_link(link: str) -> dict[str, Any]:
     return {name: held[name] for name in FIELDS if name in held}
 
 
-def write_link(held: dict[str, Any], *, address: str = "http://127.0.0.1:8765/") -> str:
-    """The link that holds these. Raises LimitError past MAX_LINK."""
+def write_link(held: dict[str, Any], *, address: str = "") -> str:
+    """The link that holds these; address: of the page that it opens. Raises LimitError past MAX_LINK."""
     data = json.dumps(held, ensure_ascii=False).encode()
     _check_length(len(data))
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)

@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 def machine_of(query: cepheid.Query, given: Given) -> dict[str, Any]:
     """The drawing of the automaton, and its live states after each event.
 
-    Returns `svg`, `states` (how many), `initial`, `finals`, `partitioned`, `steps` (row, states, ends; made: the type of an event that a definition
-    makes), `note`: what the steps leave out, and `refused`: why there are none. Raises as `Query.draw`.
+    Returns `svg`, `states` (how many), `initial`, `finals`, `partitioned`, `steps` (row, states, ends, sure; made: the type of an event that a
+    definition makes), `note`: what the steps leave out, and `refused`: why there are none. Raises as `Query.draw`.
     """
     schema = given.schema(query)
     compiled = query.compiled(schema)
@@ -52,7 +52,8 @@ def machine_of(query: cepheid.Query, given: Given) -> dict[str, Any]:
     types = read.column(schema.type_column).to_pylist() if compiled.layers and schema.type_column else None
     for step in found.steps:
         row, made = rows[step.row], None if types is None or rows[step.row] != NOWHERE else types[step.row]
-        answer["steps"].append({"row": None if row == NOWHERE else row, "made": made, "states": list(step.states), "ends": step.ends})
+        shown = {"row": None if row == NOWHERE else row, "made": made, "states": list(step.states), "ends": step.ends, "sure": step.sure}
+        answer["steps"].append(shown)
     return answer | {"note": found.note}
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
-PORT = 8765
-"""Where it listens, unless asked otherwise."""
 
 ASSETS = Path(__file__).parent / "assets"
 

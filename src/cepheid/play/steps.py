@@ -47,11 +47,15 @@ IN_THE_AUTOMATON = frozenset({Strategy.ALL, Strategy.ANY, Strategy.STRICT})
 
 @record(slots=False)
 class Step:
-    """After one event. row: of the table. states: those that are live in its partition, ascending. ends: whether a match may end with it."""
+    """After one event. row: of the table. states: those that are live in its partition, ascending. ends: whether a match may end with it.
+
+    sure: whether one does: what the note says of the others keeps back no match there.
+    """
 
     row: int
     states: tuple[int, ...]
     ends: bool
+    sure: bool
 
 
 @record(slots=False)
@@ -81,7 +85,13 @@ def steps_of(compiled: Compiled, events: pa.Table, *, null_keys: str = "drop", b
     live = _read(compiled, events, times, positions, where, groups.cuts)
     states = dict(zip(where.tolist(), live.found, strict=True))
     finals = compiled.drawn.finals
-    steps = (Step(row, found, ends=not finals.isdisjoint(found)) for row in rows.tolist() for found in [states.get(row, ())])
+    unsure = _unsure(compiled, where, groups.cuts, live)
+    steps = (
+        Step(row, found, ends, sure=ends and row not in unsure)
+        for row in rows.tolist()
+        for found in [states.get(row, ())]
+        for ends in [not finals.isdisjoint(found)]
+    )
     return Steps(tuple(steps), " ".join([*_uncompared(compiled, rows, where, live), *_left_out(compiled)]))
 
 
@@ -142,6 +152,17 @@ def _uncompared(compiled: Compiled, rows: Array, where: Array, live: Live) -> li
             )
     parts = compiled.drawn.parts
     return said + [f"{part.text} is taken without {part.strategy.value} here: {could}" for part in parts]
+
+
+def _unsure(compiled: Compiled, where: Array, cuts: Array, live: Live) -> frozenset[int]:
+    """The rows with which no match may end although a final state is live. A strategy over the whole pattern keeps one of those that end."""
+    if compiled.absences or compiled.plan.having is not None or compiled.consume is not Consumption.NONE or compiled.drawn.parts:
+        return frozenset(where.tolist())
+    stops = np.append(cuts[1:], len(where))
+    found: set[int] = set()
+    for place in (*live.crowded, *live.costly):
+        found.update(where[place + 1 : stops[np.searchsorted(stops, place, side="right")]].tolist())
+    return frozenset(found)
 
 
 def _left_out(compiled: Compiled) -> list[str]:

@@ -389,7 +389,7 @@ export function stepWords(machine, place, table) {
   const where = inner.length ? `partial matches${of} wait in ${inner.length > 1 ? "states" : "state"} ${inner.join(", ")}` : `no partial match${of} waits`;
   const event = step.made ? `an event ${step.made} that a definition makes` : `row ${step.row}${eventText(table, step.row)}`;
   const said = `After ${event}: ${where}${step.ends ? "; " : "."}`;
-  return step.ends ? [said, h("strong", {}, machine.note ? "a match may end here." : "a match ends here.")] : [said];
+  return step.ends ? [said, h("strong", {}, step.sure ? "a match ends here." : "a match may end here.")] : [said];
 }
 
 function eventText(table, row) {
