@@ -193,12 +193,12 @@ def test_only_what_the_query_reads_has_a_type() -> None:
 @pytest.mark.parametrize(
     ("query", "first", "second", "said"),
     [
-        ("A AS a ; A AS b FILTER a.x = b.x", '"x": 1', '"x": 1.5', "`x` is 1.5, which is not int64 as it should be"),
-        ("A AS a FILTER a[x > 1]", '"x": 1', '"x": true', "`x` is true, which is not double as it should be"),
-        ("A AS a FILTER a[x > 1]", '"x": 1', '"x": 9007199254740993', "`x` is 9007199254740993, which is not double as it should be"),
-        ("A AS a FILTER a[x > 1]", '"x": 1', '"x": "1"', '`x` is "1", which is not double as it should be'),
-        ("A AS a FILTER a[x > 1]", '"y": 1', '"x": "1"', '`x` is "1", which is not double as it should be'),
-        ("A AS a FILTER a[x = 'q']", '"x": "q"', '"x": 1', "`x` is 1, which is not string as it should be"),
+        ("A AS a ; A AS b FILTER a.x = b.x", '"x": 1', '"x": 1.5', "`x` is 1.5, which is not int64 as in line 1"),
+        ("A AS a FILTER a[x > 1]", '"x": 1', '"x": true', "`x` is true, which is not double as in line 1"),
+        ("A AS a FILTER a[x > 1]", '"x": 1', '"x": 9007199254740993', "`x` is 9007199254740993, which is not double as in line 1"),
+        ("A AS a FILTER a[x > 1]", '"x": 1', '"x": "1"', '`x` is "1", which is not double as in line 1'),
+        ("A AS a FILTER a[x > 1]", '"y": 1', '"x": "1"', '`x` is "1", which is not double as the query has it'),
+        ("A AS a FILTER a[x = 'q']", '"x": "q"', '"x": 1', "`x` is 1, which is not string as in line 1"),
         ("A AS a ; A AS b FILTER a.x = b.x", '"x": 1', '"x": 9223372036854775808', "`x` is 9223372036854775808, which is not int64"),
         ("A AS a FILTER a.x.y > 1", '"x": {"y": 1}', '"x": {"y": "1"}', '`x` is {"y": "1"}, which is not struct<y: double>'),
         ("A AS a FILTER a.x.y > 1", '"x": {"y": 1}', '"x": 1', "`x` is 1, which is not struct<y: double>"),
@@ -212,6 +212,24 @@ def test_a_value_of_another_type_is_an_error(query: str, first: str, second: str
     assert said in message
     assert "help: --schema FILE takes the types from a file of such events" in message
     assert found(f"SELECT * WHERE {query}", text([*lines[:1], lines[0].replace('"ts": 1', '"ts": 3')])) is not None
+
+
+def test_a_key_that_is_a_number_and_a_text_is_told_what_to_do(tmp_path: Path) -> None:
+    """The first line alone cannot know; the file of --schema says that keys are texts, and then all have to be."""
+    query = "SELECT * WHERE A AS a ; A AS b PARTITION BY card"
+    lines = ['{"type": "A", "ts": 1, "card": 7}', '{"type": "A", "ts": 2, "card": "x9"}', '{"type": "A", "ts": 3, "card": "x9"}']
+    message, _ = wrong(query, lines)
+    assert message.splitlines()[:3] == [
+        'error: line 2: `card` is "x9", which is not int64 as in line 1',
+        "help: --schema FILE takes the types from a file of such events",
+        "help: no value is cast: if `card` is a number on some lines and a text on others, write it as a text on all of them",
+    ]
+    (tmp_path / "s.jsonl").write_text(lines[1], encoding="utf-8")
+    schema = files.streams([str(tmp_path / "s.jsonl")])[0].schema
+    texts = [lines[0].replace("7", '"7"'), *lines[1:]]
+    assert [match["start_time"] for match in found(query, text(texts), schema=schema)] == [2]
+    with pytest.raises(InputError, match="line 1: `card` is 7, which is not string as in the file of --schema"):
+        found(query, text(lines), schema=schema)
 
 
 def test_nested_values_are_those_that_came() -> None:

@@ -6,6 +6,7 @@ before the first event: they come from a file of events, or from the first line 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any
@@ -59,13 +60,14 @@ def line_of(number: int, content: bytes) -> Line | None:
 class Attributes:
     """What a query reads of events: attributes with their types, and which of them have the event type and the time (None: none has).
 
-    untimed: the first event had no `ts`, and none may have one: else times would be left out silently.
+    untimed: the first event had no `ts`, and none may have one: else times would be left out silently. whence: for messages, what has said the types.
     """
 
     kinds: Mapping[str, pa.DataType]
     type: str | None
     time: str | None
     untimed: bool = False
+    whence: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -86,7 +88,8 @@ class Attributes:
             except UNFIT:
                 text = json.dumps(value, ensure_ascii=False)
                 shown = text if len(text) <= 40 else text[:40] + ".."
-                raise InputError(f"line {line.number}: `{name}` is {shown}, which is not {kind} as it should be", help=SCHEMA) from None
+                fact = f"line {line.number}: `{name}` is {shown}, which is not {kind} {self.whence[name]}"
+                raise InputError(fact, help=_one_type(name, value, kind)) from None
         if self.time is not None and line.event.get(self.time) is None:
             raise InputError(
                 f"line {line.number} has no `{self.time}`, and an event needs a time", help="give it a time, or name it with --time"
@@ -95,6 +98,14 @@ class Attributes:
             raise InputError(
                 f"line {line.number} has a `{DEFAULT_TIME}`, and the first event had none", help="give all events a time, or none"
             )
+
+
+def _one_type(name: str, value: Any, kind: pa.DataType) -> tuple[str, ...]:
+    """What helps where a value is not of the attribute's type."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if (number and isinstance(value, str)) or (is_text(kind) and isinstance(value, int | float)):
+        return (SCHEMA, f"no value is cast: if `{name}` is a number on some lines and a text on others, write it as a text on all of them")
+    return (SCHEMA,)
 
 
 def attributes_of(
@@ -142,9 +153,10 @@ def attributes_of(
             ) from None
     else:
         kinds = {name: plain(there[name]) for name in (*wanted, *([time] if time else [])) if name in there}
+    said = {name: f"as in {where}" if schema is not None or there.get(name) is not None else "as the query has it" for name in kinds}
     if type is not None:
-        kinds[type] = pa.string()
-    return Attributes(kinds, type, time, untimed=schema is None and time is None)
+        kinds[type], said[type] = pa.string(), "as event types are"
+    return Attributes(kinds, type, time, untimed=schema is None and time is None, whence=said)
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
