@@ -38,6 +38,9 @@ QUERIES = {
     "per_end": f"SELECT MAX * WHERE (A : B+) AS x ; C AS y {KEYED}",
     "count": f"SELECT COUNT(*) WHERE A+ AS x ; B AS y {KEYED}",
     "trackers": "SELECT * WHERE NXT(A AS x ; B AS y) : C AS z PARTITION BY k WITHIN 80 seconds",
+    "point": f"SELECT * WHERE A AS x THEN (B AS y ; C AS z) {KEYED} TIME MODEL POINT",
+    "then_first": f"SELECT * WHERE A AS x THEN (B AS y ; C AS z) {KEYED} TIME MODEL ACTIVE_OFFICE",
+    "then_least": "SELECT * WHERE NXT(A AS x THEN (B AS y ; C AS z)) ; A AS w PARTITION BY k WITHIN 60 seconds TIME MODEL COMPLETE_HISTORY",
     "guarded": f"SELECT * WHERE A AS x ;[<= 5 seconds] B AS y ; C AS z FILTER z.v > x.v AND y.s = x.s {KEYED}",
     "guarded_count": f"SELECT COUNT(*) WHERE A AS x ; B+ AS y FILTER y.v != x.v {KEYED}",
     "guarded_choice": f"SELECT LAST * WHERE (A OR B) AS x ; C AS y FILTER y.v > x.v {KEYED}",
@@ -54,7 +57,7 @@ QUERIES = {
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
-LATENESS = {"limit": "4s", "made": "4s", "made_later": "4s", "absence": "4s", "absence_from_start": "4s"}
+LATENESS = {"limit": "4s", "then_least": "4s", "made": "4s", "made_later": "4s", "absence": "4s", "absence_from_start": "4s"}
 BUCKETS = {
     "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     "bucket_absence": ["absence"],
@@ -64,6 +67,7 @@ BUCKETS = {
     "bucket_guarded": ["guarded", "guarded_count", "guarded_choice"],
     "bucket_negated": ["negated", "unless"],
     "bucket_restricted": ["restricted"],
+    "bucket_then": ["point", "then_first", "then_least"],
     "bucket_having": ["having"],
     "bucket_made": ["made", "made_later", "last"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
