@@ -61,7 +61,7 @@ def main() -> int:
         for number, part in enumerate(parts):
             reports.append(Path(folder) / f"report{number}.xml")
             # The limit of one test is for 200 cases on an idle machine.
-            command = [sys.executable, "-m", "pytest", "-m", "not connect", "-o", "timeout=3000", f"--junitxml={reports[-1]}", *part]
+            command = [sys.executable, "-m", "pytest", "-m", "not connect", "-o", "timeout=9000", f"--junitxml={reports[-1]}", *part]
             with (Path(folder) / f"output{number}").open("w") as output:
                 shown = None if number == 0 else output
                 processes.append(subprocess.Popen(command, env=environment, cwd=Path(__file__).parent.parent, stdout=shown, stderr=shown))
