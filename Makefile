@@ -111,7 +111,7 @@ IN_pages        := tests/cli tests/docs tests/notebook tests/play tests/why_not
 IN_others       := $(patsubst %,--ignore=%,$(IN_spark) $(IN_engine) $(IN_properties) $(IN_pages))
 
 test-%:
-	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest -m "not connect" $(IN_$*)
+	@CEPHEID_CASES=$(CASES) CEPHEID_REQUIRE_COMPILED=1 $(BIN)/python -m pytest --durations 12 -m "not connect" $(IN_$*)
 
 test: compiled
 	@mkdir -p out; rm -f out/test-*.log; \

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 import cepheid
 import circumstances
+from cepheid.succession import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ PROGRAMS = {
 }
 BASE = "the definition alone"
 
-NEXT = ("A ; (B ; C) WITHIN 1000", *(f"A THEN (B ; C) WITHIN 1000 TIME MODEL {model}" for model in ("CAYUGA", "SNOOPIB", "ODE", "POINT")))
+NEXT = ("A ; (B ; C) WITHIN 1000", *(f"A THEN (B ; C) WITHIN 1000 TIME MODEL {model}" for model in MODELS))
 
 
 def logins(count: int, users: int) -> pa.Table:
