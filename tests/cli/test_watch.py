@@ -197,7 +197,7 @@ def test_only_what_the_query_reads_has_a_type() -> None:
         ("A AS a FILTER a[x > 1]", '"x": 1', '"x": true', "`x` is true, which is not double as in line 1"),
         ("A AS a FILTER a[x > 1]", '"x": 1', '"x": 9007199254740993', "`x` is 9007199254740993, which is not double as in line 1"),
         ("A AS a FILTER a[x > 1]", '"x": 1', '"x": "1"', '`x` is "1", which is not double as in line 1'),
-        ("A AS a FILTER a[x > 1]", '"y": 1', '"x": "1"', '`x` is "1", which is not double as the query has it'),
+        ("A AS a FILTER a[x > 1]", '"y": 1', '"x": "1"', '`x` is "1", which is not double as the query suggests, for line 1 has none'),
         ("A AS a FILTER a[x = 'q']", '"x": "q"', '"x": 1', "`x` is 1, which is not string as in line 1"),
         ("A AS a ; A AS b FILTER a.x = b.x", '"x": 1', '"x": 9223372036854775808', "`x` is 9223372036854775808, which is not int64"),
         ("A AS a FILTER a.x.y > 1", '"x": {"y": 1}', '"x": {"y": "1"}', '`x` is {"y": "1"}, which is not struct<y: double>'),

@@ -162,7 +162,7 @@ def test_files_that_cannot_be_read(tmp_path):
         "cut.parquet": ("cut.parquet cannot be read", "was it written completely"),
         "cut.arrow": ("cut.arrow cannot be read", "was it written completely"),
         "empty.arrows": ("empty.arrows cannot be read", "was it written completely"),
-        "events.csv": ("says nothing about the types", "pyarrow.csv.read_csv("),
+        "events.csv": ("says nothing about the types", "csv.read_csv("),
         "events.jsonl": ("says nothing about the types", "pyarrow.json.read_json("),
         "events.xlsx": ("has no ending that says what it is", ".parquet"),
         "": ("is a directory", "pyarrow.dataset.dataset("),

@@ -18,9 +18,9 @@ from cepheid.kernel import available, kernel
 BITS = 3
 
 
-def read(run, letters, *, narrow=False, **segments):
+def read(run, letters, **segments):
     """The letters of some events with the trackers' bits."""
-    return run.read(Events(letters, np.zeros(len(letters), np.int64), **segments), narrow=narrow)
+    return run.read(Events(letters, np.zeros(len(letters), np.int64), **segments))
 
 
 def random_trackers(rng: random.Random, bits: int) -> tuple[Tracker, ...]:
@@ -89,7 +89,7 @@ def test_a_segment_without_slot_begins_anew_unless_it_goes_on(variant: str) -> N
     assert read(run, letters[:2], slots=np.array([0], np.int32)).tolist() == [1, 3]
     assert read(run, letters[:2], slots=np.array([0], np.int32)).tolist() == [5, 5]
     run.release(np.array([1]))
-    assert read(run, letters[:1], slots=np.array([0], np.int32), narrow=True).tolist() == [1]
+    assert read(run, letters[:1], slots=np.array([0], np.int32)).tolist() == [1]
     assert read(run, letters[:0], cuts=np.zeros(0, np.int64)).tolist() == []
 
 

@@ -89,6 +89,13 @@ CASES: dict[str, tuple[str, str, Any, str, str]] = {
     "contiguity of all": ("SELECT STRICT * WHERE A ; B", "A1 C2 B5", [0, 2], "STRICT", "in between, and in no variable: row 1 (C at 2)"),
     "next": ("SELECT * WHERE A THEN B", "A1 B2 B5", [0, 2], "THEN", ""),
     "projection": ("SELECT * WHERE PROJECT x (A AS x ; B ; C)", "A1 B2 C5", [0, 1], "PROJECT x", ""),
+    "having by names": (
+        "SELECT count(x) AS n, max(x.v), min(x.v) AS x WHERE A+ AS x HAVING n > 2 AND (abs(max_x_v) > 0 OR count(x) > 5)",
+        "A1(v=1) A2(v=1)",
+        [0, 1],
+        "HAVING n > 2",
+        "",
+    ),
     "having": ("SELECT * WHERE A+ AS x HAVING count(x) > 2", "A1 A2", [0, 1], "HAVING count(x) > 2", ""),
     "strategy": (
         "SELECT NEXT * WHERE A AS x ; B",

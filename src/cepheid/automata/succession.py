@@ -385,7 +385,10 @@ def _limit(span: Span, limit: int, what: str) -> LimitError:
     return LimitError(
         f"THEN under this TIME MODEL needs more than {limit:,} {what}",
         span=span,
-        help="take shorter patterns beside THEN, with fewer conditions",
+        help=(
+            "take a shorter pattern behind THEN, with fewer types and conditions",
+            "or TIME MODEL CAYUGA, the default, which needs the least",
+        ),
     )
 
 

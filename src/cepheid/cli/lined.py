@@ -153,7 +153,8 @@ def attributes_of(
             ) from None
     else:
         kinds = {name: plain(there[name]) for name in (*wanted, *([time] if time else [])) if name in there}
-    said = {name: f"as in {where}" if schema is not None or there.get(name) is not None else "as the query has it" for name in kinds}
+    guessed = f"as the query suggests, for {where} has none"
+    said = {name: f"as in {where}" if schema is not None or there.get(name) is not None else guessed for name in kinds}
     if type is not None:
         kinds[type], said[type] = pa.string(), "as event types are"
     return Attributes(kinds, type, time, untimed=schema is None and time is None, whence=said)

@@ -21,6 +21,7 @@ from cepheid.errors import BindError, LimitError, NotSupportedError
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical.bind import bind
+from cepheid.logical.measures import default_name
 from cepheid.logical.parameters import parameters
 from cepheid.reasons.relaxations import names_in, with_operands
 from cepheid.records import record
@@ -218,9 +219,37 @@ def _with_taken(schema: EventSchema) -> EventSchema:
 def _shown(query: syntax.Query) -> syntax.Query:
     """The query with all variables of its matches, and one with all their events."""
     pattern = _named(query.pattern)
-    return dataclasses.replace(
-        query, pattern=pattern, targets=tuple(syntax.Target(syntax.Word(name)) for name in sorted(names_in(pattern)))
-    )
+    targets = tuple(syntax.Target(syntax.Word(name)) for name in sorted(names_in(pattern)))
+    return dataclasses.replace(query, pattern=pattern, targets=targets, having=_spelled_out(query))
+
+
+def _spelled_out(query: syntax.Query) -> syntax.Expression | None:
+    """HAVING with measures in the place of their names, which other targets do not have."""
+    named = {
+        target.name or default_name(target.expression, position): target.expression
+        for position, target in enumerate(query.targets or ())
+        if not isinstance(target.expression, syntax.Word)
+    }
+    variables = names_in(query.pattern)
+
+    def changed(node: Any) -> Any:
+        if isinstance(node, syntax.Word):
+            return named.get(node.name, node)
+        if isinstance(node, tuple):
+            return tuple(map(changed, node))
+        if not isinstance(node, syntax.Node):
+            return node
+        # `count(x)` is about the variable, also where a measure has its name.
+        parts = {item.name: getattr(node, item.name) for item in dataclasses.fields(node)}
+        kept = {name: part for name, part in parts.items() if name != "arguments" or not _speaks_of(part, variables)}
+        return dataclasses.replace(node, **{name: after for name, part in kept.items() if (after := changed(part)) != part})
+
+    found: syntax.Expression | None = changed(query.having)
+    return found
+
+
+def _speaks_of(arguments: tuple[syntax.Expression, ...], variables: Collection[str]) -> bool:
+    return any(isinstance(argument, syntax.Word) and argument.name in variables for argument in arguments)
 
 
 def _named(pattern: syntax.Pattern) -> syntax.Pattern:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 TEXT = {
-    **dict.fromkeys((".csv", ".tsv"), "import pyarrow.csv, and pass pyarrow.csv.read_csv({path})"),
+    **dict.fromkeys(
+        (".csv", ".tsv"),
+        "import pyarrow.csv as csv, and pass csv.read_csv({path}, convert_options=csv.ConvertOptions(strings_can_be_null=True))",
+    ),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "import pyarrow.json, and pass pyarrow.json.read_json({path}), or a list of dicts"),
 }
 """For the endings of text how to read it."""

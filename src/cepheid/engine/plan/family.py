@@ -194,7 +194,7 @@ def alone_for(compiled: Compiled) -> str | None:
     if compiled.consume is Consumption.ANY:
         return "a trigger consumes the events of all partitions"
     if compiled.lags:
-        return "lag looks at every event"
+        return f"{compiled.looks_back} looks at every event"
     if not compiled.droppable or 0 in compiled.program.relevant_masks:
         return "every event matters"
     if any(name.startswith("\0") for name in compiled.schema.attributes):

@@ -68,5 +68,17 @@ class Identity:
         if late != self._late:
             found.append("no lateness" if late == _NONE else f"a lateness of {describe_longest(late, self.unit)}")
         if order != self._order:
-            found.append("another order" if order else "no order")
+            found.append(f"order={_names(order)!r}" if order else "no order")
         return found
+
+
+def _names(order: bytes) -> list[str]:
+    """The columns of an order, each with its length in front."""
+    found, text = [], order.decode(errors="replace")
+    while text:
+        length, _, text = text.partition(" ")
+        if not length.isdecimal():
+            break  # of other bytes
+        found.append(text[: int(length)])
+        text = text[int(length) :]
+    return found
