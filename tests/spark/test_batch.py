@@ -310,7 +310,7 @@ BAD = {
     ),
     "then": (
         {},
-        "A THEN (B ;[<= 1s] B) TIME MODEL ACTIVE_OFFICE",
+        "A THEN (B ;[<= 1] B) TIME MODEL ACTIVE_OFFICE",
         cepheid.NotSupportedError,
         "THEN of a pattern of several events under TIME MODEL ACTIVE_OFFICE",
     ),
