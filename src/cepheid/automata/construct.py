@@ -281,9 +281,8 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     return pointed(constructor, before, body, told, constructor.alphabet, moved, span=link.span)
 
 
-def _first(constructor: Constructor, link: plan.Link, body: Fragment, *, histories: bool) -> Fragment:
+def _first(constructor: Constructor, link: plan.Link, body: Fragment, automaton: Automaton, moved: int, *, histories: bool) -> Fragment:
     """The right side of THEN under ACTIVE_OFFICE and COMPLETE_HISTORY, of several events: of its matches the one that is next."""
-    automaton, moved = constructor.automaton(body), _moved_on(constructor, link)
     _check_letters(constructor, link, [automaton])
     ahead = remaining(automaton, moved, link.span)
     _join(constructor, ahead.tracker)
@@ -376,8 +375,9 @@ def _next(
     automaton = constructor.automaton(body)
     model = link.model or TimeModel.CAYUGA
     bit = _moved_on(constructor, link)
+    waits = ((Transition(0, 0, forbids=bit),),)  # before time has moved on nothing is read
     if model in HISTORIES and _several(automaton):
-        return _first(constructor, link, body, histories=HISTORIES[model]), ((Transition(0, 0, forbids=bit),),), frozenset()
+        return _first(constructor, link, body, automaton, bit, histories=HISTORIES[model]), waits, frozenset()
     through = THROUGH.get(model, False)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
     constructor.moved = True
@@ -385,8 +385,7 @@ def _next(
         states = constructor.states
         found = following(constructor, body, automaton, constructor.alphabet, bit, through=through)
         if found is not None:
-            # Before time has moved on nothing is read.
-            return found, ((Transition(0, 0, forbids=bit),),), frozenset()
+            return found, waits, frozenset()
         constructor.states = states
     name = f"end of {constructor.text(before)}"
     stores, tests = _aged(constructor, plan.Interval(1, None), name)

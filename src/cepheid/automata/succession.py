@@ -173,7 +173,7 @@ class _First:
     """The construction of `first`: what a state leads to."""
 
     def __init__(self, body: Fragment, automaton: Automaton, *, histories: bool) -> None:
-        self.waits, self.finals, self.automaton, self.histories = body.initial, body.finals, automaton, histories
+        self.waits, self.automaton, self.histories = body.initial, automaton, histories
         others = ((automaton.initial, Rank(first=False, apart=True)),) if histories else ()
         self.start = Beside(body.initial, others, read=False, ended=False)
         self._ways: dict[Ranks, list[Way]] = {}

@@ -70,6 +70,11 @@ class Trackers(KernelLoop, Store):
         self._bits: Array = np.zeros(states, np.uint64)
         self._table: Array = np.full((states, codes), UNKNOWN, np.int32)
 
+    @property
+    def ahead(self) -> bool:
+        """Whether they run backward, through the events of one time."""
+        return self.trackers[0].ahead
+
     def read(self, events: Events) -> Array:
         """The letters of a batch with the bits of the trackers before each event: uint64.
 
@@ -212,12 +217,12 @@ class Tracked(Around):
             trackers = tuple(together)
             self.passes.append(Trackers(trackers, alphabet, bits=bits, variant=variant, entries=entries))
             bits += sum(tracker.width for tracker in trackers)
-        self.kept = [each for each in self.passes if not each.trackers[0].ahead]
+        self.kept = [each for each in self.passes if not each.ahead]
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`; letters: of the predicates alone."""
         for each in self.passes:
-            events = events.with_letters(self._ahead(each, events) if each.trackers[0].ahead else each.read(events))
+            events = events.with_letters(self._ahead(each, events) if each.ahead else each.read(events))
         yield from self.evaluation.chunks(events.with_letters(events.letters.astype(np.uint32)) if self.program.bits <= 32 else events)
 
     @staticmethod

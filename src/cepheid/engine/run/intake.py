@@ -100,7 +100,6 @@ class Intake(ABC, Generic[Answer_co]):
         self._order = ReorderBuffer(self.schema, self._lateness or 0, ties=self._ties) if waits else None
         self._ended_by: str | None = None  # what ended a call in the middle: the state is then incomplete
         self._latest = NEVER
-        self._taken = NEVER  # greatest time of the events so far, of those that wait too
         self._events = 0
 
     def __reduce__(self) -> NoReturn:
@@ -111,8 +110,13 @@ class Intake(ABC, Generic[Answer_co]):
     @property
     def latest(self) -> int | None:
         """The greatest time so far, of events that were read and of `advance_time`: int, in steps of the time column; None before the first."""
-        latest = self._latest if self._lateness is not None else max(self._latest, self._taken)
+        latest = self._latest if self._lateness is not None else self._reached
         return None if latest == NEVER else latest
+
+    @property
+    def _reached(self) -> int:
+        """The same, of events that wait too; NEVER before the first. O(events that wait)."""
+        return self._latest if self._order is None else max(self._latest, int(self._order.times.max(initial=NEVER)))
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
@@ -186,7 +190,6 @@ class Intake(ABC, Generic[Answer_co]):
                 )
                 self._check_open(times)
             with self._changing():
-                self._taken = max(self._taken, int(times.max(initial=NEVER)))
                 ready = (table, times) if self._order is None else self._order.push(table, times)
                 yield self._found(*ready)
 
@@ -299,7 +302,7 @@ class Intake(ABC, Generic[Answer_co]):
         if self._order is None:
             return self._latest
         # Where a query looks ahead, `flush` takes a time as over, and time does not move on by that.
-        return min(self._order.watermark, max(self._latest, self._taken)) if self._ahead else self._order.watermark
+        return min(self._order.watermark, self._reached) if self._ahead else self._order.watermark
 
     def _settle(self) -> None:
         """Read what has been taken and waits to be read, if anything does."""
@@ -357,7 +360,7 @@ class Intake(ABC, Generic[Answer_co]):
         own, sections = self._dump()
         numbers = {"latest": self._latest, "events": self._events, **own, "lateness": self._lateness}
         if self._order is not None:
-            numbers |= {"watermark": self._order.watermark} | ({"taken": self._taken} if self._ahead else {})
+            numbers["watermark"] = self._order.watermark
             sections |= {"pending": container.table_bytes(self._order.pending), "late": container.table_bytes(self._order.late)}
         return container.pack({**sections, "recognizer": json.dumps(numbers).encode()}, fingerprint=self._fingerprint())
 
@@ -385,7 +388,6 @@ class Intake(ABC, Generic[Answer_co]):
         if self._order is None:
             return
         self._order.watermark = container.time_in(numbers, "watermark")
-        self._taken = container.time_in(numbers, "taken") if self._ahead else NEVER
         self._order.pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
         if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
             raise ValueError("its held events do not fit the schema")
