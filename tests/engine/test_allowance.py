@@ -276,3 +276,17 @@ def test_no_memory_error_while_matches_are_shown(method, monkeypatch):
     monkeypatch.setattr(pa, "table", exhausted)
     with pytest.raises(LimitError, match="the memory of this process is used up: malloc of size 9 failed"):
         getattr(matches, method)()
+
+
+def test_events_are_made_of_fewer_matches_than_an_answer_may_have(monkeypatch):
+    """What is made of them takes several times their size: by default a definition has a part of the allowance."""
+    table = pa.table({"type": ["A"] * 12 + ["B"], "ts": range(13)})
+    where = "WHERE A+ AS a ; B"
+    monkeypatch.setattr(module, "default_max_bytes", lambda: 800_000)
+    assert len(cepheid.query(f"SELECT * {where}").run(table)) == 4095
+    made = cepheid.query(f"EVENT P(n) AS (SELECT count(a) AS n {where}) SELECT COUNT(*) WHERE P")
+    with pytest.raises(LimitError, match=r"in the definition of `P`: the matches take more than 200,000 bytes"):
+        made.run(table)
+    with pytest.raises(LimitError, match=r"200,000 bytes"):
+        made.recognizer(table.schema).push(table)
+    assert len(made.run(table, max_bytes=800_000)) == 4095

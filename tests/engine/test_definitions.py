@@ -9,7 +9,7 @@ import pytest
 
 import cepheid
 from cepheid.engine.input import payload
-from cepheid.engine.run import batch, layered, member
+from cepheid.engine.run import batch, layered, made, member
 from cepheid.errors import CepheidError, NotSupportedError
 from cepheid.logical.beginnings import spans
 from cepheid.testing import events, generators
@@ -327,3 +327,12 @@ def test_random_programs_are_well_formed(seed):
             query.bound(query.schema(generators.SCHEMA))
         except CepheidError as error:
             raise AssertionError(f"CEPHEID_SEED={seed} {number} {query.text}") from error
+
+
+def test_events_of_one_trigger_stand_the_same_however_many_are_ordered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"type": list("AABAACBAAB"), "ts": range(10), "v": range(10)})
+    query = cepheid.query("EVENT P(n) AS (SELECT sum(a.v) AS n WHERE (A OR C)+ AS a ; B) SELECT * WHERE P AS p")
+    wanted = query.run(table).to_arrow(events=True)
+    monkeypatch.setattr(made, "PIECE_MARKS", 3)
+    assert query.run(table).to_arrow(events=True).equals(wanted)
+    assert len(wanted) > 100

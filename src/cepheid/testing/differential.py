@@ -138,11 +138,13 @@ def matches_up_to(most: int, query: Query, events: pa.Table, **options: Any) -> 
     past `MOST_MADE_BYTES` they are too many, too.
     """
     plan = query.bound(query.schema(events))
+    if plan.definitions:
+        options = {"max_bytes": MOST_MADE_BYTES, **options}
     try:
         if not plan.count:
             limit = min(most + 1, plan.limit or most + 1)
             few = cepheid.query(dataclasses.replace(query.tree, limit=limit), args=query.args)
-            if len(few.run(events, **{"max_bytes": MOST_MADE_BYTES, **options})) > most:
+            if len(few.run(events, **options)) > most:
                 return None
         return query.run(events, **options)
     except LimitError:

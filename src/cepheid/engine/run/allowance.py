@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SHARE = 4
 """The matches of an answer may take one in so many bytes of the process's memory; while it is put together it takes up to three times its size."""
 
+MADE_SHARE = 4
+"""Those of an EVENT definition may take one in so many bytes of that: events are made of them."""
+
 EXACT = 2.0**53
 """Up to here doubles count exactly."""
 
@@ -165,3 +168,8 @@ def check_max_bytes(value: object) -> int | None:
 def default_max_bytes() -> int:
     """A quarter of the memory that this process may use."""
     return process_memory() // SHARE
+
+
+def made_max_bytes(given: int | None) -> int:
+    """What the matches of an EVENT definition may take; given: what somebody says. Events made of them take several times as much beside them."""
+    return default_max_bytes() // MADE_SHARE if given is None else given

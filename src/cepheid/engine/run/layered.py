@@ -26,7 +26,7 @@ from cepheid.engine.memory import container
 from cepheid.engine.memory.checks import demand, inside, numbers
 from cepheid.engine.memory.pools import NUMBER_LIMIT, power_of_two
 from cepheid.engine.output.matches import plain_type
-from cepheid.engine.run.allowance import CALL_HELP, Allowance
+from cepheid.engine.run.allowance import CALL_HELP, Allowance, made_max_bytes
 from cepheid.engine.run.beginnings import NUMBER, PLACE, ROW, TIME
 from cepheid.engine.run.layers import of_definition
 from cepheid.engine.run.made import Completed, Stream
@@ -99,7 +99,7 @@ class Layered:
             start = layer.rows
             found = layer.read(stream, known)
             try:
-                matches = found.all(Allowance(self._max_bytes, help=CALL_HELP))
+                matches = found.all(Allowance(made_max_bytes(self._max_bytes), help=CALL_HELP))
             except LimitError as error:
                 raise of_definition(error, definition) from None
             held.add(stream.conformed(definition, schema), start)

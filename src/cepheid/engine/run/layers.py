@@ -18,6 +18,7 @@ from cepheid.engine.input.keys import group, key_codes
 from cepheid.engine.input.order import NEVER
 from cepheid.engine.output.matches import concatenate
 from cepheid.engine.run import batch
+from cepheid.engine.run.allowance import made_max_bytes
 from cepheid.engine.run.made import Completed, Stream
 from cepheid.errors import LimitError
 
@@ -48,7 +49,8 @@ def run(
     if until is None:
         until = int(times.max(initial=NEVER))
     for definition, layer, schema in zip(compiled.plan.definitions, compiled.layers, compiled.schemas, strict=True):
-        own = {**options, "sample": None, "progress": None, "null_keys": null_keys, "until": "end"}
+        most = made_max_bytes(options.get("max_bytes"))
+        own = {**options, "max_bytes": most, "sample": None, "progress": None, "null_keys": null_keys, "until": "end"}
         try:
             found = batch.run(layer, _as_read(stream, layer, null_keys), **own)
         except LimitError as error:

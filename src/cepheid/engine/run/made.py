@@ -7,6 +7,7 @@ completes it, and behind what that event has completed by definitions before. Al
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from cepheid.logical.plan import Begin
 from cepheid.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cepheid.engine.memory.pools import Array
     from cepheid.engine.output.matches import Matches
@@ -46,6 +47,9 @@ class Completed:
         """Some of them."""
         return Completed(self.matches.take(chosen), self.ends[chosen], self.numbers[chosen], self.begun[chosen])
 
+
+PIECE_MARKS = 1 << 22
+"""Marks of matches that are put in order at once: each takes some 100 bytes meanwhile."""
 
 COLUMNS = ("times", "numbers", "begun", "depth")
 """The numbers of the events of a `Stream`."""
@@ -188,10 +192,19 @@ def _in_order(found: Completed) -> Array:
     tied = ~(first & np.roll(first, -1))
     alike = ordering[tied]
     if len(alike):
-        groups = np.cumsum(first)[tied]
-        table = pa.table({"group": groups, "bindings": _bindings(found.matches.take(alike))})
-        ordering[tied] = alike[pc.sort_indices(table, [("group", "ascending"), ("bindings", "ascending")]).to_numpy()]
+        groups, rows = np.cumsum(first)[tied], np.flatnonzero(tied)
+        for piece in _pieces(groups, np.diff(found.matches.marks.offsets)[alike]):
+            table = pa.table({"group": groups[piece], "bindings": _bindings(found.matches.take(alike[piece]))})
+            ordering[rows[piece]] = alike[piece][pc.sort_indices(table, [("group", "ascending"), ("bindings", "ascending")]).to_numpy()]
     return ordering
+
+
+def _pieces(groups: Array, marks: Array) -> Iterator[slice]:
+    """Matches by group in pieces of some `PIECE_MARKS` marks, none of which cuts a group; marks: of each match."""
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    before = (np.cumsum(marks) - marks)[starts]
+    cuts = [*starts[np.flatnonzero(np.diff(before // PIECE_MARKS, prepend=-1))].tolist(), len(groups)]
+    return (slice(start, stop) for start, stop in itertools.pairwise(cuts))
 
 
 def _bindings(found: Matches) -> pa.LargeBinaryArray:
