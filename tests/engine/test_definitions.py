@@ -169,7 +169,9 @@ def test_an_attribute_holds_what_both_kinds_of_events_have():
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [
-        ("A THEN P", "THEN of an event that a match makes"),
+        ("A THEN P TIME MODEL ACTIVE_OFFICE", "THEN under TIME MODEL ACTIVE_OFFICE in front of an event that a match makes"),
+        ("A THEN (P ; B) TIME MODEL POINT", "THEN of several events under TIME MODEL POINT beside an event that a match makes"),
+        ("A THEN (P ALL A)", "THEN in front of ALL with an event that a match makes"),
         ("A ; NOT B ; (A ALL P)", "NOT in front of ALL with an event that a match makes"),
         ("A ; NOT (P ALL A) ; B", "a negated ALL with an event that a match makes"),
         ("A UNLESS (P ALL A)", "a negated ALL with an event that a match makes"),
@@ -189,9 +191,33 @@ def test_what_the_engine_lacks_says_so_and_the_reference_has_it(pattern, what):
     query.run(TABLE, engine="reference")
 
 
-def test_a_restricted_choice_by_begin_is_refused():
-    with pytest.raises(NotSupportedError, match="SELECT RESTRICTED of a match that may begin with an event that a match makes"):
-        cepheid.query(f"{PAIR} SELECT RESTRICTED * WHERE P").run(TABLE)
+@pytest.mark.parametrize("pattern", ["P", "A ; P", "P ; B", "P ALL A"])
+@pytest.mark.parametrize("consume", ["", "CONSUME BY ANY"])
+def test_restricted_takes_what_begins_last(pattern, consume):
+    """The detector of the event algebra, which knows events without duration alone, does not run these."""
+    rows = [("A", 1), ("A", 2), ("B", 3), ("A", 4), ("B", 5), ("B", 6)]
+    table = pa.table({"type": [kind for kind, _ in rows], "ts": pa.array([time for _, time in rows], pa.timestamp("ms"))})
+    every = cepheid.query(f"{PAIR} SELECT * WHERE {pattern}").run(table)
+    last: dict[int, int] = {}
+    for match in every:
+        last[match.end] = max(match.start, last.get(match.end, 0))
+    taken, before = [], -1
+    for end, start in sorted(last.items()):
+        if not consume or start > before:
+            taken.append((start, end))
+            before = end
+    found = cepheid.query(f"{PAIR} SELECT RESTRICTED * WHERE {pattern} {consume}").run(table)
+    assert [(match.start, match.end) for match in found] == taken
+    assert len(every) > len(found) > 0 or pattern == "P"
+
+
+def test_next_goes_by_where_an_event_of_a_match_begins():
+    """Also behind what it is compared with: groups of partial matches differ in whether it begins later."""
+    rows = [("A", 4), ("A", 8), ("A", 10), ("B", 15)]
+    table = pa.table({"type": [kind for kind, _ in rows], "ts": pa.array([time for _, time in rows], pa.timestamp("ms"))})
+    assert len(same("EVENT P(w) AS (SELECT count(x) AS w WHERE A+ AS x : B) SELECT * WHERE (A THEN P) ALL A", table)) == 8
+    lasts = same(f"{PAIR} SELECT * WHERE A THEN P", table)
+    assert sorted((match.start, match.end) for match in lasts) == [(0, 5), (0, 6), (1, 6)]
 
 
 def test_what_a_stream_gives_back_is_not_missed(seed, cases, monkeypatch):

@@ -213,7 +213,6 @@ def test_all_columns_in_another_order(spark):
 
 def test_what_is_refused(spark):
     frame = spark.createDataFrame(logins())
-    query = cepheid.query(f"{BURST} SELECT b.failures AS n WHERE Burst AS b PARTITION BY user")
     # A task would make events of its own part of what the definition reads.
     other = cepheid.query("EVENT Two(n) AS (SELECT count(f) AS n WHERE Fail+ AS f) SELECT * WHERE Fail AS a : Ok AS b PARTITION BY user")
     with pytest.raises(NotSupportedError, match="`user` is NULL in the events of `Two`"):
@@ -223,9 +222,6 @@ def test_what_is_refused(spark):
     with pytest.raises(NotSupportedError, match="CONSUME BY ANY in the definition of `Burst`"):
         frame.transform(cepheid.query(f"{any_key} SELECT * WHERE Burst AS b PARTITION BY user").on())
     same(spark, f"{any_key} SELECT * WHERE Burst AS b", logins())
-    stream = spark.readStream.format("rate").load().selectExpr("'Fail' AS type", "timestamp AS ts", "'a' AS user")
-    with pytest.raises(InputError, match=r"since= needs a query .* this one has EVENT definitions"):
-        stream.transform(query.on(lateness="1s", since=START))
 
 
 def test_an_error_in_the_events_has_its_key(spark):

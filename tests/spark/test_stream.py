@@ -25,6 +25,8 @@ DDL = "k int, ts timestamp, type string, v long"
 BASE = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 PAIRS = cepheid.query("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 10 seconds")
 
+KEYED = "PARTITION BY k"
+
 RUN = "EVENT Run(n) AS (SELECT count(a) AS n WHERE A : A AS a : A PARTITION BY k WITHIN 15 seconds)"
 
 
@@ -464,13 +466,18 @@ def test_a_table_hands_over_to_a_stream(feed, seed):
     events[:2], events[-3:] = [(99, 0, "A", 0), (99, 1, "B", 1)], [(99, 117, "B", 117), (99, 118, "A", 118), (99, 119, "B", 119)]
     events[2:4] = [(98, 2, "A", 2), (98, 3, "C", 3)]
     events[-4] = (98, 116, "A", 116)
+    for first in (4, 112):
+        events[first : first + 3] = [(97, first + number, kind, first + number) for number, kind in enumerate("ABB")]
     second = random.Random(seed).randrange(30, 90)
     moment = BASE + dt.timedelta(seconds=second)
-    queries = {"pairs": PAIRS, "absence": UNPAID}
-    table = feed.spark.createDataFrame(table_of(events)).transform(on(queries, until=moment)).collect()
+    # The windows of its two layers and the duration are 10 seconds together.
+    quiet = f"EVENT Pair(n) AS (SELECT x.v AS n WHERE A AS x ; B WITHIN 4 seconds {KEYED}) SELECT x WHERE Pair AS p ; B AS x"
+    quiet = cepheid.query(f"{quiet} NOT FOLLOWED BY C FOR 1 second WITHIN 5 seconds {KEYED}")
+    queries = {"pairs": PAIRS, "absence": UNPAID, "made": quiet}
+    table = feed.spark.createDataFrame(table_of(events)).transform(on(queries, until=moment, columns=["v"])).collect()
     feed.put([event for event in events if event[1] >= second - 10])
     feed.close()
-    feed.run(feed.stream().transform(on(queries, lateness="6 seconds", since=moment)))
+    feed.run(feed.stream().transform(on(queries, lateness="6 seconds", since=moment, columns=["v"])))
     rows = feed.rows()
     for name, query in queries.items():
         whole = query.run(table_of(events), until="end").to_arrow(events=True).to_pylist()
@@ -486,6 +493,9 @@ def test_hand_over_where_it_cannot_be(feed):
         ("PARTITION BY k WITHIN 9 seconds CONSUME BY PARTITION", "has CONSUME BY"),
     ):
         query = cepheid.query(f"SELECT * WHERE A AS x ; B AS y {clause}")
+        made = cepheid.query(f"EVENT P(n) AS (SELECT x.v AS n WHERE A AS x ; B {clause}) SELECT * WHERE P WITHIN 9 seconds {KEYED}")
+        with pytest.raises(InputError, match=f"since= needs .* this one has the definition of `P`, which {reason}"):
+            feed.stream().transform(made.on(lateness="6 seconds", since=BASE))
         with pytest.raises(InputError, match=f"since= needs .* this one {reason}"):
             feed.stream().transform(query.on(lateness="6 seconds", since=BASE))
     with pytest.raises(InputError, match="until= says where a DataFrame ends"):

@@ -79,7 +79,7 @@ class _Reading:
 def event_of(pattern: Pattern) -> Shown | None:
     """The variables that a pattern of one event puts it in, None for other patterns: a type, with AS, PROJECT, and conditions on that event."""
     match pattern:
-        case plan.Event():
+        case plan.Event(spans=False):
             return frozenset({pattern.variable})
         case plan.Named(inner, variable):
             shown = event_of(inner)

@@ -119,7 +119,7 @@ class Negated:
     """A negated pattern with guards: an evaluation finds its matches, of which only the intervals matter.
 
     automaton: of the pattern, hidden, with all its marks empty. window, count: no match of it is longer. text: the pattern. earlier: whether it
-    may begin before the event that is read first.
+    may begin before the event that is read first. timed: then it counts from the first event of the time at which it begins.
     """
 
     automaton: Automaton
@@ -127,3 +127,4 @@ class Negated:
     count: int | None
     text: str
     earlier: bool = False
+    timed: bool = False

@@ -59,8 +59,8 @@ class Constructor(States):
     """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
     masks: of each predicate that they ask for. chosen: the parts with guards in which strategies choose, as they were built. negated: the patterns of
-    which guards ask when a match began that has ended, and how many parts there were by then. compares: whether the pattern is known to have guards;
-    then they ask for negated patterns of several events too, for these would move what waits (`_refusing`). moved: whether they do.
+    which guards ask when a match began that has ended, how many parts there were by then, and `Negated.timed`. compares: whether the pattern is known
+    to have guards; then they ask for negated patterns of several events too, for these would move what waits (`_refusing`). moved: whether they do.
     """
 
     schema: EventSchema
@@ -68,7 +68,7 @@ class Constructor(States):
     masks: Mapping[Predicate, int]
     guards: Guards
     chosen: list[tuple[plan.Select, Fragment]] = field(default_factory=list)
-    negated: list[tuple[Pattern, Fragment, int]] = field(default_factory=list)
+    negated: list[tuple[Pattern, Fragment, int, bool]] = field(default_factory=list)
     compares: bool = False
     moved: bool = False
 
@@ -126,11 +126,11 @@ class Constructor(States):
         bounds = hoist(pattern.pattern)[1] & Windows(window=longest(pattern.pattern))
         return Part(pattern.strategy, hide(self._fitted(body)), bounds.window, bounds.count, self.text(pattern))
 
-    def _negated(self, negated: tuple[Pattern, Fragment, int]) -> Negated:
-        pattern, body, parts = negated
+    def _negated(self, negated: tuple[Pattern, Fragment, int, bool]) -> Negated:
+        pattern, body, parts, timed = negated
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
         found = self._with_parts(hide(project(self._fitted(body), ())), self.chosen[:parts])
-        return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=begins_earlier(pattern))
+        return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=begins_earlier(pattern), timed=timed)
 
 
 def construct(pattern: Pattern, schema: EventSchema) -> Automaton:
@@ -272,7 +272,7 @@ def _pointed(constructor: Constructor, pattern: plan.Sequence) -> Fragment:
     """`p THEN q` under POINT, q of several events."""
     (link,) = pattern.links
     if any(map(begins_earlier, pattern.items)):
-        raise unsupported(link, what="THEN of an event that a match makes")
+        raise unsupported(link, what="THEN of several events under TIME MODEL POINT beside an event that a match makes")
     before, body = map(constructor.build, pattern.items)
     moved, automata = _moved_on(constructor, link), [constructor.automaton(each) for each in (before, body)]
     _check_letters(constructor, link, automata)
@@ -328,6 +328,12 @@ def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -
     ends = frozenset() if ended is None else frozenset({Store(ended, Now(plan.Index("")))})
     for link, (before, item) in zip(pattern.links, itertools.pairwise(pattern.items), strict=True):
         _check_link(link, (before, item))
+        if link.operator == "THEN":
+            part, waits, since = _next(constructor, link, before, item)
+            parts.append(part)
+            between.append(waits)
+            gaps.append(since)
+            continue
         if begins_earlier(item):
             assert ended is not None
             _check_earlier(link, before, item)
@@ -340,12 +346,6 @@ def _linked(constructor: Constructor, pattern: plan.Sequence, first: Fragment) -
             parts.append(beginnings.asking(constructor.guards, constructor.build(item), tests, everywhere=begins_anywhere(item)))
             continue
         stores, tests = _aged(constructor, link.gap, f"end of {constructor.text(before)}")
-        if link.operator == "THEN":
-            part, waits, since = _next(constructor, link, before, item)
-            parts.append(part)
-            between.append(waits)
-            gaps.append(since)
-            continue
         waits, since, asks = _refusing(constructor, link.without, f"end of {constructor.text(before)}", "ended before")
         between.append(waits)
         gaps.append(stores | since)
@@ -368,30 +368,36 @@ def _next(
 ) -> tuple[Fragment, Complement | None, frozenset[Store]]:
     """The right side of THEN, of its matches those that are next; how one waits for it, and what the end of the left side stores.
 
-    Without guards its complement runs beside what waits (`succession`). Else a guard asks, as for NOT, when a match of it began that has ended, with
-    its times for places (`apart`).
+    Without guards its complement runs beside what waits (`succession`). Else, and where it may begin before the event that is read first, a guard
+    asks, as for NOT, when a match of it began that has ended, with its times for places (`apart`).
     """
-    body = constructor.build(item)
+    body, earlier = constructor.build(item), begins_earlier(item)
     automaton = constructor.automaton(body)
     model = link.model or TimeModel.CAYUGA
+    if earlier and model not in THROUGH:
+        raise unsupported(link, what=f"THEN under TIME MODEL {model.value} in front of an event that a match makes")
+    if earlier and begins_anywhere(item):
+        raise unsupported(link, what="THEN in front of ALL with an event that a match makes")
     bit = _moved_on(constructor, link)
     waits = ((Transition(0, 0, forbids=bit),),)  # before time has moved on nothing is read
     if model in HISTORIES and _several(automaton):
         return _first(constructor, link, body, automaton, bit, histories=HISTORIES[model]), waits, frozenset()
     through = THROUGH.get(model, False)
     letters = not (automaton.alphabet.guards or any(move.parts for move in automaton.transitions))
-    constructor.moved = True
-    if letters and not constructor.compares:
+    constructor.moved |= not earlier
+    if letters and not (constructor.compares or earlier):
         states = constructor.states
         found = following(constructor, body, automaton, constructor.alphabet, bit, through=through)
         if found is not None:
             return found, waits, frozenset()
         constructor.states = states
     name = f"end of {constructor.text(before)}"
-    stores, tests = _aged(constructor, plan.Interval(1, None), name)
-    between = apart(constructor, constructor.build(item), bit)
-    whole = plan.Sequence((plan.Event(None), item, plan.Event(None)), (plan.Link(";"),) * 2, span=link.span)
-    since, ask = _latest(constructor, whole, between, name, "ended", ">=")
+    later = plan.Interval(1, None)
+    stores, tests = _begins_after(constructor, later, name) if earlier else _aged(constructor, later, name)
+    around = (item, plan.Event(None)) if earlier else (plan.Event(None), item, plan.Event(None))
+    whole = plan.Sequence(around, (plan.Link(";"),) * (len(around) - 1), span=link.span)
+    between = apart(constructor, constructor.build(item), bit, earlier=earlier)
+    since, ask = _latest(constructor, whole, between, name, "ended by begin" if earlier and not through else "ended", ">=", timed=earlier)
     body = constructor.guards.asking_first(body, tests if through else (*tests, ask))
     if through:
         body = body.changed(lambda move: constructor.guards.asking(move, (ask,)) if move.target in body.finals else move)
@@ -406,15 +412,19 @@ def _told(constructor: Constructor, ended: int, link: plan.Link, name: str) -> t
     tests = (beginnings.behind(ended, adjacent=link.operator == ":"),)
     if link.gap is None:
         return frozenset(), tests
+    stores, asks = _begins_after(constructor, link.gap, name)
+    return stores, (*tests, *asks)
+
+
+def _begins_after(constructor: Constructor, interval: Interval, name: str) -> tuple[frozenset[Store], tuple[Test, ...]]:
+    """What stores the time of an event, and what asks how long after it another one begins."""
     register = constructor.guards.register(name)
-    stores = frozenset({Store(register, Now(constructor.clock(link.gap.span)))})
-    return stores, (*tests, Elapsed(Before(register), plan.Begin.of("time"), link.gap))
+    stores = frozenset({Store(register, Now(constructor.clock(interval.span)))})
+    return stores, (Elapsed(Before(register), plan.Begin.of("time"), interval),)
 
 
 def _check_earlier(link: plan.Link, before: Pattern, item: Pattern) -> None:
     """Raise NotSupportedError for a link in front of what may begin before the event that is read first, where one guard does not say it."""
-    if link.operator == "THEN":
-        raise unsupported(link, what="THEN of an event that a match makes")
     if link.without is not None and begins_anywhere(item):
         raise unsupported(link, what="NOT in front of ALL with an event that a match makes")
     if link.operator == ":" and any(isinstance(part, plan.Optional) for part in (before, item)):
@@ -667,10 +677,13 @@ def _refusing(
 
 
 def _latest(
-    constructor: Constructor, negated: Pattern, body: Fragment, name: str, kind: str, operator: str
+    constructor: Constructor, negated: Pattern, body: Fragment, name: str, kind: str, operator: str, *, timed: bool = False
 ) -> tuple[frozenset[Store], Compares]:
-    """What stores a place, and what compares it with the greatest start of the matches of a negated pattern that have ended; body: its fragment."""
-    constructor.negated.append((negated, body, len(constructor.chosen)))
+    """What stores a place, and what compares it with the greatest start of the matches of a negated pattern that have ended.
+
+    body: its fragment. timed: see `Negated`.
+    """
+    constructor.negated.append((negated, body, len(constructor.chosen), timed))
     register = constructor.guards.register(name)
     latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
     return frozenset({Store(register, Now(PLACE))}), Compares(Before(register), operator, latest)

@@ -392,18 +392,18 @@ def _limit(span: Span, limit: int, what: str) -> LimitError:
     )
 
 
-def apart(states: States, body: Fragment, moved: int) -> Fragment:
+def apart(states: States, body: Fragment, moved: int, *, earlier: bool) -> Fragment:
     """The matches of a fragment, from the first event of the time at which they begin to the first of a time after that at which they end.
 
-    Their starts and ends compare by place as times do. They mark nothing that shows. moved: as for `following`.
+    Their starts and ends compare by place as times do. They mark nothing that shows. moved: as for `following`. earlier: they may begin before the
+    event that is read first; then they begin with it here, and who runs them knows the first event of that time (`Negated.timed`).
     """
-    initial, begun, ended, final = (states.state() for _ in range(4))
-    moves = [
-        Transition(initial, begun, moved, frozenset()),
-        Transition(begun, begun, forbids=moved),
-        Transition(ended, ended, forbids=moved),
-        Transition(ended, final, moved, frozenset()),
-    ]
+    ended, final = states.state(), states.state()
+    moves = [Transition(ended, ended, forbids=moved), Transition(ended, final, moved, frozenset())]
+    if earlier:
+        return Fragment(body.initial, frozenset({final}), (*moves, *body.moves, *body.ending_in(ended)), body.pending)
+    initial, begun = states.state(), states.state()
+    moves += [Transition(initial, begun, moved, frozenset()), Transition(begun, begun, forbids=moved)]
     first = [dataclasses.replace(move, source=initial, requires=move.requires | moved) for move in body.first]
     first += [dataclasses.replace(move, source=begun, forbids=move.forbids | moved) for move in body.first]
     whole = dataclasses.replace(body, moves=(*(move for move in body.moves if move.source != body.initial), *first))

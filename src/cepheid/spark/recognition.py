@@ -66,9 +66,10 @@ def on(
     (default: 4 per shuffle partition). late: for streams: also give the events that came too late (see `split`). until: for a DataFrame: events after
     this time are not read, and the events count as complete up to it; "end": no events follow. undecided: for a DataFrame: also give the matches that
     a NOT FOLLOWED BY may still veto after that time, marked in the column `undecided` (bool). since: for a stream that continues after a DataFrame's
-    `until`: gives the matches that are decided after this time; the stream must start at this time minus the window. max_bytes: for streams: how many
-    bytes the matches of one bucket of keys in one micro-batch may take (default: 256 MiB, or a sixteenth of a worker's memory if that is less); more
-    are a LimitError, after which the stream can continue from its checkpoint with a larger limit.
+    `until`: gives the matches that are decided after this time; the stream must start at this time minus the window (with EVENT definitions, minus
+    all their windows too). max_bytes: for streams: how many bytes the matches of one bucket of keys in one micro-batch may take (default: 256 MiB, or
+    a sixteenth of a worker's memory if that is less); more are a LimitError, after which the stream can continue from its checkpoint with a larger
+    limit.
 
     The output has the keys, `start_time`, `end_time`, and per variable of SELECT an array of structs, its events in order, or its measures; the same
     as ``q.run(..).to_arrow(events=True)``, with times and durations in microseconds. Raises InputError for unknown option values. The function raises

@@ -349,6 +349,6 @@ def check_hand_over(plans: Sequence[Plan]) -> None:
         reason = depends_on_all(plan.compiled)
         if reason is not None:
             raise InputError(
-                f"since= needs a query whose matches depend on the events of one window, and this one {reason}",
+                f"since= needs a query whose matches depend on the events of a window, and this one {reason}",
                 help="let the stream read all events from the beginning, without since=",
             )

@@ -278,8 +278,10 @@ JUDGING_GUARDED = dataclasses.replace(CONTRADICTING, having=0.8, count=0.2, limi
 
 LAYERED = dataclasses.replace(
     CONTRADICTING,
+    operators=(*CONTRADICTING.operators, ("then", 5)),
+    models=("", "", "CAYUGA", "SNOOPIB", "ODE", "POINT", "ACTIVE_OFFICE", "COMPLETE_HISTORY"),
     depth=2,
-    strategies=("", "", "", "ALL", "ANY", "STRICT", "NXT", "LAST", "MAX"),
+    strategies=("", "", "", "ALL", "ANY", "RESTRICTED", "STRICT", "NXT", "LAST", "MAX"),
     windows=("", "", "time", "events", "interval"),
     having=0.1,
     from_start=0.3,
@@ -377,6 +379,7 @@ class QueryGenerator:
             clauses += [f"PARTITION BY {keys}"] if keys else []
             clauses += ["HAVING count(made) != 2"] if random.random() < 0.2 else []
             clauses += ["CONSUME BY PARTITION"] if random.random() < 0.2 else []
+            clauses += self._model(where)
             found.append(f"EVENT {name}({', '.join(attributes)}) AS ({' '.join(clauses)})")
             self.types = (*self.types, name, name)
         return found
@@ -397,11 +400,15 @@ class QueryGenerator:
             clauses.append(f"HAVING {self.having(pattern, restricted=strategy == 'RESTRICTED')}")
         if random.random() < fragment.consume:
             clauses.append("CONSUME BY " + random.choice(["NONE", "PARTITION", "PARTITION", "ANY", "ANY"]))
-        if fragment.models and " THEN " in where and (model := random.choice(fragment.models)):
-            clauses.append(f"TIME MODEL {model}")
+        clauses += self._model(where)
         if not counted and random.random() < fragment.limit and not started:
             clauses.append(f"LIMIT {random.randint(1, 3)}")
         return " ".join(clauses)
+
+    def _model(self, where: str) -> list[str]:
+        """A time model, or none; only for THEN."""
+        model = self.random.choice(self.fragment.models) if self.fragment.models and " THEN " in where else ""
+        return [f"TIME MODEL {model}"] if model else []
 
     def _postfixes(self, pattern: Piece) -> str:
         """The pattern with what may stand behind a whole pattern."""

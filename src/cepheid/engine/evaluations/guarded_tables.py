@@ -420,7 +420,8 @@ def _tests(question: Question, plural: frozenset[int]) -> tuple[Test, ...] | Non
             case _:
                 raise UnknownError("several events are compared at once")
     for (slot, now), intervals in ages.items():
-        spans = _ages(intervals)
+        # What begins earlier may begin before what is kept.
+        spans = _ages(intervals, 0 if isinstance(now, Time | Index) else -MOST)
         if spans is None:
             return None
         found += [Test(slot, flags, _word(now), lower, upper) for flags, lower, upper in spans]
@@ -434,11 +435,14 @@ def _comparison(slot: int, operator: str, now: Expression, truth: bool) -> Test:
     return Test(slot, (OUTSIDE if operator == "!=" else 0) | (0 if truth else NULLS), _word(now), *OFFSETS[operator])
 
 
-def _ages(ages: Sequence[tuple[Interval, bool]]) -> list[tuple[int, int, int]] | None:
-    """[(OUTSIDE or 0, least, greatest time before less the time now)] of the ages in some intervals and not in others; None: there are none."""
-    ends = {0}
+def _ages(ages: Sequence[tuple[Interval, bool]], least: int) -> list[tuple[int, int, int]] | None:
+    """[(OUTSIDE or 0, least, greatest time before less the time now)] of the ages in some intervals and not in others; None: there are none.
+
+    least: no age is less.
+    """
+    ends = {least}
     for interval, _ in ages:
-        ends |= {max(0, interval.lower)} | ({max(0, interval.upper + 1)} if interval.upper is not None else set())
+        ends |= {max(least, interval.lower)} | ({max(least, interval.upper + 1)} if interval.upper is not None else set())
     ordered = sorted(ends)
     wanted = [all((end in interval) == truth for interval, truth in ages) for end in ordered]
     if not any(wanted):

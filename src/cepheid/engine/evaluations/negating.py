@@ -50,30 +50,34 @@ class Negating(Around):
     ) -> None:
         super().__init__(evaluation)
         self._negated = [(Program(each.automaton), _within(each, program, bounds)) for each in program.automaton.negated]
-        self._earlier = [each.earlier for each in program.automaton.negated]
-        # Where events began, and how far negated patterns had come: for those that ask for it.
-        self._begun = Past() if any(self._earlier) else None
-        asked = frozenset(program.asked)
-        self._past = {number: Past() for number in range(len(self._negated)) if Derived("ended before begin", number) in asked}
+        # Where events began, and the first place of that time (True); and how far negated patterns had come: for those that ask for it.
+        self._begun = {each.timed: Past() for each in program.automaton.negated if each.earlier}
+        self._begun_by = [self._begun[each.timed] if each.earlier else None for each in program.automaton.negated]
+        asked = {each for each in program.asked if isinstance(each, Derived) and not each.rises}
+        self._past = {each.number: (each, Past()) for each in asked}
         self._window = None if program.automaton.parts else bounds.get("window")
         self._start = start
         self._runs = [start(*each) for each in self._negated]
-        self._ended = Ended(len(self._runs))
+        self._ended = Ended(len(self._runs), timed=True in self._begun)
 
     def chunks(self, events: Events) -> Iterator[Chunk]:
         """Read a batch, as `Evaluation.chunks`."""
         seen = _Segments(events, self._ended)
         made = {Derived("place"): seen.places}
-        begins = _begins(events) if self._pasts else seen.places
-        if self._begun is not None:
-            seen.keep(begins, self._begun)
+        begins = {False: _begins(events) if self._pasts else seen.places}
+        for timed, past in self._begun.items():
+            if timed:
+                begins[True] = seen.keep_times(begins[False], past)
+            else:
+                seen.keep(begins[False], past)
         for number, run in enumerate(self._runs):
             given = dataclasses.replace(events, values=_with(events, made), vetoed=None)
-            begun = self._begun if self._earlier[number] else None
-            ended, before = seen.latest(number, run.chunks(given), begun)
+            ended, before = seen.latest(number, run.chunks(given), self._begun_by[number])
             made |= {Derived("ended", number): ended, Derived("ended before", number): before}
             if number in self._past:
-                made[Derived("ended before begin", number)] = seen.at_begin(ended, before, begins, self._past[number])
+                asked, past = self._past[number]
+                by = asked.kind == "ended by begin"
+                made[asked] = seen.at_begin(ended, before, begins[by], past, by=by)
         seen.close([past for past, _ in self._pasts.values()])
         yield from self.evaluation.chunks(dataclasses.replace(events, values=_with(events, made)))
 
@@ -84,12 +88,11 @@ class Negating(Around):
         Where an event began is asked of what a negated pattern begins with. How far such a pattern had come is asked at places where events begin; a
         match that one of them goes on with begins before that place, and is no longer than the window.
         """
-        found = {f"past{number}": (past, self._window) for number, past in self._past.items()}
-        if self._begun is not None:
-            windows = [bounds.get("window") for _, bounds in self._negated]
-            known = [window for window in windows if window is not None]
-            found["begun"] = self._begun, max(known) if len(known) == len(windows) else None
-        return found
+        found = {f"past{number}": (past, self._window) for number, (_, past) in self._past.items()}
+        windows = [bounds.get("window") for _, bounds in self._negated]
+        known = [window for window in windows if window is not None]
+        longest = max(known) if known and len(known) == len(windows) else None
+        return found | {"begun times" if timed else "begun": (past, longest) for timed, past in self._begun.items()}
 
     def release(self, slots: Array) -> None:
         """Forget the partitions in these slots."""
@@ -136,7 +139,7 @@ class Negating(Around):
     def load(self, sections: Mapping[str, Any], stored: Stored | None = None) -> None:
         """Go on, fresh, from what `dump` gave; raises SnapshotError where that does not fit."""
         with fitting():
-            self._ended.load(numbers(sections, "negated", width=2 + len(self._runs)), stored)
+            self._ended.load(numbers(sections, "negated", width=1 + self._ended.records.shape[1]), stored)
             for name, (past, _) in self._pasts.items():
                 past.load(numbers(sections, name, width=4), stored, first=1)
         for number, run in enumerate(self._runs):
@@ -187,12 +190,16 @@ def _section(sections: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 class Ended(Store):
-    """Of each partition how many events it has had, and for each negated pattern the greatest start of its matches that have ended, plus 1."""
+    """Of each partition how many events it has had, and for each negated pattern the greatest start of its matches that have ended, plus 1.
+
+    timed: then also the time of the last event, and the first place of that time.
+    """
 
     records: Array
 
-    def __init__(self, negated: int) -> None:
-        super().__init__(records=np.zeros(1 + negated, np.int64))
+    def __init__(self, negated: int, *, timed: bool) -> None:
+        super().__init__(records=np.zeros(1 + negated + 2 * timed, np.int64))
+        self._timed = timed
 
     def dump(self) -> Array:
         """A line for each partition that has had an event: its slot, and these numbers."""
@@ -202,7 +209,10 @@ class Ended(Store):
     def load(self, lines: Array, stored: Stored | None) -> None:
         """Go on, fresh, from what `dump` gave; raises ValueError where it does not fit."""
         rows = rows_of(lines[:, 0], lines[:, 1], stored)
-        demand(lines[:, 1] > 0, inside(lines[:, 2:], 0, lines[:, 1:2] + 1))
+        greatest = lines[:, 2:-2] if self._timed else lines[:, 2:]
+        demand(lines[:, 1] > 0, inside(greatest, 0, lines[:, 1:2] + 1))
+        if self._timed:
+            demand(inside(lines[:, -1], 0, lines[:, 1]))
         self.ensure(int(rows.max(initial=0)) + 1)
         self.records[rows] = lines[:, 1:]
 
@@ -256,12 +266,32 @@ class _Segments:
     def _keep(self, events: Array, values: Array, past: Past) -> None:
         past.add(self._owners(events), self.places[events], values[events], self._times[events])
 
-    def at_begin(self, ended: Array, before: Array, begins: Array, past: Past) -> Array:
-        """Of each event the greatest start of the matches that have ended before it begins; ended, before: as `latest` gives them."""
+    def keep_times(self, begins: Array, past: Past) -> Array:
+        """Of each event the first place of the time at which it begins; what is not its own place is remembered.
+
+        begins: where each begins. That is the place of an event which came in, and is itself remembered.
+        """
+        times, places = (column if self._order is None else column[self._order] for column in (self._times, self.places))
+        first = np.diff(times, prepend=0) != 0
+        last = self._before[self._present]
+        first[self._firsts] = (last[:, 0] == 0) | (times[self._firsts] != last[:, -2])
+        found = self._greatest(np.where(first, places, 0), last[:, -1])
+        ends = self._firsts + self._counts - 1
+        self._after[self._present, -2:] = np.column_stack([times[ends], found[ends]])
+        moments = self._unsorted(found)
+        earlier = begins < self.places
+        self._keep(np.flatnonzero(~earlier & (moments < self.places)), moments, past)
+        made = np.flatnonzero(earlier)
+        moments[made] = past.at(self._owners(made), begins[made])
+        self._keep(made, moments, past)
+        return moments
+
+    def at_begin(self, ended: Array, before: Array, begins: Array, past: Past, *, by: bool) -> Array:
+        """Of each event the greatest start of the matches that have ended before a place where it begins, or by it; ended, before: as of `latest`."""
         self._keep(np.flatnonzero(ended > before), ended, past)
         earlier = np.flatnonzero(begins < self.places)
-        found = before.copy()
-        found[earlier] = past.last(self._owners(earlier), begins[earlier] - 1)[1]
+        found = (ended if by else before).copy()
+        found[earlier] = past.last(self._owners(earlier), begins[earlier] - (not by))[1]
         return found
 
     def _owners(self, events: Array) -> Array:
@@ -285,17 +315,20 @@ class _Segments:
         if self._order is not None:
             starts = starts[self._order]
         before = self._before[self._present, number + 1]
-        starts[self._firsts] = np.maximum(starts[self._firsts], before)
-        if len(self._firsts) > 1:
-            # Partitions one above the other: the greatest so far is then that of the partition.
-            level = np.repeat(np.arange(len(self._firsts)) * (1 + int(starts.max(initial=0))), self._counts)
-            ended = np.maximum.accumulate(starts + level) - level
-        else:
-            ended = np.maximum.accumulate(starts)
+        ended = self._greatest(starts, before)
         earlier = np.concatenate([np.zeros(1, np.int64), ended[:-1]])[: len(ended)]
         earlier[self._firsts] = before
         self._after[self._present, number + 1] = ended[self._firsts + self._counts - 1]
         return self._unsorted(ended - 1), self._unsorted(earlier - 1)
+
+    def _greatest(self, values: Array, before: Array) -> Array:
+        """The greatest value so far in each partition, of values in the order of partitions; before: of each partition that is there."""
+        values[self._firsts] = np.maximum(values[self._firsts], before)
+        if len(self._firsts) <= 1:
+            return np.maximum.accumulate(values)
+        # Partitions one above the other: the greatest so far is then that of the partition.
+        level = np.repeat(np.arange(len(self._firsts)) * (1 + int(values.max(initial=0))), self._counts)
+        return np.maximum.accumulate(values + level) - level
 
     def close(self, past: Sequence[Past]) -> None:
         """Keep what the partitions go on from; past: what is remembered of their places."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from cepheid.automata import construct
 from cepheid.engine.evaluations.absence import Absence, longest
 from cepheid.engine.evaluations.chosen_count import ChosenCount
-from cepheid.engine.evaluations.method import Terms
+from cepheid.engine.evaluations.method import CHOOSING, Terms
 from cepheid.engine.evaluations.numbered import started
 from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.input.lags import attributes_of as lagged_attributes
@@ -192,6 +192,11 @@ class Compiled:
     def decides_later(self) -> bool:
         """Whether a match is decided later than it ends: for its absences, or those of a definition."""
         return any(layer.absences for layer in (self, *self.layers))
+
+    @property
+    def most_listed(self) -> tuple[str, int]:
+        """Of how many matches of a trigger `engine.run.having` looks at each: the name of the limit, and the limit."""
+        return ("MAX_COMPARED", MAX_COMPARED) if self.chooses in CHOOSING else ("MAX_LISTED", MAX_LISTED)
 
     @property
     def judges(self) -> bool:

@@ -15,7 +15,6 @@ from cepheid.automata.classes import AT_LEAST, monotonic_in
 from cepheid.automata.clocks import one_clock
 from cepheid.engine.evaluations.absence import longest
 from cepheid.engine.evaluations.restricted import RestrictedProgram
-from cepheid.engine.plan.compiled import MAX_COMPARED, MAX_LISTED
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Bindable, error_of_all, likely_schema
 from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
@@ -332,7 +331,7 @@ def _listed(compiled: Compiled, judged: str) -> str:
     after = ["CONSUME BY"] * (compiled.consume is not Consumption.NONE) + ["COUNT(*)"] * compiled.plan.count
     after += ["LIMIT"] * (compiled.plan.limit is not None) + ["ANY"] * (compiled.plan.strategy is Strategy.ANY)
     rest = f"; {' and '.join(after)} after that" if after else ""
-    most = MAX_LISTED if compiled.chooses is None else MAX_COMPARED
+    _, most = compiled.most_listed
     compared = "" if compiled.chooses is None else f", compared ({compiled.chooses.value})"
     return f"the matches of a trigger are listed{compared}{judged}, at most {most:,}{rest}"
 

@@ -48,13 +48,12 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         absences = tuple(absence_of(absence, plan.schema) for absence in around)
         pattern, bounds = hoist(body)
         earlier = begins_earlier(body)
-        if earlier and plan.strategy is Strategy.RESTRICTED:
-            raise _unsupported(plan, "SELECT RESTRICTED of a match that may begin with an event that a match makes", plan.strategy_span)
         consume = plan.consume if plan.partition_by or plan.consume is Consumption.NONE else Consumption.PARTITION
         # What HAVING leaves out is no match: with it the evaluation lists all, and `run.having` does what comes after it. So it does where the events
-        # of a match do not say where it begins.
+        # of a match do not say where it begins; so which of them start last is known there.
         judges = plan.having is not None or earlier
-        chooses = plan.strategy if judges and consume is not Consumption.NONE and plan.strategy in CHOOSING else None
+        last = earlier and plan.strategy is Strategy.RESTRICTED
+        chooses = plan.strategy if last or (judges and consume is not Consumption.NONE and plan.strategy in CHOOSING) else None
         strategy = plan.strategy if chooses is None else Strategy.ALL
         unbounded = bounds == Windows() and (consume is Consumption.NONE or judges)
         if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):

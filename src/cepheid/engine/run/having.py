@@ -19,7 +19,6 @@ import numpy as np
 from cepheid.engine.evaluations.base import collect
 from cepheid.engine.evaluations.chosen_count import counted
 from cepheid.engine.output.measures import Computation
-from cepheid.engine.plan import compiled as plans
 from cepheid.errors import LimitError
 from cepheid.language.syntax import Consumption, Strategy
 
@@ -59,16 +58,20 @@ class Having:
         the partition and positions in it, or 0 and places in the stream. Raises LimitError past MAX_LISTED, and MAX_COMPARED.
         """
         choose = self.compiled.chooses
-        listed = self._bounded(chunks, plans.MAX_LISTED if choose is None else plans.MAX_COMPARED)
-        if choose is None:
+        listed = self._bounded(chunks)
+        if choose is Strategy.RESTRICTED:
+            # CONSUME BY leaves it, if it leaves any match of the trigger.
+            competing = self._competing(_filled(_last_starting(listed, spans)), shown, spans)
+        elif choose is None:
             competing = self._competing(listed, shown, spans)
         else:
             competing = (found.take(self._chosen(found, self._holds(shown(found)), choose, spans)) for found in _whole_triggers(listed))
         return _filled(self._after(_filled(competing)))
 
-    def _bounded(self, chunks: Iterator[Chunk], most: int) -> Iterator[Chunk]:
-        """The chunks that are not empty; raises LimitError for a trigger with more matches than `most`."""
+    def _bounded(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The chunks that are not empty; raises LimitError for a trigger with more matches than are listed."""
         plan = self.compiled.plan
+        name, most = self.compiled.most_listed
         last, own = None, 0
         for chunk in chunks:
             if not len(chunk):
@@ -78,7 +81,6 @@ class Having:
             own = (own if last == _trigger(chunk, 0) else 0) + len(chunk) if len(first) == 1 else len(chunk) - int(first[-1])
             last = trigger
             if max(own, int(np.diff(first).max(initial=0))) > most:
-                name = "MAX_LISTED" if most == plans.MAX_LISTED else "MAX_COMPARED"
                 raise LimitError(
                     f"the event at position {trigger[1]} completes more than {most:,} matches, the limit where each is looked at ({name})",
                     help=(
@@ -229,6 +231,19 @@ def _whole_triggers(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
             held.append(chunk)
     if held:
         yield collect(held)
+
+
+def _last_starting(chunks: Iterator[Chunk], spans: Spans) -> Iterator[Chunk]:
+    """Of each trigger the first of the matches that start last, one chunk behind; chunks: none is empty. O(matches)."""
+    held: list[Chunk] = []
+    for chunk in chunks:
+        found = collect([*held, chunk])
+        starts, number = spans(found)[1], _numbers(found)
+        last = np.flatnonzero(starts == np.maximum.reduceat(starts, found.triggers)[number])
+        found = found.take(last[np.flatnonzero(np.diff(number[last], prepend=-1))])
+        yield found.take(np.arange(len(found) - 1))
+        held = [found.take(np.array([len(found) - 1]))]
+    yield from held
 
 
 # ------------------------------------------------------------------------------------------------------------ what SELECT shows

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 
 def depends_on_all(compiled: Compiled) -> str | None:
-    """Why what is decided after a time depends on all events before it, and not on those of one window; None where it does not."""
-    if compiled.layers:
-        return "has EVENT definitions"
+    """Why what is decided after a time depends on all events before it, and not on those of its windows; None where it does not.
+
+    A match is made of events that matches of definitions have made, each within the window of its own.
+    """
+    for definition, layer in zip(compiled.plan.definitions, compiled.layers, strict=True):
+        reason = depends_on_all(layer)
+        if reason is not None:
+            return f"has the definition of `{definition.name}`, which {reason}"
     if compiled.looks_back is not None:
         return f"has {compiled.looks_back}, which looks at the events before"
     if compiled.window is None:
