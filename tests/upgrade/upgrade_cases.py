@@ -54,10 +54,14 @@ QUERIES = {
     " SELECT * WHERE P AS p ; NOT (P ; D) ; P AS q PARTITION BY k WITHIN 20 seconds",
     "made_later": "EVENT P(v) AS (SELECT x.v AS v WHERE A AS x NOT FOLLOWED BY C FOR 4 seconds PARTITION BY k)"
     f" SELECT * WHERE B AS y ; P AS p {KEYED}",
+    "made_next": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT * WHERE C AS z THEN P AS p ; D AS w PARTITION BY k WITHIN 20 seconds TIME MODEL SNOOPIB",
+    "made_restricted": "EVENT P(v) AS (SELECT y.v AS v WHERE A AS x ; B AS y PARTITION BY k WITHIN 4 seconds)"
+    " SELECT RESTRICTED * WHERE P AS p ; D AS w PARTITION BY k WITHIN 20 seconds CONSUME BY PARTITION",
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
-LATENESS = {"limit": "4s", "then_least": "4s", "made": "4s", "made_later": "4s", "absence": "4s", "absence_from_start": "4s"}
+LATENESS = {"limit": "4s", "then_least": "4s", "made": "4s", "made_later": "4s", "made_next": "4s", "absence": "4s", "absence_from_start": "4s"}
 BUCKETS = {
     "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     "bucket_absence": ["absence"],
@@ -70,6 +74,7 @@ BUCKETS = {
     "bucket_then": ["point", "then_first", "then_least"],
     "bucket_having": ["having"],
     "bucket_made": ["made", "made_later", "last"],
+    "bucket_made_next": ["made_next", "made_restricted"],
     "bucket_alone": ["match_graph"],  # the events of one query alone
 }
 """Streams over Spark; one query without a name is a plan of its own."""
