@@ -162,9 +162,9 @@ LINE_WIDTH = 160
 """Longest piece of a query line that a message shows, in characters."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name in `known` that is most similar to `name`, or None if none is similar."""
-    found = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """The name in `known` that is most similar to `name`, or None if none is similar; 1 is the `likeness` of equal names."""
+    found = difflib.get_close_matches(str(name), list(known), n=1, cutoff=likeness)
     return found[0] if found else None
 
 

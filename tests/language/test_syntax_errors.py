@@ -10,7 +10,7 @@ import pytest
 from cepheid.errors import LimitError, QuerySyntaxError
 from cepheid.language import parse
 from cepheid.language.diagnose import FOUND, PHRASES, UNCLOSED
-from cepheid.language.hints import HINTS
+from cepheid.language.hints import GENERAL_HINTS, HINTS
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "errors" / "syntax.toml").read_text(encoding="utf-8"))["error"]
 MESSAGES = "\n".join(case["message"] for case in CASES)
@@ -29,7 +29,7 @@ def test_names_are_unique():
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("hint", HINTS, ids=lambda hint: hint.help[:40])
+@pytest.mark.parametrize("hint", [*HINTS, *GENERAL_HINTS], ids=lambda hint: hint.help[:40])
 def test_every_hint_has_a_case(hint):
     assert f"help: {hint.help}" in MESSAGES
 

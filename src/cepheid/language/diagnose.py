@@ -154,20 +154,19 @@ def _help(text: str, place: int, word: str, accepted: frozenset[str]) -> tuple[s
     from cepheid.language.hints import Failure, hint  # a hundred regular expressions, for which no right query waits
 
     failure = Failure(text, place, word, accepted)
-    found = [hint(failure), _bracket_help(failure)]
-    return tuple(line for line in found if line is not None)
+    return (*hint(failure), *_bracket_help(failure))
 
 
-def _bracket_help(failure: Failure) -> str | None:
+def _bracket_help(failure: Failure) -> tuple[str, ...]:
     """Where the bracket was opened that is missing its end, or that a wrong one closes."""
     opened = open_brackets(failure.text, failure.position)
     if failure.word in BRACKETS and (not opened or failure.text[opened[-1]] != BRACKETS[failure.word]):
         if not opened:
-            return f"no `{BRACKETS[failure.word]}` is open here"
-        return f"the bracket that is open here is the {_place(failure.text, opened[-1])}"
+            return (f"no `{BRACKETS[failure.word]}` is open here",)
+        return (f"the bracket that is open here is the {_place(failure.text, opened[-1])}",)
     if opened and (not failure.word or failure.word.upper() in BEHIND_BRACKETS):
-        return f"not closed: the {_place(failure.text, opened[-1])}"
-    return None
+        return (f"not closed: the {_place(failure.text, opened[-1])}",)
+    return ()
 
 
 def _place(text: str, position: int) -> str:

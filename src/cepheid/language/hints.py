@@ -11,7 +11,7 @@ import re
 
 from cepheid.errors import nearest, quoted
 from cepheid.language.syntax import TimeModel
-from cepheid.language.words import KEYWORDS, STRATEGIES, UNITS
+from cepheid.language.words import KEYWORDS, STRATEGIES, UNIT_SYMBOLS, UNITS
 from cepheid.records import record
 
 
@@ -63,6 +63,12 @@ _NOT_PLACES = "write p ; NOT n ; q (no n between), p UNLESS n (no n inside p), o
 
 _NO_JOIN = "no operator joins texts: compare the parts one by one, or join them in a column of the input"
 
+_DURATION = "a duration is a number and a unit: 30 minutes"
+_RANGE = "a range is written BETWEEN low AND high"
+_NO_OFFSET = "LIMIT n gives at most n matches of each event that completes some, and there is no OFFSET"
+_NO_SUBQUERY = "there are no subqueries: matches become events by EVENT name(attribute, ..) AS (SELECT measure, .. WHERE ..)"
+_ROW_PATTERN = "a row pattern (A B+) with DEFINE B AS B.v > 3 is written WHERE A : B:+ AS b FILTER b[v > 3], its measures behind SELECT"
+
 _SELECT_ONLY = r"\b(?:ANY|ALL|RESTRICTED)"
 
 HINTS: tuple[Hint, ...] = (
@@ -74,17 +80,39 @@ HINTS: tuple[Hint, ...] = (
     _hint(
         "this is the name of a file: cepheid.query(pathlib.Path('..')) reads it", at=r"[\w./\\-]+\.(?:ceql|sql|txt)\s*\Z", accepts="SELECT"
     ),
-    _hint("a duration is a number and a unit: 30 minutes", at=r"INTERVAL\b", before=r"\b(?:WITHIN|FOR)"),
+    _hint(_DURATION, before=r"\bINTERVAL", at="'"),
+    _hint("a comment starts with `--`", at="#|//", refuses="PARAMETER"),
+    _hint("a comment starts with `--`", at="/", before="/"),
     _hint("write a list in parentheses: IN (1, 2)", at=r"\{|\[", before=r"\bIN"),
     _hint("a parameter is written `:name`, without a space", at=r":\s", accepts="PARAMETER"),
     _hint("write $time and $index after a variable, outside its brackets: a.$time", at=r"\$(?:time|index)\b", accepts="PARAMETER"),
     _hint("a parameter is written `:name`", at=r"[?$%@{#]", accepts="PARAMETER"),
     _hint("a quote inside a text is written twice: 'it''s'", at=r"(?<=')\w"),
+    _hint("there is no cast: cast the column in the input", at="::"),
+    _hint("there is no cast: cast the column in the input", at=r"AS\b", before=r"\bCAST\s*\([^()]*"),
+    _hint(
+        "LIKE compares texts, with `%` and `_`: there are no regular expressions, and letters are compared as they are",
+        at=r"~|(?:ILIKE|RLIKE|REGEXP|REGEXP_LIKE|SIMILAR|GLOB|MATCHES)\b",
+        accepts="LIKE",
+    ),
     _hint(_NO_JOIN, at=r"\|\|", accepts="SLASH", refuses="OR"),
     _hint(f"write OR between conditions; {_NO_JOIN}", at=r"\|\|", accepts="SLASH"),
     _hint("write OR", at=r"\|"),
     _hint("write AND, OR and NOT", at=r"&|!(?!=)"),
-    _hint("`A` followed by `B` is written A ; B, and A : B at the very next event", at=r"->|=>|-->|~>|,", accepts=_IN_PATTERN),
+    _hint("a variable is named after its type: A AS a", at=rf"=\s*{_NAME}\s*(?:[;:()\[\]]|->|THEN\b)", before=_NAME, accepts=_IN_PATTERN),
+    _hint("there is no EVERY: SELECT * gives every match, SELECT NXT * those with the next events", at=_NAME, before=r"\bEVERY"),
+    _hint(_ROW_PATTERN, at=r"(?:MATCH_RECOGNIZE|MEASURES|PATTERN|DEFINE)\b"),
+    _hint(_ROW_PATTERN, at=r"\(", before=r"\bPATTERN"),
+    _hint(
+        "repetitions are written A{3}, A+ and A?, which may also leave an A out, and conditions come after FILTER",
+        at=r"\.\s*(?:times|timesOrMore|oneOrMore|optional|where)\s*\(",
+        accepts=_IN_PATTERN,
+    ),
+    _hint(
+        "`A` followed by `B` is written A ; B, and A : B at the very next event",
+        at=r"->|=>|-->|~>|,|\.?(?:FOLLOWED\s*BY|NE?XT)",
+        accepts=_IN_PATTERN,
+    ),
     _hint("zero or more is written (p+)?, one or more p+", at=r"\*", accepts=_IN_PATTERN),
     _hint("write the zero before the point: 0.5", at=r"\.[0-9]"),
     # what CORE writes otherwise
@@ -94,7 +122,8 @@ HINTS: tuple[Hint, ...] = (
         before=_NAME,
         accepts=_IN_PATTERN,
     ),
-    _hint("a range is written BETWEEN low AND high", at=r"RANGE\b", before=r"\bIN"),
+    _hint(_RANGE, at=r"RANGE\b", before=r"\bIN"),
+    _hint(_RANGE, at=",", before=r"\bBETWEEN\s[^,]*", accepts="AND"),
     _hint("the value of a parameter includes the unit: WITHIN :w, where w is '5s' or a timedelta", at=_UNIT, before=_PARAMETER),
     _hint("a duration has one unit: 90 minutes, not 1 hours 30 minutes", at=rf"(?:AND\s+)?[0-9.]+\s*{_UNIT}", before=rf"[0-9]\s*{_UNIT}"),
     _hint(
@@ -112,6 +141,18 @@ HINTS: tuple[Hint, ...] = (
         refuses="NOT_FOLLOWED_BY",
     ),
     _hint("FROM has no stream: name one, or leave FROM out", before=r"\bFROM\s+WHERE", accepts="COMMA WHERE"),
+    _hint("FROM has no alias: a variable is named in the pattern, FROM S WHERE A AS a", at=r"AS\b", accepts="COMMA WHERE", refuses="AS"),
+    _hint(
+        "there is no JOIN: name the streams, FROM S, T, and compare their events in the pattern, WHERE A AS a ; B AS b FILTER a.k = b.k",
+        at=r"(?:(?:INNER|LEFT|RIGHT|FULL|OUTER|CROSS|NATURAL)\s+)*JOIN\b",
+    ),
+    _hint("SELECT has no targets: SELECT * WHERE ..", before=r"\bSELECT\s+(?:FROM|WHERE)", accepts="FROM WHERE"),
+    _hint(
+        "`*` stands alone: it gives whole matches, and without it SELECT lists variables and measures",
+        at=",",
+        accepts="FROM WHERE",
+        refuses="COMMA",
+    ),
     _hint("a target is missing before FROM", before=r",\s*FROM", accepts="COMMA FROM"),
     _hint(
         f"{_CLAUSE}: put the part before it into parentheses, (A FILTER ..) ; B",
@@ -120,8 +161,20 @@ HINTS: tuple[Hint, ...] = (
         refuses="SEMICOLON",
     ),
     _hint("a query does not end with `;`, which means `followed by`", before=";", at=r"\Z", accepts="PROJECT"),
-    _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL|FOLLOW", accepts=_IN_PATTERN),
+    _hint("absence is written p NOT FOLLOWED BY n FOR 10m", at=r"NOT\s+FOLL", accepts=_IN_PATTERN),
     _hint("FOR says for how long: NOT FOLLOWED BY n FOR 10m; a window of n itself needs parentheses", at=r"WITHIN\b", accepts="FOR"),
+    _hint(
+        "a name with a sign in it is written in backticks: `log-in`",
+        at=r"[-./@]\s*\w+\s*(?:[;:)+?{]|AS\b|THEN\b|\Z)",
+        before=_NAME,
+        accepts=_IN_PATTERN,
+    ),
+    _hint(
+        "WHERE has a pattern of event types; conditions come after FILTER: WHERE T AS x FILTER x[temp > 40]",
+        at=r"\[|\.|[<>=!]|IS\b|(?:NOT\s+)?(?:LIKE\b|BETWEEN\b|IN\s*\()",
+        before=_NAME,
+        accepts=_IN_PATTERN,
+    ),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="PROJECT"),
     _hint(_NOT_PLACES, at=r"NOT\b", accepts="NOT_FOLLOWED_BY"),
     _hint(f"NOT goes between two `;`: {_NOT_PLACES}", accepts="SEMICOLON", refuses="THEN"),
@@ -130,6 +183,8 @@ HINTS: tuple[Hint, ...] = (
         "an event is defined by EVENT name(attribute, ..) AS (SELECT measure, .. WHERE ..)",
         before=rf"\bEVENT\s+{_NAME}(?:\s*\([^()]*\)?)?(?:\s*AS)?",
     ),
+    _hint(_NO_SUBQUERY, at=r"\(\s*SELECT\b"),
+    _hint(_NO_SUBQUERY, at=_NAME, before=r"(?:\bIN\s*|\()\(\s*SELECT"),
     _hint("a CASE ends with END: CASE WHEN c THEN a ELSE b END", accepts="WHEN ELSE END"),
     _hint(
         "a target that is a condition needs parentheses: SELECT (x.a > 1) AS b",
@@ -145,7 +200,14 @@ HINTS: tuple[Hint, ...] = (
         before=rf"\[\s*(?:[0-9.]+\s*(?:{_UNIT})?|{_PARAMETER})",
     ),
     _hint("IS tests only for NULL; a boolean attribute is a condition by itself: x.active, NOT x.active", before=r"\bIS(?:\s+NOT)?"),
-    _hint("conditions come after FILTER: T AS x FILTER x[temp > 40]", at=r"\[|\.|[<>=!]", before=_NAME, accepts=_IN_PATTERN),
+    _hint(
+        "conditions on a match come after the pattern, HAVING count(x) > 3; A{3,} is at least three events",
+        at=r"\(",
+        before=r"\b(?:COUNT|SUM|AVG|MIN)",
+        accepts=_IN_PATTERN,
+    ),
+    _hint("a repetition has its smallest number: {1,3}", at=",", before=r"\{"),
+    _hint("conditions are joined by AND and OR", at=",", before=r"\bFILTER\b[^;]*", accepts="FILTER"),
     # strategies
     _hint("ALL, ANY and RESTRICTED only come after SELECT; STRICT, NXT, LAST and MAX also around a pattern", at=r"\(", before=_SELECT_ONLY),
     _hint(
@@ -181,7 +243,7 @@ HINTS: tuple[Hint, ...] = (
     _hint(f"the time models are {quoted(model.value for model in TimeModel)}", before=r"\bTIME\s+MODEL"),
     _hint("LIMIT takes a whole number, at least 1", before=r"\bLIMIT"),
     _hint(
-        "an event type has no arguments; functions go in conditions, and `;` joins patterns",
+        "an event type has no arguments: conditions come after FILTER, A AS a FILTER a[v > 3], and `;` joins patterns",
         at=r"\(",
         before=_NAME,
         accepts=_IN_PATTERN,
@@ -196,12 +258,63 @@ HINTS: tuple[Hint, ...] = (
     # words of SQL
     _hint("matches come in the order of the event that completes them", at=r"ORDER\b", accepts="LIMIT"),
     _hint("one row per match: PARTITION BY gives matches per key", at=r"GROUP\b", accepts="LIMIT"),
-    _hint("conditions come after FILTER, before PARTITION BY", at=r"(?:WHERE|AND)\b", accepts="LIMIT"),
+    _hint("conditions come after FILTER, before PARTITION BY", at=r"(?:WHERE|AND|ON)\b", accepts="LIMIT"),
+    _hint(_NO_OFFSET, at=r"(?:OFFSET|FETCH)\b", accepts="$END"),
+    _hint(_NO_OFFSET, at=",", before=r"\bLIMIT\s+\S+"),
+    _hint(
+        "OR joins alternatives, A OR B; several queries run together in cepheid.queries({..})",
+        at=r"(?:UNION|INTERSECT|EXCEPT)\b",
+        accepts="$END",
+    ),
+    _hint(
+        "matches are given as soon as they are decided, in the order of the events that complete them",
+        at=r"(?:EMIT|OUTPUT)\b",
+        accepts="$END",
+    ),
+    _hint(
+        "WITHIN 5 minutes is the window of a match, and PARTITION BY k gives matches per key",
+        at=r"(?:WINDOW|DURING|IN|OVER|PER|TUMBLING|TUMBLE|HOP|HOPPING|SLIDING)\b",
+        accepts="$END",
+    ),
+    _hint(
+        "matches of a query become events of others by EVENT name(attribute, ..) AS (SELECT measure, .. WHERE ..)",
+        at=r"WITH\b",
+        accepts="EVENT SELECT",
+    ),
     # units
     _hint("months and years have no fixed length: write days or weeks", at=r"(?:months?|years?)\b", before="[0-9]"),
     _hint("the smallest unit is us, a microsecond", at=r"(?:ns|nanoseconds?)\b", before="[0-9]"),
 )
 """The traps, most particular first."""
+
+GENERAL_HINTS: tuple[Hint, ...] = (
+    _hint(_DURATION, accepts="DURATION", refuses="STRING"),
+    _hint("the pattern comes after WHERE: SELECT * WHERE A ; B", at=r"\Z", accepts="WHERE", refuses="AS"),
+    _hint("a query follows the definitions: EVENT .. SELECT * WHERE ..", at=r"\Z", before=r"\)", accepts="EVENT SELECT"),
+    _hint("a query begins with SELECT: SELECT * WHERE A ; B", at=r"\S", accepts="EVENT SELECT"),
+    _hint("names are written in backticks (`..`), and only texts in single quotes", at=r"'|\[", accepts="QUOTED", refuses="STRING"),
+    _hint(
+        "join types by `;` (A ; B), name a variable by AS (A AS a), and write a name with a space in backticks (`A B`)",
+        at=_NAME,
+        before=_NAME,
+        accepts=_IN_PATTERN,
+    ),
+    _hint(
+        "behind FROM are names of streams, without an alias, and then WHERE; a name with a space is written in backticks (`A B`)",
+        at=rf"{_NAME}|\[",
+        accepts="COMMA WHERE",
+        refuses="AS FROM",
+    ),
+    _hint("the pattern comes after WHERE: SELECT * WHERE A ; B", at=_NAME, accepts="FROM WHERE", refuses="COMMA"),
+    _hint(
+        "a measure is named by AS: SELECT x.a AS m; a name with a space is written in backticks (`A B`)",
+        at=_NAME,
+        accepts="COMMA FROM WHERE",
+    ),
+    _hint("a name with a space is written in backticks (`A B`)", at=_NAME, before=rf"[.\[]\s*{_NAME}", accepts="COMPARE"),
+    _hint("a name with a space is written in backticks (`A B`)", at=_NAME, before=rf"(?:BY|,)\s*{_NAME}", accepts="COMMA CONSUME"),
+)
+"""What is said where no trap fits and no keyword is near."""
 
 TERMINAL_WORDS = {
     "ALL_INFIX": "ALL",
@@ -213,39 +326,64 @@ TERMINAL_WORDS = {
 }
 """The keywords of terminals that are not named by their keyword."""
 
+WRITTEN_UNITS = tuple(word for word in UNITS if word.endswith("s") or word in UNIT_SYMBOLS.values())
+"""The spellings of units that are offered: symbols, and words for more than one."""
+
 SHORTEST_GUESS = 3
 """Letters that a word must have before a keyword is guessed from it."""
 
+KEYWORD_LIKENESS = 0.7
+"""How like a keyword a word must be: `FILTR` is 0.91 like FILTER, and `Failed`, a name, 0.67."""
 
-def hint(failure: Failure) -> str | None:
-    """The help line for a failure, or None."""
+
+def hint(failure: Failure) -> tuple[str, ...]:
+    """The help lines for a failure."""
     before = failure.text[max(0, failure.position - NEAR) : failure.position]
-    for candidate in HINTS:
+    return _first(HINTS, failure, before) or _units(failure, before) or _guess(failure, before) or _first(GENERAL_HINTS, failure, before)
+
+
+def _first(hints: tuple[Hint, ...], failure: Failure, before: str) -> tuple[str, ...]:
+    for candidate in hints:
         if (
             candidate.accepts <= failure.accepted
             and not candidate.refuses & failure.accepted
             and candidate.at.match(failure.text, failure.position) is not None
             and candidate.before.search(before) is not None
         ):
-            return candidate.help
-    return _guess(failure, before)
+            return (candidate.help,)
+    return ()
 
 
-def _guess(failure: Failure, before: str) -> str | None:
-    """The keyword, unit or strategy that a misspelt word is nearest to."""
-    if re.search(r"[0-9]\s*\Z", before) and "EVENTS" in failure.accepted:
-        near = nearest(failure.word.lower(), [*UNITS, "events"])
-        return f"did you mean `{near}`?" if near else "the units are us, ms, s, m, h, d and w, and EVENTS"
+_COUNTED = re.compile(r"[0-9]\s*\Z")
+_SURELY_COUNTED = re.compile(r"(?:\b(?:WITHIN|FOR)|[;:+}]\s*\[[^\]]*)\s*[-<>=0-9.]+\s*\Z", re.IGNORECASE)
+"""A number in a window, a deadline or a gap: the word behind it can only be a unit."""
+
+
+def _units(failure: Failure, before: str) -> tuple[str, ...]:
+    """The units, where a word stands behind a number that is no unit."""
+    if not failure.word.isidentifier() or _COUNTED.search(before) is None:
+        return ()
+    events = "EVENTS" in failure.accepted
+    near = nearest(failure.word.lower(), [*WRITTEN_UNITS, *(["events"] if events else [])])
+    surely = events or _SURELY_COUNTED.search(before) is not None
+    if not surely and (near is None or near in UNIT_SYMBOLS.values() or failure.word.upper() in KEYWORDS):
+        return ()
+    known = f"the units are {', '.join(UNIT_SYMBOLS.values())} and their words (seconds, minutes, ..)"
+    return (*([] if near is None else [f"did you mean `{near}`?"]), f"{known}, and EVENTS" if events else known)
+
+
+def _guess(failure: Failure, before: str) -> tuple[str, ...]:
+    """The keyword or strategy that a misspelt word is nearest to."""
     if len(failure.word) >= SHORTEST_GUESS and failure.word.isidentifier():
         words = {TERMINAL_WORDS.get(terminal, terminal) for terminal in failure.accepted}
-        near = nearest(failure.word.upper(), sorted(word for word in words if word.split()[0] in KEYWORDS))
+        near = nearest(failure.word.upper(), sorted(word for word in words if word.split()[0] in KEYWORDS), likeness=KEYWORD_LIKENESS)
         if near:
-            return f"did you mean {near}?"
+            return (f"did you mean {near}?",)
     # A misspelt strategy was read as a target; the failure is at one of the words behind it.
     first = re.search(r"\bSELECT\s+(\w+)\s+(?:(\S+)\s+(?:(?:FROM|WHERE)\s+)?)?\Z", before, re.IGNORECASE)
     if first is None:
-        return None
+        return ()
     strategy = nearest(first[1].upper(), STRATEGIES)
     if strategy:
-        return f"did you mean SELECT {strategy} ..?"
-    return f"the strategies are {', '.join(STRATEGIES)}" if first[2] == "*" else None
+        return (f"did you mean SELECT {strategy} ..?",)
+    return (f"the strategies are {', '.join(STRATEGIES)}",) if first[2] == "*" else ()
