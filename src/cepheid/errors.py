@@ -181,6 +181,11 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
         raise InputError(f"{name}={value!r} is not known", help=help_)
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 event`, `2,000 events`; many: the plural, where it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def quoted(names: Iterable[str], *, most: int = 12) -> str:
     """Names for a message: `` `a`, `b` and 3 more``, or `nothing`."""
     all_names = list(names)

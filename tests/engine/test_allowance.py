@@ -30,7 +30,8 @@ EVENT = "the last of them for the event at position 40 (40)"
 
 HELP = [
     "help: choose among the matches of an event: SELECT NXT, LAST, MAX or STRICT, or LIMIT n; SELECT COUNT(*) counts them without a list",
-    "help: q.run(.., sample=n) gives n matches of each event that completes some (not with HAVING); q.batches(..) gives all matches, in bounded memory",
+    "help: q.run(.., sample=n) gives n matches of each event that completes some",
+    "help: q.batches(..) gives all matches, in bounded memory",
     "help: allow more with max_bytes=..",
 ]
 
@@ -65,7 +66,9 @@ def test_the_ways_out_with_having_are_those_that_help_there(monkeypatch):
         with pytest.raises(LimitError) as error:
             read()
         assert error.value.help[0].startswith("each match is looked at, so have fewer: SELECT NXT, LAST, MAX or STRICT")
-        assert not any("counts them without a list" in line for line in error.value.help)
+        assert not any("counts them without a list" in line or "sample=" in line for line in error.value.help)
+    with pytest.raises(cepheid.NotSupportedError, match="HAVING"):
+        judged.run(few, sample=5)
     assert len(cepheid.query("SELECT MAX * WHERE A+ AS x ; B HAVING count(x) > 2").run(few, max_bytes=1 << 20)) == 1
     monkeypatch.setattr(compiled, "MAX_LISTED", 1 << 10)
     for text in ("SELECT COUNT(*) WHERE A+ AS x ; B HAVING count(x) > 2", "SELECT * WHERE A+ AS x ; B HAVING count(x) > 2 LIMIT 1"):
@@ -111,6 +114,11 @@ def test_the_allowance_is_for_the_whole_answer_of_a_run_and_for_each_push():
 def chunks_of(query, events):
     compiled = query.compiled(query.schema(events))
     return list(compiled.evaluation().chunks(Events(compiled.predicates.letters(events), events["ts"].to_numpy())))
+
+
+def test_one_match_is_said_in_the_singular():
+    with pytest.raises(LimitError, match=r"\(max_bytes\): 1 was made, .*, which completes 1 match\n"):
+        cepheid.query("SELECT * WHERE A ; B").run(pa.table({"type": ["A", "B"], "ts": [1, 2]}), max_bytes=10)
 
 
 def test_keys_are_named():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.algebra.expression import Conjunction, Disjunction, Negation, Primitive, Restriction, Sequence
 from cepheid.algebra.transform import transform
-from cepheid.errors import InputError
+from cepheid.errors import InputError, counted
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Memory:
 
     def __str__(self) -> str:
         if self.bounded:
-            return f"bounded memory: at most {self.instances} instances, {self.bytes} bytes"
+            return f"bounded memory: at most {counted(self.instances or 0, 'instance')}, {self.bytes} bytes"
         return "no bound on the memory: " + "; ".join(_blamed(sequence) for sequence in self.blame)
 
 

@@ -12,8 +12,9 @@ from typer.core import TyperGroup
 
 import cepheid
 from cepheid.cli.draw import ENDINGS, drawing
-from cepheid.cli.failures import Status, complain, counted, guarded, message, options_in
+from cepheid.cli.failures import Status, complain, guarded, message, options_in
 from cepheid.cli.settings import PORT, Engine, NullKeys, Settings, Watching
+from cepheid.errors import counted
 
 if TYPE_CHECKING:
     from cepheid.cli.results import Flow, Found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cepheid.cli.failures import counted, message
+from cepheid.cli.failures import message
 from cepheid.cli.run import unmet_types
 from cepheid.engine.plan.likely_schema import error_of_all, likely_schema
 from cepheid.engine.plan.planner import compile_plan
-from cepheid.errors import LimitError, NotSupportedError, quoted
+from cepheid.errors import LimitError, NotSupportedError, counted, quoted
 from cepheid.logical.context import suggestion
 from cepheid.logical.parameters import parameters
 

@@ -10,10 +10,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cepheid.cli.failures import counted
 from cepheid.cli.readings import OF_CSV, Column
 from cepheid.cli.texts import check_text, ending_of, opened
-from cepheid.errors import InputError
+from cepheid.errors import InputError, counted
 from cepheid.schema import check_doubles
 
 if TYPE_CHECKING:

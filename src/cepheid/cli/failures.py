@@ -101,11 +101,6 @@ def internal(error: Exception) -> str:
     )
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 event`, `2,000 events`; many: the plural, where it is not `one` with an s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def complain(text: str) -> None:
     """Write to the standard error."""
     print(text, file=sys.stderr, flush=True)

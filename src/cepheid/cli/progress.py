@@ -7,7 +7,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cepheid.cli.failures import complain, counted
+from cepheid.cli.failures import complain
+from cepheid.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

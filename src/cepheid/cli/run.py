@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli import files
-from cepheid.cli.failures import counted
 from cepheid.cli.progress import progress
 from cepheid.cli.results import Flow, Found
 from cepheid.cli.settings import Engine
@@ -28,7 +27,7 @@ from cepheid.engine.letters.values import no_events
 from cepheid.engine.output.matches import plain_type
 from cepheid.engine.plan.likely_schema import likely_schema
 from cepheid.engine.run.batches import END
-from cepheid.errors import InputError, NotSupportedError, SchemaError
+from cepheid.errors import InputError, NotSupportedError, SchemaError, counted
 from cepheid.language import syntax
 from cepheid.records import record
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE, STREAM_COLUMN

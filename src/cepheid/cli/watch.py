@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from cepheid.cli import lined
 from cepheid.cli.arriving import Lines
-from cepheid.cli.failures import complain, counted
+from cepheid.cli.failures import complain
 from cepheid.cli.results import row_value, rows_of, time_text
 from cepheid.cli.run import dropped, waiting
 from cepheid.engine.input.named_types import NamedTypes
@@ -28,7 +28,7 @@ from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output.matches import python_value
 from cepheid.engine.run.intake import nanoseconds_of, steps_of
 from cepheid.engine.run.recognizer import Recognizer
-from cepheid.errors import CepheidError, InputError, SchemaError, did_you_mean
+from cepheid.errors import CepheidError, InputError, SchemaError, counted, did_you_mean
 from cepheid.schema import DEFAULT_TIME
 
 if TYPE_CHECKING:

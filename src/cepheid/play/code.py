@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine.output.matches import python_value
+from cepheid.errors import counted
 from cepheid.play.limits import MAX_ROWS_OF_CODE
 from cepheid.schema import DEFAULT_TIME, DEFAULT_TYPE
 
@@ -83,7 +84,7 @@ def _values(given: Given) -> list[Mapping[str, Any]]:
 
 def _rows(given: Given, name: str, kinds: str = "a pyarrow.Table, a DataFrame or a list of dicts") -> list[str]:
     if given.table.num_rows > MAX_ROWS_OF_CODE:
-        return [f"{name} = ...  # {given.table.num_rows:,} events: {kinds}"]
+        return [f"{name} = ...  # {counted(given.table.num_rows, 'event')}: {kinds}"]
     return [f"{name} = [", *(f"    {_literal(row)}," for row in _values(given)), "]"]
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cepheid.engine.input.read import times_of
 from cepheid.engine.run.definition import rows_of
-from cepheid.errors import BindError
+from cepheid.errors import BindError, counted
 from cepheid.language import syntax, to_text
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.logical import plan as logical
@@ -233,7 +233,7 @@ class Words:
             return ""
         if relaxation.text.endswith("EVENTS"):
             count = 1 + sum(1 for _ in self._between(extent[0], extent[1] + 1))
-            return f"from {self.row(extent[0])} to {self.row(extent[1])} there are {count} events"
+            return f"from {self.row(extent[0])} to {self.row(extent[1])} there {'is' if count == 1 else 'are'} {counted(count, 'event')}"
         return f"from {self.row(extent[0])} to {self.row(extent[1])} it takes {self._steps(*extent)}"
 
     def _keys(self, row: int) -> dict[str, object]:

@@ -12,7 +12,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from cepheid.errors import InputError, LimitError, did_you_mean
+from cepheid.errors import InputError, LimitError, counted, did_you_mean
 from cepheid.records import record
 from cepheid.viz import layout, markup, svg
 from cepheid.viz.fold import Panel
@@ -94,12 +94,8 @@ def draw_panels(panels: Sequence[Panel], *, format: str = "svg", title: str | No
 
 
 def _sizes(panels: Sequence[Panel]) -> str:
-    sizes = [f"{_count(panel.automaton.states, 'state')}, {_count(len(panel.automaton.transitions), 'transition')}" for panel in panels]
+    sizes = [f"{counted(panel.automaton.states, 'state')}, {counted(len(panel.automaton.transitions), 'transition')}" for panel in panels]
     return f"{'Automaton' if len(panels) == 1 else 'Automata'}: {'; '.join(sizes)}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 @record(slots=False)
@@ -161,7 +157,7 @@ def label_lines(labels: Sequence[Label]) -> tuple[Line, ...]:
         lines += [*map(Line, before), Line(last, label.mark)]
     if len(lines) > LINES_SHOWN:
         rest = len(lines) - LINES_SHOWN + 1
-        lines = [*lines[: LINES_SHOWN - 1], Line(f".. {_count(rest, 'line')} more")]
+        lines = [*lines[: LINES_SHOWN - 1], Line(f".. {counted(rest, 'line')} more")]
     return tuple(lines)
 
 

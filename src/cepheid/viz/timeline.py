@@ -12,7 +12,7 @@ import numpy as np
 
 from cepheid.engine.input.read import times_of
 from cepheid.engine.output.shown import cut, event_text, value_text
-from cepheid.errors import InputError, check_choice
+from cepheid.errors import InputError, check_choice, counted
 from cepheid.records import record
 from cepheid.viz import svg
 from cepheid.viz.axis import TEXT_SIZE, WIDTH, Axis
@@ -52,15 +52,13 @@ def timeline(matches: Matches, *, limit: int = SHOWN, title: str | None = None, 
         raise InputError(f"a timeline of {limit} matches shows nothing", help="limit= is at least 1")
     check_choice("align", align, ALIGNMENTS)
     drawn = matches[: min(limit, len(matches))]
-    name = title or f"Timeline of {_count(len(drawn))}" + (f" of {len(matches):,}" if len(drawn) < len(matches) else "")
+    name = title or f"Timeline of {counted(len(drawn), 'match', 'matches')}" + (
+        f" of {len(matches):,}" if len(drawn) < len(matches) else ""
+    )
     if not len(drawn):
         body = [svg.words(MARGIN, MARGIN + FONT_SIZE, "no matches", size=FONT_SIZE, anchor="start")]
         return svg.document(2 * MARGIN + 120, 2 * MARGIN + FONT_SIZE, name=name, description="no matches", body=body)
     return _Timeline.of(drawn, relative=align == "start").drawing(name, len(matches) - len(drawn))
-
-
-def _count(number: int) -> str:
-    return "1 match" if number == 1 else f"{number:,} matches"
 
 
 @record(slots=False)
@@ -101,7 +99,9 @@ class _Timeline:
         body += [self.row(index, top + ROW * (index + 0.5)) for index in range(len(self.names))]
         bottom = top + ROW * len(self.names) + ROW / 2
         if rest:
-            body.append(svg.words(MARGIN, bottom + FONT_SIZE, f".. and {_count(rest)} more", size=FONT_SIZE, anchor="start"))
+            body.append(
+                svg.words(MARGIN, bottom + FONT_SIZE, f".. and {counted(rest, 'match', 'matches')} more", size=FONT_SIZE, anchor="start")
+            )
             bottom += ROW
         half = max(svg.text_width(text, TEXT_SIZE) for _, text in self.axis.ticks()) / 2
         width = max(self.axis.left + WIDTH + max(half, DOT), legend_width) + MARGIN

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cepheid.engine.input.files import is_file
-from cepheid.errors import InputError, SchemaError
+from cepheid.errors import InputError, SchemaError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def table_of_columns(events: Mapping[Any, Any], attribute: Callable[[str, list[A
     other = next((name for name in others if len(events[name]) != len(events[first])), None)
     if other is not None:
         raise InputError(
-            f"the columns are not of one length: `{first}` has {len(events[first])} values, and `{other}` has {len(events[other])}",
+            f"the columns are not of one length: `{first}` has {counted(len(events[first]), 'value')}, and `{other}` has {len(events[other])}",
             help="give each attribute one value for each event; None is NULL",
         )
     if all(_kind(value) == EMPTY for value in events.values()):

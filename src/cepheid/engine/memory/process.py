@@ -30,9 +30,13 @@ FEWER = (
 )
 """What helps instead of `CHOOSE` where HAVING judges matches, or events that matches have made say where they begin."""
 
+SAMPLE = "q.run(.., sample=n) gives n matches of each event that completes some"
+"""What helps besides `CHOOSE`, and not where HAVING judges matches."""
+
 HELP = (
     CHOOSE,
-    "q.run(.., sample=n) gives n matches of each event that completes some (not with HAVING); q.batches(..) gives all matches, in bounded memory",
+    SAMPLE,
+    "q.batches(..) gives all matches, in bounded memory",
     "allow more with max_bytes=..",
 )
 """What helps where one answer has too many matches."""

@@ -20,7 +20,7 @@ from cepheid.engine.memory.process import named_memory
 from cepheid.engine.output import exact_counts, shown
 from cepheid.engine.output.gather import Picked, array_from, gather, numbers_of
 from cepheid.engine.output.marks import MarkColumns, Ragged
-from cepheid.errors import InputError, quoted
+from cepheid.errors import InputError, counted, quoted
 from cepheid.records import record
 
 if TYPE_CHECKING:
@@ -599,7 +599,7 @@ class Matches(Sequence[Match]):
 
     def _title(self) -> list[str]:
         """The lines before the matches."""
-        count = "1 match" if len(self) == 1 else f"{len(self):,} matches"
+        count = counted(len(self), "match", "matches")
         dropped = f" (events without a key: {self.null_keys:,})" if self.null_keys else ""
         undecided = f" (undecided: {len(self.waiting):,})" if self.waiting else ""
         return [count + dropped + undecided, *(f"warning: {warning}" for warning in self.warnings)]

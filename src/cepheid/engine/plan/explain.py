@@ -17,7 +17,7 @@ from cepheid.engine.evaluations.absence import longest
 from cepheid.engine.evaluations.restricted import RestrictedProgram
 from cepheid.engine.plan.family import alone_for, families
 from cepheid.engine.plan.likely_schema import Bindable, error_of_all, likely_schema
-from cepheid.errors import BindError, CepheidError, InputError, SchemaError, did_you_mean
+from cepheid.errors import BindError, CepheidError, InputError, SchemaError, counted, did_you_mean
 from cepheid.language import syntax
 from cepheid.language.syntax import Consumption, Strategy
 from cepheid.language.words import write_name
@@ -202,18 +202,17 @@ def carrier_text(program: Program) -> str:
 
 def automaton_text(automaton: Automaton) -> str:
     """The automaton: its size, then its transitions."""
-    lines = [f"{automaton.states} states, {len(automaton.transitions)} transitions; starts in 0, accepts in {_numbers(automaton.finals)}"]
+    lines = [f"{_size(automaton)}; starts in 0, accepts in {_numbers(automaton.finals)}"]
     lines += [_transition(automaton, move) for move in automaton.transitions[:TRANSITIONS_SHOWN]]
     if len(automaton.transitions) > TRANSITIONS_SHOWN:
         lines.append(f".. and {len(automaton.transitions) - TRANSITIONS_SHOWN} more")
-    lines += [
-        f"part {number}, {part.text}: {part.automaton.states} states, {len(part.automaton.transitions)} transitions"
-        for number, part in enumerate(automaton.parts, 1)
-    ]
-    lines += [
-        f"negated, {each.text}: {each.automaton.states} states, {len(each.automaton.transitions)} transitions" for each in automaton.negated
-    ]
+    lines += [f"part {number}, {part.text}: {_size(part.automaton)}" for number, part in enumerate(automaton.parts, 1)]
+    lines += [f"negated, {each.text}: {_size(each.automaton)}" for each in automaton.negated]
     return "\n".join(lines)
+
+
+def _size(automaton: Automaton) -> str:
+    return f"{counted(automaton.states, 'state')}, {counted(len(automaton.transitions), 'transition')}"
 
 
 def _transition(automaton: Automaton, move: Transition) -> str:
@@ -241,7 +240,7 @@ def program_text(compiled: Compiled) -> str:
         what = "spelling" if alphabet.number_bits else "letter"
         lines += [f"{whose}{what} {place}: {text}" for place, text in _letter_parts(alphabet)]
     lines += [
-        f"letter bits from {program.automaton.alphabet.place(tracker.bit)} on: tracker {number}, {tracker.states} states, of the events "
+        f"letter bits from {program.automaton.alphabet.place(tracker.bit)} on: tracker {number}, {counted(tracker.states, 'state')}, of the events "
         f"{'behind it that have its time' if tracker.ahead else 'before'}"
         for number, tracker in enumerate(program.trackers, 1)
     ]
@@ -280,7 +279,7 @@ def evaluation_text(compiled: Compiled) -> str:
     if compiled.window is not None:
         bounds.append(_window(compiled, compiled.window))
     if compiled.count_window is not None:
-        bounds.append(f"{compiled.count_window} events" + (" (from `:` alone)" if compiled.from_adjacency else ""))
+        bounds.append(counted(compiled.count_window, "event") + (" (from `:` alone)" if compiled.from_adjacency else ""))
     rows = {
         "engine": guarantee.evaluation,
         "guards": "\n".join(guarantee.guards),

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cepheid.engine.memory.process import CHOOSE, FEWER, HELP, process_memory
+from cepheid.engine.memory.process import CHOOSE, FEWER, HELP, SAMPLE, process_memory
 from cepheid.engine.run.together import together
-from cepheid.errors import InputError, LimitError
+from cepheid.errors import InputError, LimitError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,17 +94,19 @@ class Allowance:
                 yield chunk
             if self.used > (self.most or 0):
                 last, own = _counted_on(chunk, last, own)
-                raise self._exceeded(named(last), _counted(last, own, chunks, evaluation), way_out=FEWER if evaluation is None else CHOOSE)
+                raise self._exceeded(named(last), _counted(last, own, chunks, evaluation), chosen=evaluation is not None)
             if self.counts:
                 yield chunk
 
-    def _exceeded(self, match: Match, completed: str, *, way_out: str) -> LimitError:
+    def _exceeded(self, match: Match, completed: str, *, chosen: bool) -> LimitError:
+        """chosen: whether the evaluation chooses among the matches, without a look at each."""
         time = "" if match.end_time is None else f" ({match.end_time})"
         keys = "".join(f", {name} = {value!r}" for name, value in match.keys.items())
+        made = "1 was made" if self.matches == 1 else f"{self.matches:,} were made"
         return LimitError(
-            f"the matches take more than {self.most:,} bytes (max_bytes): {self.matches:,} were made, the last of them for the event at position"
+            f"the matches take more than {self.most:,} bytes (max_bytes): {made}, the last of them for the event at position"
             f" {match.end}{time}{keys}, which completes {completed}",
-            help=[line.replace(CHOOSE, way_out) for line in self.help],
+            help=self.help if chosen else [line.replace(CHOOSE, FEWER) for line in self.help if line != SAMPLE],
         )
 
 
@@ -149,13 +151,13 @@ def _counted(last: Chunk, own: int, chunks: Iterator[Chunk], evaluation: AnyEval
             break
         marks += len(chunk.positions)
         if marks >= COUNTED_MARKS:
-            counted = None if evaluation is None else evaluation.trigger_matches()
-            if counted is None:
-                return f"at least {own:,} matches"
-            if counted < EXACT:
-                return f"{int(counted):,} matches"
-            return f"about {counted:.3g} matches" if math.isfinite(counted) else f"more than {sys.float_info.max:.1g} matches"
-    return f"{own:,} matches"
+            made = None if evaluation is None else evaluation.trigger_matches()
+            if made is None:
+                return f"at least {counted(own, 'match', 'matches')}"
+            if made < EXACT:
+                return counted(int(made), "match", "matches")
+            return f"about {made:.3g} matches" if math.isfinite(made) else f"more than {sys.float_info.max:.1g} matches"
+    return counted(own, "match", "matches")
 
 
 def check_max_bytes(value: object) -> int | None:

@@ -32,6 +32,7 @@ from cepheid.errors import (
     QuerySyntaxError,
     SchemaError,
     SnapshotError,
+    counted,
     nearest,
     quoted,
 )
@@ -261,7 +262,7 @@ class Intake(ABC, Generic[Answer_co]):
             return events if isinstance(events, pa.Table) else pa.Table.from_batches([events], self.schema)
         if isinstance(events, tuple) and not is_rows(events):
             if len(events) != len(self.schema):
-                fact = f"the tuple has {len(events)} values, and the schema has {len(self.schema)} attributes"
+                fact = f"the tuple has {counted(len(events), 'value')}, and the schema has {counted(len(self.schema), 'attribute')}"
                 raise InputError(fact, help=f"give a value for each of {quoted(self.schema.names)}, in this order")
             events = dict(zip(self.schema.names, events, strict=True))
         if isinstance(events, dict) and any(name in events for name in self.schema.names):
