@@ -257,7 +257,7 @@ def _seen(pieces: Iterable[pa.Table | pa.RecordBatch], types: Mapping[str, Named
         table = piece if isinstance(piece, pa.Table) else pa.Table.from_batches([piece])
         met: dict[str | None, list[str | None]] = {}
         for own in types.values():
-            if own.missing and own.column is not None:
+            if not own.complete() and own.column is not None:
                 if own.column not in met:
                     met[own.column] = table[own.column].unique().to_pylist()
                 own.met(met[own.column])

@@ -274,7 +274,10 @@ class Query:
             return batch.run(compiled, source.events, **options).with_origin(source.origin)
         numbered = Numbered.of(compiled)
         if isinstance(source.events, pa.Table):
-            return shown(layers.run(numbered, source.numbered, **options), layout=compiled.layout, streams=source.streams)
+            types = NamedTypes(compiled.plan)
+            types.see(source.events)
+            found = layers.run(numbered, source.numbered, **options)
+            return dataclasses.replace(shown(found, layout=compiled.layout, streams=source.streams), warnings=types.warnings)
         pieces, told = asked.pieces(progress)
         types = NamedTypes(compiled.plan, compiled.programs)
         recognizer = Recognizer(numbered, null_keys=null_keys, variant=engine, sample=sample, types=types)

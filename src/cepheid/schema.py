@@ -5,6 +5,7 @@ Comes in: an Arrow schema (or several, one per stream). Goes out: an `EventSchem
 
 from __future__ import annotations
 
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ class EventSchema:
     stream: the name of the single stream, where its name is the type.
     types: for each known event type the names of its attributes; None when the types are only known as values of `type_column`.
     time_column: the column of event time, or None: then time windows and gaps are errors.
-    made: the event types that EVENT definitions make.
+    made: for each event type that an EVENT definition makes the names of its attributes.
     """
 
     attributes: Mapping[str, pa.DataType]
@@ -40,10 +41,11 @@ class EventSchema:
     stream: str | None = None
     types: Mapping[str, frozenset[str]] | None = None
     time_column: str | None = None
-    made: frozenset[str] = frozenset()
+    made: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+        object.__setattr__(self, "made", MappingProxyType(dict(self.made)))
         if self.types is not None:
             object.__setattr__(self, "types", MappingProxyType(dict(self.types)))
 
@@ -58,7 +60,9 @@ class EventSchema:
         return None if self.time_column is None else time_unit(self.attributes[self.time_column], self.time_column)
 
     def attributes_of(self, event_type: str | None) -> frozenset[str]:
-        """The attribute names of an event type (of all types together for None, or where types are not declared)."""
+        """The attribute names of an event type (of all types together for None, or where types are neither declared nor made)."""
+        if event_type is not None and event_type in self.made:
+            return self.made[event_type]
         if event_type is None or self.types is None:
             return frozenset(self.attributes)
         return self.types.get(event_type, frozenset())

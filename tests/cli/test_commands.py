@@ -149,6 +149,10 @@ def test_check_notes_types_that_no_event_has() -> None:
     pq.write_table(table[:0], "none.parquet")
     assert call("check", "-e", text, "none.parquet").stderr == ""
     assert call("check", "-e", "SELECT * WHERE Fire ; Smoke WITHIN 5", "fire.csv").stderr == ""
+    defined = "EVENT Smoke(n) AS (SELECT count(f) AS n WHERE Fire AS f) SELECT * WHERE Smoke"
+    clash = "note: events that come in have the type `Smoke`, as those of its EVENT definition: rename one\n"
+    assert call("check", "-e", defined, "fire.csv").stderr == clash
+    assert call("run", "-e", defined, "fire.csv").stderr.startswith(clash)
     many = "".join(f"T{number},{number}\n" for number in range(2000))
     Path("many.csv").write_text(f"type,ts\n{many}", encoding="utf-8")
     assert (

@@ -86,3 +86,26 @@ def test_the_types_are_looked_at_only_where_the_letters_miss_one(monkeypatch: py
 def test_a_name_is_not_sought_among_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(named_types, "MANY_TYPES", 1)
     assert cepheid.query("SELECT * WHERE Temprature AS t").run(EVENTS).warnings == ("no event has the type `Temprature`",)
+
+
+DEFINED = "EVENT Hot(peak) AS (SELECT x.v AS peak WHERE Temperature AS x FILTER x.v > 2) SELECT h.peak AS peak WHERE Hot AS h ; Humidity"
+TAKEN = "events that come in have the type `Hot`, as those of its EVENT definition: rename one"
+
+
+@pytest.mark.parametrize("events", ENCODED.values(), ids=ENCODED)
+def test_a_definition_with_the_name_of_a_type_that_comes_in_is_a_warning(events: pa.Table) -> None:
+    query = cepheid.query(DEFINED)
+    both = events.set_column(0, "type", pa.array(["Temperature", "Humidity", "Temperature", "Hot", "Humidity"]).cast(events["type"].type))
+    for way, given in ways(events).items():
+        assert query.run(given).warnings == (), way
+    for way, given in ways(both).items():
+        found = query.run(given)
+        assert found.warnings == (TAKEN,), way
+        assert [match.measures["peak"] for match in found] == [None, 3]
+    assert query.run(events, engine="reference").warnings == ()
+    assert query.run(both, engine="reference").warnings == (TAKEN,)
+    batches = query.batches(both)
+    assert sum(map(len, batches)) == 2
+    assert batches.warnings == (TAKEN,)
+    together = cepheid.queries({"own": query, "other": "SELECT * WHERE Hot"}).run(both)
+    assert (together["own"].warnings, together["other"].warnings) == ((TAKEN,), ())

@@ -54,13 +54,17 @@ def help_on_types(query: cepheid.Query) -> list[str]:
 
 
 def _types_of_no_event(plan: QueryPlan, streams: Sequence[Stream]) -> list[str]:
-    """A note for each type that the query names and no event has; none without events. Reads them until all types are met."""
+    """A note for each type that the query names and no event has, or that a definition makes and some have; none without events.
+
+    Reads them until nothing more can be met.
+    """
     rows = sum(stream.rows for stream in streams)
     if not rows:
         return []
     types = unmet_types(plan, {stream.name: stream.pieces() for stream in streams})
     facts = {name: f"note: no event has the type `{name}` (of {counted(rows, 'event')})" for name in sorted(types.missing)}
-    return [
+    missing = [
         "\n".join([fact, *(f"help: {line}" for line in suggestion(name, types.known, what="the types of the events are"))])
         for name, fact in facts.items()
     ]
+    return [*missing, *(f"note: {line}" for line in types.clashes)]

@@ -185,14 +185,14 @@ def until_of(given: str | None, schema: EventSchema) -> object:
 def dropped(events: int) -> list[str]:
     """The note on events without a key."""
     have, are, them = ("has", "is", "it") if events == 1 else ("have", "are", "them")
-    what = f"{counted(events, 'event')} {have} no key and {are} left out (--null-keys group makes {them} a partition)"
+    what = f"{counted(events, 'event')} (of any type) {have} no key and {are} left out (--null-keys group makes {them} a partition)"
     return [what] if events else []
 
 
-def waiting(matches: int) -> list[str]:
-    """The note on matches that are not decided."""
+def waiting(matches: int, *, way_out: str = "--until end: nothing follows") -> list[str]:
+    """The note on matches that are not decided; way_out: what decides them."""
     what = f"{counted(matches, 'match', 'matches')} {'is' if matches == 1 else 'are'}"
-    return [f"{what} not decided yet: what NOT FOLLOWED BY forbids may still come"] if matches else []
+    return [f"{what} not decided yet: what NOT FOLLOWED BY forbids may still come ({way_out})"] if matches else []
 
 
 def schema_of(query: cepheid.Query, streams: Sequence[files.Stream], settings: Settings) -> EventSchema:
@@ -295,12 +295,12 @@ def unmet_types(plan: QueryPlan, streams: Mapping[str | None, Iterable[pa.Table]
     own = DEFAULT_TYPE if types.column == STREAM_COLUMN else types.column
     for name, pieces in streams.items():
         is_type = name in types.missing
-        for events in pieces if types.missing else ():
+        for events in () if types.complete() else pieces:
             if is_type or own not in events.column_names:
                 types.met([name] if events.num_rows else [])
             else:
                 types.see(pa.table({types.column: events[own]}))
-            if not types.missing:
+            if types.complete():
                 break
     return types
 

@@ -217,7 +217,8 @@ def _with_events(context: Context, schema: EventSchema, definition: syntax.Defin
             )
         # Integers of any width are one type in the language; here the column has to hold both.
         attributes[name] = measure.type if known is None or known == measure.type else canonical(known)
+    own = frozenset({*derived.attributes, *derived.keys, *filter(None, (type_column, schema.time_column))})
     if types is not None:
-        own = frozenset({*derived.attributes, *derived.keys, *filter(None, (type_column, schema.time_column))})
         types = {**types, definition.name: own}
-    return dataclasses.replace(schema, attributes=attributes, type_column=type_column, types=types, made=schema.made | {definition.name})
+    made = {**schema.made, definition.name: own}
+    return dataclasses.replace(schema, attributes=attributes, type_column=type_column, types=types, made=made)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cepheid.language import syntax
 from cepheid.language.syntax import Strategy
+from cepheid.language.words import write_name
 from cepheid.logical import functions, tree, types, variables
 from cepheid.logical.context import suggestion
 from cepheid.logical.expressions import ExpressionBinder
@@ -405,7 +406,9 @@ class HavingBinder(MeasureBinder):
             raise self.error(ABOUT_TRIGGERS, node.span, COUNT_HELP)
         if node.name in self._keys:
             raise self.error(f"`{node.name}` is a key, and no measure", node.span, f"write that of an event, as in first(x.{node.name})")
-        help_ = suggestion(node.name, self._targets, what="the measures of SELECT are") or ("write a measure, as in count(x) or max(x.a)",)
+        write = "write a measure, as in count(x) or max(x.a)"
+        known_as = suggestion(node.name, self._targets, what="the measures of SELECT are")
+        help_ = (*known_as, f"{write}, or give one this name: SELECT .. AS {write_name(node.name)}") if known_as else (write,)
         raise self.error(f"`{node.name}` is no measure of SELECT", node.span, *help_)
 
     def call(self, node: syntax.Call) -> Expression:

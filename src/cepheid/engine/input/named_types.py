@@ -1,5 +1,7 @@
 """The event types that a query names but no event has: a misspelt name gives no error, but no matches, or too many.
 
+And the types of EVENT definitions that events have which come in: a pattern that asks for the type takes both.
+
 Comes in: the events of a run, with their letters if there are any. Goes out: warnings.
 """
 
@@ -33,34 +35,37 @@ MANY_TYPES = 1000
 class NamedTypes:
     """What is known of the types that a query names, piece by piece of its events.
 
-    programs: of the letters that `see` gets. missing: the types that no event had so far; none where the type is not in a column. Types that EVENT
-    definitions make are not among them: whether there are such events is what the query asks.
+    programs: of the letters that `see` gets. derived: whether the events that definitions make are among those that `see` gets. missing: the types
+    that no event had so far; none where the type is not in a column. Types that EVENT definitions make are not among them: whether there are such
+    events is what the query asks. taken: the types of definitions that events had.
     """
 
-    def __init__(self, plan: QueryPlan, programs: Sequence[Program] = ()) -> None:
+    def __init__(self, plan: QueryPlan, programs: Sequence[Program] = (), *, derived: bool = False) -> None:
         patterns = [plan.pattern, *(definition.plan.pattern for definition in plan.definitions)]
         named = {node.type for pattern in patterns for node in walk(pattern) if isinstance(node, Event) and node.type is not None}
-        named -= plan.schema.made
+        named -= plan.schema.made.keys()
         self.column = plan.schema.type_column
         self.missing: set[str] = set() if self.column is None else named
+        self.taken: set[str] = set()
+        self._made: frozenset[str] = frozenset() if self.column is None or derived else frozenset(plan.schema.made)
         self._alphabets = tuple(program.automaton.alphabet for program in programs)
         self._met: set[str | None] = set()
 
     def see(self, events: pa.Table, letters: Sequence[Array] = ()) -> None:
         """Read some events; letters: theirs, of each program.
 
-        Linear in the letters; the types are only looked at where one is missing in the letters.
+        Linear in the letters; the types are only looked at where one is missing in the letters, or is that of a definition.
         """
-        if not self.missing or not events.num_rows:
+        if self.complete() or not events.num_rows:
             return
         for alphabet, array in zip(self._alphabets, letters, strict=bool(letters)):
             names = [predicate.type for predicate in alphabet.predicates if predicate.type is not None]  # by number, from 1 on
             for start in range(0, len(array), PIECE):
                 if not self.missing:
-                    return
+                    break
                 numbers = np.flatnonzero(np.bincount(types_in(array[start : start + PIECE], alphabet)))
                 self.missing.difference_update(names[number - 1] for number in numbers.tolist() if number)
-        if self.missing and self.column in events.column_names:
+        if not self.complete() and self.column in events.column_names:
             for chunk in events[self.column].chunks:
                 self.met((chunk if pa.types.is_dictionary(chunk.type) else plain(chunk)).unique().to_pylist())
 
@@ -68,8 +73,13 @@ class NamedTypes:
         """Some events have these types."""
         types = set(types)
         self.missing -= types
+        self.taken.update(name for name in self._made if name in types)
         if len(self._met) <= MANY_TYPES:
             self._met |= types
+
+    def complete(self) -> bool:
+        """Whether all is known that other events could tell."""
+        return not self.missing and self.taken == self._made
 
     @property
     def known(self) -> list[str]:
@@ -78,6 +88,14 @@ class NamedTypes:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A line for each type that is missing, with the name that is near; none without any event."""
+        """A line for each type that is missing, with the name that is near, none without any event; and for each that is taken."""
         near = {name: nearest(name, self.known) for name in sorted(self.missing)} if self._met else {}
-        return tuple(f"no event has the type `{name}`" + (f": did you mean `{like}`?" if like else "") for name, like in near.items())
+        missing = [f"no event has the type `{name}`" + (f": did you mean `{like}`?" if like else "") for name, like in near.items()]
+        return (*missing, *self.clashes)
+
+    @property
+    def clashes(self) -> tuple[str, ...]:
+        """A line for each type of a definition that events had which came in."""
+        return tuple(
+            f"events that come in have the type `{name}`, as those of its EVENT definition: rename one" for name in sorted(self.taken)
+        )

@@ -114,7 +114,7 @@ def run(
             reader.apart(read_events, positions=lambda: _positions_of_rows(compiled, events, where)) for reader in compiled.readers(texts)
         )
     )
-    types = NamedTypes(compiled.plan, compiled.programs)
+    types = NamedTypes(compiled.plan, compiled.programs, derived=True)
     types.see(events, [each.letters for each in (read, *negated)])
     followers = _followers(compiled, negated, events, times, where, variant=variant, texts=texts)
     vetoed = _vetoed_rows(compiled, followers, times, where) if followers and compiled.heeds_vetoes else None

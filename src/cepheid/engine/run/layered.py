@@ -69,7 +69,8 @@ class Layered:
         first = pa.schema([(field.name, plain_type(field.type)) for field in schema])
         schemas = [first, *(pa.schema([(name, plain_type(kind)) for name, kind in each.attributes.items()]) for each in compiled.schemas)]
         self._definitions = [_Layer.of_definition(layer, own, **inner) for layer, own in zip(compiled.layers, schemas[:-1], strict=True)]
-        self._query = _Layer.of_query(compiled, schemas[-1], types=types, **options)
+        self._query = _Layer.of_query(compiled, schemas[-1], **options)
+        self._types = types
         self._waits: list[int] = np.cumsum([layer.delay for layer in compiled.layers]).tolist()
         absences = np.cumsum([len(layer.absences) for layer in compiled.layers])
         self._holds: list[bool] = (absences > 0).tolist()
@@ -91,6 +92,8 @@ class Layered:
         first: how many events came before. Raises LimitError for the matches of a definition past max_bytes.
         """
         stream, known = Stream.of(decoded(events), times, first=first), now
+        if self._types is not None:
+            self._types.see(events)
         self._events = first + len(times)
         self._latest = max(self._latest, int(times.max(initial=NEVER)))
         plans, schemas = self.compiled.plan.definitions, self.compiled.schemas
