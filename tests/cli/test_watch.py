@@ -197,7 +197,7 @@ def test_only_what_the_query_reads_has_a_type() -> None:
         ("A AS a FILTER a[x > 1]", '"x": 1', '"x": true', "`x` is true, which is not double as in line 1"),
         ("A AS a FILTER a[x > 1]", '"x": 1', '"x": 9007199254740993', "`x` is 9007199254740993, which is not double as in line 1"),
         ("A AS a FILTER a[x > 1]", '"x": 1', '"x": "1"', '`x` is "1", which is not double as in line 1'),
-        ("A AS a FILTER a[x > 1]", '"y": 1', '"x": "1"', '`x` is "1", which is not double as the query suggests, for line 1 has none'),
+        ("A AS a FILTER a[x > 1]", '"y": 1', '"x": "1"', '`x` is "1", which is not double (guessed from the query, for line 1 has no `x`)'),
         ("A AS a FILTER a[x = 'q']", '"x": "q"', '"x": 1', "`x` is 1, which is not string as in line 1"),
         ("A AS a ; A AS b FILTER a.x = b.x", '"x": 1', '"x": 9223372036854775808', "`x` is 9223372036854775808, which is not int64"),
         ("A AS a FILTER a.x.y > 1", '"x": {"y": 1}', '"x": {"y": "1"}', '`x` is {"y": "1"}, which is not struct<y: double>'),
@@ -211,6 +211,7 @@ def test_a_value_of_another_type_is_an_error(query: str, first: str, second: str
     assert message.startswith("error: line 2: `x` is")
     assert said in message
     assert "help: --schema FILE takes the types from a file of such events" in message
+    assert ("or begin with an event that has `x`" in message) == ("guessed" in said) != ("--skip-bad-lines" in message)
     assert found(f"SELECT * WHERE {query}", text([*lines[:1], lines[0].replace('"ts": 1', '"ts": 3')])) is not None
 
 
@@ -338,11 +339,23 @@ def test_late_events_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert said[2].startswith("7 matches in 8 events (")
 
 
+@pytest.mark.parametrize("first", ["type,ts,v", '"type";"ts"', "[", "PAR1"])
+def test_what_is_no_json_names_the_other_command(first: str) -> None:
+    message, _ = wrong("SELECT * WHERE A", [first, "A,1,2"])
+    assert "help: cepheid run QUERY FILE reads CSV, Parquet and Arrow files; watch reads JSON lines alone" in message
+    assert "--skip-bad-lines" not in message
+    for lines in ([*timed(1), first], ['{"type": "A"']):
+        message, _ = wrong("SELECT * WHERE A", lines)
+        assert "cepheid run" not in message
+        assert "--skip-bad-lines" in message
+
+
 def test_what_does_not_follow(capsys: pytest.CaptureFixture[str]) -> None:
     query = "SELECT * WHERE A AS a NOT FOLLOWED BY B FOR 5"
     lines = timed(1, 3) + timed(8, kind="B") + timed(20)
     assert [match["start_time"] for match in found(query, text(lines))] == [1]
-    assert "note: 1 match is not decided yet" in capsys.readouterr().err
+    said = "note: 1 match is not decided yet: what NOT FOLLOWED BY forbids may still come (the events ended before; cepheid run QUERY FILE --until end"
+    assert said in capsys.readouterr().err
     assert [match["start_time"] for match in found(query, text(lines), lateness="2")] == [1]
 
 
@@ -350,7 +363,7 @@ def test_events_without_a_key(capsys: pytest.CaptureFixture[str]) -> None:
     query = "SELECT * WHERE T AS t PARTITION BY sensor"
     lines = [LINES[0], '{"type": "T", "ts": "2026-01-01T10:00:01Z"}']
     assert len(found(query, text(lines))) == 1
-    assert "note: 1 event has no key and is left out (--null-keys group makes it a partition)" in capsys.readouterr().err
+    assert "note: 1 event (of any type) has no key and is left out (--null-keys group makes it a partition)" in capsys.readouterr().err
     assert len(found(query, text(lines), null_keys=NullKeys.GROUP)) == 2
 
 

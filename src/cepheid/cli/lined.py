@@ -31,6 +31,9 @@ LINE = "$line"
 
 SCHEMA = "--schema FILE takes the types from a file of such events"
 
+SKIP = "--skip-bad-lines leaves such lines out, and counts them"
+"""What goes on behind a bad line."""
+
 UNFIT = (ValueError, TypeError, OverflowError, pa.ArrowException)
 """What Arrow raises for values that it cannot hold."""
 
@@ -61,6 +64,7 @@ class Attributes:
     """What a query reads of events: attributes with their types, and which of them have the event type and the time (None: none has).
 
     untimed: the first event had no `ts`, and none may have one: else times would be left out silently. whence: for messages, what has said the types.
+    guessed: the attributes that the first event lacks, whose types are guessed from the query.
     """
 
     kinds: Mapping[str, pa.DataType]
@@ -68,6 +72,7 @@ class Attributes:
     time: str | None
     untimed: bool = False
     whence: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    guessed: frozenset[str] = frozenset()
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,23 +94,25 @@ class Attributes:
                 text = json.dumps(value, ensure_ascii=False)
                 shown = text if len(text) <= 40 else text[:40] + ".."
                 fact = f"line {line.number}: `{name}` is {shown}, which is not {kind} {self.whence[name]}"
-                raise InputError(fact, help=_one_type(name, value, kind)) from None
+                raise InputError(fact, help=self._ways_out(name, value, kind)) from None
         if self.time is not None and line.event.get(self.time) is None:
             raise InputError(
-                f"line {line.number} has no `{self.time}`, and an event needs a time", help="give it a time, or name it with --time"
+                f"line {line.number} has no `{self.time}`, and an event needs a time", help=("give it a time, or name it with --time", SKIP)
             )
         if self.untimed and DEFAULT_TIME in line.event:
             raise InputError(
-                f"line {line.number} has a `{DEFAULT_TIME}`, and the first event had none", help="give all events a time, or none"
+                f"line {line.number} has a `{DEFAULT_TIME}`, and the first event had none", help=("give all events a time, or none", SKIP)
             )
 
-
-def _one_type(name: str, value: Any, kind: pa.DataType) -> tuple[str, ...]:
-    """What helps where a value is not of the attribute's type."""
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if (number and isinstance(value, str)) or (is_text(kind) and isinstance(value, int | float)):
-        return (SCHEMA, f"no value is cast: if `{name}` is a number on some lines and a text on others, write it as a text on all of them")
-    return (SCHEMA,)
+    def _ways_out(self, name: str, value: Any, kind: pa.DataType) -> tuple[str, ...]:
+        """What helps where a value is not of the attribute's type."""
+        if name in self.guessed:
+            return (SCHEMA, f"or begin with an event that has `{name}`: the first one gives the types")
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if (number and isinstance(value, str)) or (is_text(kind) and isinstance(value, int | float)):
+            one = f"no value is cast: if `{name}` is a number on some lines and a text on others, write it as a text on all of them"
+            return (SCHEMA, one, SKIP)
+        return (SCHEMA, SKIP)
 
 
 def attributes_of(
@@ -153,11 +160,11 @@ def attributes_of(
             ) from None
     else:
         kinds = {name: plain(there[name]) for name in (*wanted, *([time] if time else [])) if name in there}
-    guessed = f"as the query suggests, for {where} has none"
-    said = {name: f"as in {where}" if schema is not None or there.get(name) is not None else guessed for name in kinds}
+    guessed = frozenset() if schema is not None else frozenset(name for name in kinds if there.get(name) is None)
+    said = {name: f"(guessed from the query, for {where} has no `{name}`)" if name in guessed else f"as in {where}" for name in kinds}
     if type is not None:
         kinds[type], said[type] = pa.string(), "as event types are"
-    return Attributes(kinds, type, time, untimed=schema is None and time is None, whence=said)
+    return Attributes(kinds, type, time, untimed=schema is None and time is None, whence=said, guessed=guessed)
 
 
 def plain(kind: pa.DataType) -> pa.DataType:

@@ -44,6 +44,12 @@ if TYPE_CHECKING:
 TICK = 0.2
 """Seconds without a line after which time moves by the clock, and between two such moves."""
 
+OTHER_FILES = "cepheid run QUERY FILE reads CSV, Parquet and Arrow files; watch reads JSON lines alone"
+"""What helps where already the first line begins like no object."""
+
+AT_THE_END = "the events ended before; cepheid run QUERY FILE --until end takes it that nothing follows"
+"""What decides the matches that wait when the lines end."""
+
 
 def watch(query: cepheid.Query, arriving: Arriving, settings: Watching, schema: pa.Schema | None, out: TextIO) -> None:
     """Print the matches in what arrives, until it ends. schema: of a file of such events, or None.
@@ -102,7 +108,9 @@ class Watcher:
                 try:
                     line = lined.line_of(self._lines.number, content)
                 except InputError as error:
-                    self._refuse(_with_way_out(error))
+                    other = self._lines.number == 1 and not content.lstrip().startswith(b"{")
+                    error.help = (*error.help, OTHER_FILES if other else lined.SKIP)
+                    self._refuse(error)
                 else:
                     good += [] if line is None else [line]
         finally:
@@ -130,7 +138,7 @@ class Watcher:
                 try:
                     attributes.check(line)
                 except InputError as error:
-                    self._refuse(_with_way_out(error))
+                    self._refuse(error)
                 else:
                     good.append(line)
         finally:
@@ -175,12 +183,6 @@ class Watcher:
             complain(f"note: {note}")
         matches, events = (0, 0) if self._run is None else (self._run.matches, self._run.events)
         complain(f"{counted(matches, 'match', 'matches')} in {counted(events, 'event')} ({clock.monotonic() - started:.1f} s)")
-
-
-def _with_way_out(error: InputError) -> InputError:
-    """The error of a bad line, with what goes on behind it."""
-    error.help = (*error.help, "--skip-bad-lines leaves such lines out, and counts them")
-    return error
 
 
 @dataclass
@@ -314,7 +316,7 @@ class Run:
                 *told,
                 *([f"{counted(held, 'event')} waited for late ones and {'is' if held == 1 else 'are'} not read"] if held else []),
             ]
-        return [*told, *waiting(self._undecided()), *self.types.warnings]
+        return [*told, *waiting(self._undecided(), way_out=AT_THE_END), *self.types.warnings]
 
     def _undecided(self) -> int:
         """How many matches wait."""
