@@ -261,4 +261,14 @@ def test_limits_of_then_under_point_are_named(monkeypatch: pytest.MonkeyPatch, m
     monkeypatch.setattr(module, name, most)
     with pytest.raises(LimitError, match=name) as error:
         cepheid.query(query.text.replace("A THEN", "A  THEN")).compiled(schema)
+    assert error.value.fact.startswith("THEN under TIME MODEL POINT needs more than")
     assert error.value.span is not None
+
+
+@pytest.mark.parametrize("model", ["ACTIVE_OFFICE", "COMPLETE_HISTORY"])
+def test_limits_of_then_name_its_time_model(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    query = cepheid.query(f"SELECT * WHERE A THEN (B ; C) TIME MODEL {model}")
+    schema = query.schema(pa.schema([("type", pa.string()), ("ts", pa.int64())]))
+    monkeypatch.setattr(succession, "MAX_BESIDE", 2)
+    with pytest.raises(LimitError, match=rf"THEN under TIME MODEL {model} needs more than 2 moves of the automaton \(MAX_BESIDE\)"):
+        query.compiled(schema)

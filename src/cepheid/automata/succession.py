@@ -136,9 +136,9 @@ def remaining(automaton: Automaton, moved: int, span: Span) -> Ahead:
                 ways = united(found, automaton.alphabet.types)
                 moves += [Transition(source, numbers[target], requires, None, forbids) for requires, forbids in ways]
         if len(todo) > MAX_TRACKER_STATES:
-            raise _limit(span, MAX_TRACKER_STATES, "states of a tracker (MAX_TRACKER_STATES)")
+            raise _limit("ACTIVE_OFFICE and COMPLETE_HISTORY", span, MAX_TRACKER_STATES, "states of a tracker (MAX_TRACKER_STATES)")
         if len(moves) > MAX_COMPLEMENT:
-            raise _limit(span, MAX_COMPLEMENT, "moves of a tracker (MAX_COMPLEMENT)")
+            raise _limit("ACTIVE_OFFICE and COMPLETE_HISTORY", span, MAX_COMPLEMENT, "moves of a tracker (MAX_COMPLEMENT)")
     return Ahead(Tracker(automaton.alphabet.width, len(todo), order(moves), ahead=True), tuple(todo))
 
 
@@ -271,7 +271,7 @@ def first(
                         todo.append((numbers[target], target, False))
                     moves.append(dataclasses.replace(read, target=numbers[target]))
         if len(moves) > MAX_BESIDE:
-            raise _limit(span, MAX_BESIDE, "moves of the automaton (MAX_BESIDE)")
+            raise _limit("COMPLETE_HISTORY" if histories else "ACTIVE_OFFICE", span, MAX_BESIDE, "moves of the automaton (MAX_BESIDE)")
     return Fragment(initial, frozenset({final}), tuple(moves), body.pending)
 
 
@@ -290,10 +290,10 @@ def completing(automaton: Automaton, span: Span) -> Completing:
     """
     sets = subsets(automaton, goes_on=True)
     if sets is None:
-        raise _limit(span, MAX_COMPLEMENT, "moves of the complement of its right side (MAX_COMPLEMENT)")
+        raise _limit("POINT", span, MAX_COMPLEMENT, "moves of the complement of its right side (MAX_COMPLEMENT)")
     found = _merged(sets, automaton.alphabet.types)
     if len(found) > MAX_TRACKER_STATES:
-        raise _limit(span, MAX_TRACKER_STATES, "states of a tracker (MAX_TRACKER_STATES)")
+        raise _limit("POINT", span, MAX_TRACKER_STATES, "states of a tracker (MAX_TRACKER_STATES)")
     tracker = Tracker(automaton.alphabet.width, len(found), ())
     moves: list[Transition] = []
     told: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
@@ -377,13 +377,13 @@ def pointed(states: States, before: Fragment, body: Fragment, told: Completing, 
                 to = final if phase == DONE else numbers[target]
                 moves.append(dataclasses.replace(both, source=numbers[source], target=to, requires=found[0], forbids=found[1]))
         if len(moves) > MAX_BESIDE:
-            raise _limit(span, MAX_BESIDE, "moves of the automaton (MAX_BESIDE)")
+            raise _limit("POINT", span, MAX_BESIDE, "moves of the automaton (MAX_BESIDE)")
     return Fragment(numbers[start], frozenset({final}), tuple(moves), all_pending((before, body)))
 
 
-def _limit(span: Span, limit: int, what: str) -> LimitError:
+def _limit(model: str, span: Span, limit: int, what: str) -> LimitError:
     return LimitError(
-        f"THEN under this TIME MODEL needs more than {limit:,} {what}",
+        f"THEN under TIME MODEL {model} needs more than {limit:,} {what}",
         span=span,
         help=(
             "take a shorter pattern behind THEN, with fewer types and conditions",
