@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -439,8 +440,8 @@ def test_a_terminal_shows_a_match_in_a_line_and_says_what_it_has_no_room_for(mon
         "run", "-e", query.format("t.value AS warm, h.value AS wet, t.ts AS begun, h.ts AS done"), "readings.csv", "--no-progress"
     )
     head, _, row = result.stdout.splitlines()
-    assert head.split() == ["sensor", "start_time", "end_time", "warm", "wet", "begun"]
-    assert row.count("2026-01-01 ") == row.count("…") == 3
+    assert head.split() == ["sensor", "start_time", "end_time", "warm", "wet"]
+    assert re.fullmatch(r"1 +2026-01-01 10:0\d(:\d\d)?Z +2026-01-01 10:0\d(:\d\d)?Z +45.0 +\S+", row), "no time is cut"
     assert result.stderr.startswith(".. and 1 more column, for which the terminal is too narrow (a pipe cuts nothing: | less -S; --json")
     result = call("run", "-e", query.format("*"), "readings.csv", "--no-progress")
     assert len(result.stdout.splitlines()) == 3

@@ -105,10 +105,17 @@ def test_a_table_in_a_terminal_is_as_wide_as_that_and_says_what_it_leaves_out(mo
 
 
 def test_columns_share_a_terminal():
-    assert fitted([5, 5], None) == (2, 5)
-    assert fitted([100, 3, 100], 107) == (3, 50)
-    assert fitted([100, 3, 100], 31) == (3, 12)
-    assert fitted([100, 3, 100], 30) == (2, 25)
-    assert fitted([12] * 9, 40) == (3, 12)
-    assert fitted([100], 10) == (1, 10)
-    assert fitted([], 10) == (0, 0)
+    assert fitted([5, 5], None) == [5, 5]
+    assert fitted([100, 3, 100], 107) == [50, 3, 50]
+    assert fitted([100, 3, 100], 31) == [12, 3, 12]
+    assert fitted([100, 3, 100], 30) == [25, 3]
+    assert fitted([12] * 9, 40) == [12, 12, 12]
+    assert fitted([100], 10) == [10]
+    assert fitted([], 10) == []
+
+
+def test_times_are_not_cut():
+    assert fitted([20, 20, 40], 60, whole=(0, 1)) == [20, 20, 16]
+    assert fitted([20, 20, 40], 45, whole=(0, 1)) == [20, 20]
+    assert fitted([30, 20, 20], 70, whole=(1, 2)) == [26, 20, 20]
+    assert fitted([20], 10, whole=(0,)) == [10]

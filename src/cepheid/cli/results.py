@@ -7,6 +7,7 @@ A file gets its name only when it is complete.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import math
 import os
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.output.matches import python_values
-from cepheid.engine.output.shown import fitted, left_out
+from cepheid.engine.output.shown import fitted, left_out, time_texts
 from cepheid.errors import InputError
 from cepheid.records import record
 
@@ -213,23 +214,29 @@ def print_table(found: Found, *, limit: int) -> None:
     if not found.count:
         return
     terminal = console()
-    rows = [[cell(value, found) for value in row.values()] for row in rows_of(found.piece(0, shown))]
+    values = [list(row.values()) for row in rows_of(found.piece(0, shown))]
+    rows = [[cell(value, found) for value in row] for row in values]
+    times = [place for place, field in enumerate(found.schema) if pa.types.is_temporal(field.type)]
+    if terminal.is_terminal:  # without what is zero in all times: a terminal has no room for it
+        texts = iter(time_texts(row[place] for row in values for place in times))
+        for row, place in itertools.product(rows, times):
+            row[place] = next(texts)
     widths = [max(map(cell_len, column)) for column in zip(found.schema.names, *rows, strict=True)]
-    count, most = fitted(widths, terminal.width if terminal.is_terminal else None, between=BETWEEN)
+    fit = fitted(widths, terminal.width if terminal.is_terminal else None, whole=times, between=BETWEEN)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold" if terminal.is_terminal else "")
-    overflow: Any = {"overflow": "ellipsis", "no_wrap": True, "max_width": most} if terminal.is_terminal else {"overflow": "fold"}
-    for field, _ in zip(found.schema, range(count), strict=False):
+    overflow: Any = {"overflow": "ellipsis", "no_wrap": True} if terminal.is_terminal else {"overflow": "fold"}
+    for field, own in zip(found.schema, fit, strict=False):
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-        table.add_column(field.name, justify="right" if number else "left", **overflow)
+        table.add_column(field.name, justify="right" if number else "left", max_width=own, **overflow)
     for row in rows:
-        table.add_row(*row[:count])
+        table.add_row(*row[: len(fit)])
     with terminal.capture() as captured:
         terminal.print(table)
     # A table pads its cells to the end of the line; nobody needs that in a file.
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
     if shown < found.count:
         print(f".. and {found.count - shown:,} more (--limit-rows 0 prints all, -o FILE writes all)", file=sys.stderr)
-    if terminal.is_terminal and (note := left_out(widths, count, most)) is not None:
+    if terminal.is_terminal and (note := left_out(widths, fit)) is not None:
         print(f"{note} (a pipe cuts nothing: | less -S; --json prints all)", file=sys.stderr)
 
 

@@ -571,6 +571,7 @@ class Matches(Sequence[Match]):
         columns = {name: [shown.value_text(match.keys[name]) for match in matches] for name in self.layout.keys}
         fields = [*map(self.layout.events.field, self.layout.keys), *self.layout.measures]
         right = {field.name for field in fields if pa.types.is_primitive(field.type) and not pa.types.is_temporal(field.type)}
+        whole = frozenset({"start_time", "end_time", *(field.name for field in fields if pa.types.is_temporal(field.type))})
         if self.layout.time is None:
             columns |= {"start": [str(match.start) for match in matches], "end": [str(match.end) for match in matches]}
         else:
@@ -582,7 +583,7 @@ class Matches(Sequence[Match]):
             columns |= {name: [shown.value_text(each[name]) for each in measures] for name in names}
         else:
             columns |= {name: [self._events_text(number, name) for number in range(len(matches))] for name in self.layout.variables}
-        return shown.Listing(self._title(), columns, max(len(self) - SHOWN, 0), frozenset({*right, "start", "end"}))
+        return shown.Listing(self._title(), columns, max(len(self) - SHOWN, 0), frozenset({*right, "start", "end"}), whole)
 
     def _events_text(self, index: int, variable: str) -> str:
         """The first and last values of a variable in one match."""

@@ -12,11 +12,12 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
+from cepheid.errors import counted
 from cepheid.records import record
 from cepheid.schema import DEFAULT_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 CELL_WIDTH = 40
 """Longest value that is shown, in characters."""
@@ -104,45 +105,51 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
-def fitted(widths: Sequence[int], width: int | None, *, between: int = BETWEEN) -> tuple[int, int]:
-    """How many columns of a table, from the first on, fit side by side, and how many characters each may have.
+def fitted(widths: Sequence[int], width: int | None, *, whole: Collection[int] = (), between: int = BETWEEN) -> list[int]:
+    """How many characters each column of a table may have that fits beside those before it; the columns behind them are left out.
 
-    widths: of the columns in full. width: of all of them with `between` blanks between two; None: any. O(columns x width).
+    widths: of the columns in full. width: of all of them with `between` blanks between two; None: any. whole: the places of columns that are not
+    cut, for a part of them says nothing. O(columns x width).
     """
     if width is None:
-        return len(widths), max(widths, default=0)
+        return list(widths)
+    least = [min(own, width if place in whole else LEAST_WIDTH) for place, own in enumerate(widths)]
     count, used = 0, -between
-    for own in widths:
-        used += between + min(own, LEAST_WIDTH)
+    for own in least:
+        used += between + own
         if used > width and count:
             break
         count += 1
     room = width - between * (count - 1)
     most = min(max(widths[:count], default=0), width)
-    while most > LEAST_WIDTH and sum(min(own, most) for own in widths[:count]) > room:
+    shown = list(widths[:count])
+    while most >= LEAST_WIDTH:
+        shown = [max(own, min(wanted, most)) for own, wanted in zip(least, widths[:count], strict=False)]
+        if sum(shown) <= room:
+            break
         most -= 1
-    return count, most
+    return [min(own, width) for own in shown]
 
 
-def left_out(widths: Sequence[int], count: int, most: int) -> str | None:
-    """What a terminal does not show of a table where `fitted` gives so many columns of so many characters; None: it shows all."""
-    if count < len(widths):
-        more = len(widths) - count
-        return f".. and {more:,} more column{'s' * (more > 1)}, for which the terminal is too narrow"
-    return ".. stands for what the terminal is too narrow for" if max(widths, default=0) > most else None
+def left_out(widths: Sequence[int], fit: Sequence[int]) -> str | None:
+    """What a terminal does not show of a table where `fitted` gives these widths of its columns; None: it shows all."""
+    if len(fit) < len(widths):
+        return f".. and {counted(len(widths) - len(fit), 'more column')}, for which the terminal is too narrow"
+    return ".. stands for what the terminal is too narrow for" if list(fit) != list(widths) else None
 
 
 @record(slots=False)
 class Listing:
     """A table of texts. title: the lines before it. columns: by name. more: how many rows are not shown. right: the columns of numbers.
 
-    On a terminal its lines are as long as that is wide, and what is left out is said.
+    whole: those that are not cut, for they are of times. On a terminal its lines are as long as that is wide, and what is left out is said.
     """
 
     title: Sequence[str]
     columns: Mapping[str, Sequence[str]]
     more: int = 0
     right: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -151,17 +158,17 @@ class Listing:
 
     def __str__(self) -> str:
         widths = [max(map(len, (name, *cells))) for name, cells in self.columns.items()]
-        count, most = fitted(widths, terminal_width())
+        fit = fitted(widths, terminal_width(), whole=[place for place, name in enumerate(self.columns) if name in self.whole])
         lines = [
             (" " * BETWEEN)
             .join(
-                cut(cell, most).rjust(min(own, most)) if name in self.right else cut(cell, most).ljust(min(own, most))
-                for name, cell, own, _ in zip(self.columns, row, widths, range(count), strict=False)
+                cut(cell, own).rjust(own) if name in self.right else cut(cell, own).ljust(own)
+                for name, cell, own in zip(self.columns, row, fit, strict=False)
             )
             .rstrip()
             for row in ([tuple(self.columns), *self.rows] if self.rows else [])
         ]
-        note = left_out(widths, count, most) if lines else None
+        note = left_out(widths, fit) if lines else None
         notes = [*([f".. and {self.more:,} more"] if self.more else []), *([f"{note} (to_arrow() has all)"] if note else [])]
         return "\n".join([*self.title, *lines, *notes])
 
