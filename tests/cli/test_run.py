@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -434,18 +433,40 @@ def test_progress_is_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_terminal_shows_a_match_in_a_line_and_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "console", lambda: Console(width=70, force_terminal=True, color_system=None))
+    monkeypatch.setattr(results, "console", lambda: Console(width=50, force_terminal=True, color_system=None))
     query = "SELECT {} WHERE Temperature AS t ; Humidity AS h PARTITION BY sensor"
     result = call(
         "run", "-e", query.format("t.value AS warm, h.value AS wet, t.ts AS begun, h.ts AS done"), "readings.csv", "--no-progress"
     )
     head, _, row = result.stdout.splitlines()
     assert head.split() == ["sensor", "start_time", "end_time", "warm", "wet"]
-    assert re.fullmatch(r"1 +2026-01-01 10:0\d(:\d\d)?Z +2026-01-01 10:0\d(:\d\d)?Z +45.0 +\S+", row), "no time is cut"
-    assert result.stderr.startswith(".. and 1 more column, for which the terminal is too narrow (a pipe cuts nothing: | less -S; --json")
+    assert row.split() == ["1", "10:00:00Z", "10:00:50Z", "45.0", "20.0"]
+    day, note, _ = result.stderr.splitlines()
+    assert day == "the times are those of 2026-01-01"
+    assert note == ".. and 2 more columns, for which the terminal is too narrow (a pipe cuts nothing: | less -S; --json prints all)"
     result = call("run", "-e", query.format("*"), "readings.csv", "--no-progress")
     assert len(result.stdout.splitlines()) == 3
-    assert result.stderr.startswith(".. stands for what the terminal is too narrow for (a pipe cuts nothing")
+    assert result.stderr.splitlines()[1].startswith(".. and 1 more column, for which the terminal is too narrow")
+    monkeypatch.setattr(results, "console", lambda: Console(width=70, force_terminal=True, color_system=None))
+    result = call("run", "-e", query.format("*"), "readings.csv", "--no-progress")
+    assert result.stderr.splitlines()[1].startswith(".. stands for what the terminal is too narrow for (a pipe cuts nothing")
+
+
+@pytest.mark.parametrize(
+    ("times", "shown", "day"),
+    [
+        (["2026-01-01 10:00:00+00:00", "2026-01-01 10:00:30.250000+00:00"], ["10:00:00.00Z", "10:00:30.25Z"], "2026-01-01"),
+        (["2026-01-01 10:00:00", None], ["10:00", "NULL"], "2026-01-01"),
+        (["2026-01-01 23:59:00", "2026-01-02 00:00:00"], ["2026-01-01 23:59", "2026-01-02 00:00"], None),
+        (["2026-01-01 00:00:00", "2026-01-01 00:00:00"], ["2026-01-01", "2026-01-01"], None),
+        (["7", "8"], ["7", "8"], None),
+    ],
+)
+def test_times_in_a_narrow_table_are_shortened_and_never_cut(times: list[str | None], shown: list[str], day: str | None) -> None:
+    assert results.times_in(20, times, columns=2) == (shown, day)
+    whole, none = results.times_in(100, times, columns=2)
+    assert none is None
+    assert [text.removeprefix(f"{day} ") for text in whole] == shown
 
 
 def test_a_file_with_a_header_alone_has_no_matches() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.output.matches import python_values
-from cepheid.engine.output.shown import fitted, left_out, time_texts
+from cepheid.engine.output.shown import TIME, fitted, left_out, time_texts
 from cepheid.errors import InputError
 from cepheid.records import record
 
@@ -217,10 +217,11 @@ def print_table(found: Found, *, limit: int) -> None:
     values = [list(row.values()) for row in rows_of(found.piece(0, shown))]
     rows = [[cell(value, found) for value in row] for row in values]
     times = [place for place, field in enumerate(found.schema) if pa.types.is_temporal(field.type)]
-    if terminal.is_terminal:  # without what is zero in all times: a terminal has no room for it
-        texts = iter(time_texts(row[place] for row in values for place in times))
-        for row, place in itertools.product(rows, times):
-            row[place] = next(texts)
+    day = None
+    if terminal.is_terminal:
+        texts, day = times_in(terminal.width // 2, [row[place] for row in values for place in times], columns=len(times))
+        for (row, place), text in zip(itertools.product(rows, times), texts, strict=True):
+            row[place] = text
     widths = [max(map(cell_len, column)) for column in zip(found.schema.names, *rows, strict=True)]
     fit = fitted(widths, terminal.width if terminal.is_terminal else None, whole=times, between=BETWEEN)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold" if terminal.is_terminal else "")
@@ -234,10 +235,25 @@ def print_table(found: Found, *, limit: int) -> None:
         terminal.print(table)
     # A table pads its cells to the end of the line; nobody needs that in a file.
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    if day is not None:
+        print(f"the times are those of {day}", file=sys.stderr)
     if shown < found.count:
         print(f".. and {found.count - shown:,} more (--limit-rows 0 prints all, -o FILE writes all)", file=sys.stderr)
     if terminal.is_terminal and (note := left_out(widths, fit)) is not None:
         print(f"{note} (a pipe cuts nothing: | less -S; --json prints all)", file=sys.stderr)
+
+
+def times_in(width: int, times: list[Any], *, columns: int) -> tuple[list[str], str | None]:
+    """Times without what is zero in all of them; in columns that are together wider than `width` also without their day, if all have one.
+
+    Gives the day, too, where it is left out.
+    """
+    texts = time_texts(times)
+    days = {part[1] for text in texts if (part := TIME.fullmatch(text))}
+    if len(days) != 1 or columns * (max(map(len, texts)) + BETWEEN) <= width:
+        return texts, None
+    (day,) = days
+    return [text.removeprefix(f"{day} ") for text in texts], day
 
 
 def cell(value: Any, found: Found) -> str:

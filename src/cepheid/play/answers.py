@@ -60,7 +60,7 @@ def matches_in(query: cepheid.Query, given: Given, *, until: object) -> dict[str
             "(they are decided where the stream ends here)"
         )
     if len(found) > MAX_SHOWN_MATCHES:
-        notes.append(f"the first {MAX_SHOWN_MATCHES:,} of {len(found):,} matches are shown (MAX_SHOWN_MATCHES)")
+        notes.append(f"the first {MAX_SHOWN_MATCHES:,} of {len(found):,} matches are listed; `cepheid run` and Query.run give all")
     return _answer(query, given, [found[:MAX_SHOWN_MATCHES]], f"{len(found):,}", notes)
 
 

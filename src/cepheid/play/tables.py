@@ -25,7 +25,7 @@ def shown_events(given: Given) -> dict[str, Any]:
     cells = [[inputs.shown(python_value(value)) for value in column.slice(0, MAX_SHOWN_EVENTS)] for column in table.columns]
     notes = []
     if table.num_rows > MAX_SHOWN_EVENTS:
-        notes.append(f"the first {MAX_SHOWN_EVENTS:,} of {table.num_rows:,} events are shown (MAX_SHOWN_EVENTS); all are evaluated")
+        notes.append(f"the first {MAX_SHOWN_EVENTS:,} of {table.num_rows:,} events are shown; all are evaluated")
     if not inputs.times_sorted(given, time):
         notes.append(f"the events are not in the order of `{time}`: they are sorted before they are evaluated")
     return {
