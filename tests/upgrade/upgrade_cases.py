@@ -61,7 +61,15 @@ QUERIES = {
     "absence_from_start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 9 seconds FROM START PARTITION BY k WITHIN 6 seconds",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY C FOR 5 seconds PARTITION BY k WITHIN 9 seconds",
 }
-LATENESS = {"limit": "4s", "then_least": "4s", "made": "4s", "made_later": "4s", "made_next": "4s", "absence": "4s", "absence_from_start": "4s"}
+LATENESS = {
+    "limit": "4s",
+    "then_least": "4s",
+    "made": "4s",
+    "made_later": "4s",
+    "made_next": "4s",
+    "absence": "4s",
+    "absence_from_start": "4s",
+}
 BUCKETS = {
     "bucket": ["match_graph", "next", "last", "maximal", "per_end", "count", "trackers"],
     "bucket_absence": ["absence"],
