@@ -145,7 +145,7 @@ def test_the_last_trigger_is_in_a_snapshot():
 
 def test_the_matches_of_a_trigger_may_come_in_any_pieces(seed, cases, monkeypatch):
     """What CONSUME BY, LIMIT, COUNT(*) and equal rows remember of a trigger from piece to piece."""
-    monkeypatch.setattr(having.Having, "_bounded", lambda _, chunks, __: (c.take(np.array([n])) for c in chunks for n in range(len(c))))
+    monkeypatch.setattr(having.Having, "_bounded", lambda _, chunks: (c.take(np.array([n])) for c in chunks for n in range(len(c))))
     matched = 0
     for case in draw(JUDGING, count=cases // 2, seed=seed):
         if case.query.tree.having is None:
@@ -155,6 +155,26 @@ def test_the_matches_of_a_trigger_may_come_in_any_pieces(seed, cases, monkeypatc
         assert WAYS["pushed"](case, None) == found
         matched += bool(found)
     assert matched > cases / 50
+
+
+def test_what_starts_last_may_come_in_any_pieces(seed, cases, monkeypatch):
+    """RESTRICTED where the event that is read first does not say where the match begins: another one may stand before it and begin later."""
+    monkeypatch.setattr(having.Having, "_bounded", lambda _, chunks: (c.take(np.array([n])) for c in chunks for n in range(len(c))))
+    chosen = 0
+    for number in range(cases):
+        rng = random.Random(f"{seed}/{number}")
+        pattern = rng.choice(["P ALL A", "(P OR A) ; B", "P+ ; C", "P ; C WITHIN 6", "(P OR C) ; (A OR B) ; C"])
+        made = rng.choice(["A ; B", "A+ : B", "C ; A"])
+        every = f"EVENT P(w) AS (SELECT count(x) AS w WHERE ({made}) AS x) SELECT * WHERE {pattern}"
+        rows = pa.table({"type": rng.choices("ABC", k=9), "ts": list(range(9))})
+        last: dict[int, int] = {}
+        for match in cepheid.query(every).run(rows, engine="reference"):
+            last[match.end] = max(last.get(match.end, 0), match.start)
+        found = cepheid.query(every.replace("SELECT *", "SELECT RESTRICTED *")).run(rows)
+        assert {match.end: match.start for match in found} == last
+        assert len(found) == len(last)
+        chosen += len(last)
+    assert chosen > cases
 
 
 def test_random_rows_shown_once(seed, cases):

@@ -319,7 +319,7 @@ class Compiled:
         """What the evaluation is started with: with HAVING it lists all matches."""
         consume, limit = self.consume, self.limit
         if self.judges:
-            consume, limit = Consumption.NONE, 1 if self.plan.strategy is Strategy.RESTRICTED else None
+            consume, limit = Consumption.NONE, 1 if self.plan.strategy is Strategy.RESTRICTED and self.chooses is None else None
         return Terms(self.program, self.window, self.count_window, consume, limit, partitioned=bool(self.keys))
 
     @property
