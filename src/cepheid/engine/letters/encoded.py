@@ -456,7 +456,8 @@ def _column(content: Any, length: int) -> pa.Array:
 
 def _ordered_bits(values: Array) -> Array:
     """Doubles as int64 in their order; -0.0 is 0.0."""
-    bits = (values + 0.0).view(np.int64)
+    with np.errstate(invalid="ignore"):  # a signaling NaN
+        bits = (values + 0.0).view(np.int64)
     return np.where(bits < 0, bits ^ np.int64(INT64_MAX), bits)
 
 
