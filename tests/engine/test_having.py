@@ -143,9 +143,15 @@ def test_the_last_trigger_is_in_a_snapshot():
         other.recognizer(rows.schema, snapshot=before.snapshot())
 
 
-def test_the_matches_of_a_trigger_may_come_in_any_pieces(seed, cases, monkeypatch):
-    """What CONSUME BY, LIMIT, COUNT(*) and equal rows remember of a trigger from piece to piece."""
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Each match comes alone."""
     monkeypatch.setattr(having.Having, "_bounded", lambda _, chunks: (c.take(np.array([n])) for c in chunks for n in range(len(c))))
+
+
+@pytest.mark.usefixtures("in_pieces")
+def test_the_matches_of_a_trigger_may_come_in_any_pieces(seed, cases):
+    """What CONSUME BY, LIMIT, COUNT(*) and equal rows remember of a trigger from piece to piece."""
     matched = 0
     for case in draw(JUDGING, count=cases // 2, seed=seed):
         if case.query.tree.having is None:
@@ -157,9 +163,9 @@ def test_the_matches_of_a_trigger_may_come_in_any_pieces(seed, cases, monkeypatc
     assert matched > cases / 50
 
 
-def test_what_starts_last_may_come_in_any_pieces(seed, cases, monkeypatch):
+@pytest.mark.usefixtures("in_pieces")
+def test_what_starts_last_may_come_in_any_pieces(seed, cases):
     """RESTRICTED where the event that is read first does not say where the match begins: another one may stand before it and begin later."""
-    monkeypatch.setattr(having.Having, "_bounded", lambda _, chunks: (c.take(np.array([n])) for c in chunks for n in range(len(c))))
     chosen = 0
     for number in range(cases):
         rng = random.Random(f"{seed}/{number}")

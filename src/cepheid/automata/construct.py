@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -54,13 +54,25 @@ if TYPE_CHECKING:
     from cepheid.schema import EventSchema
 
 
+class _Asked(NamedTuple):
+    """A negated pattern of which a guard asks when a match began that has ended.
+
+    body: its fragment. parts: how many parts in which strategies choose there were by then. timed: see `Negated`.
+    """
+
+    pattern: Pattern
+    body: Fragment
+    parts: int
+    timed: bool
+
+
 @dataclass
 class Constructor(States):
     """What the constructions share: the numbering of states, and the alphabet; its predicates are known before, trackers and guards join it.
 
     masks: of each predicate that they ask for. chosen: the parts with guards in which strategies choose, as they were built. negated: the patterns of
-    which guards ask when a match began that has ended, how many parts there were by then, and `Negated.timed`. compares: whether the pattern is known
-    to have guards; then they ask for negated patterns of several events too, for these would move what waits (`_refusing`). moved: whether they do.
+    which guards ask when a match began that has ended. compares: whether the pattern is known to have guards; then they ask for negated patterns of
+    several events too, for these would move what waits (`_refusing`). moved: whether they do.
     """
 
     schema: EventSchema
@@ -68,7 +80,7 @@ class Constructor(States):
     masks: Mapping[Predicate, int]
     guards: Guards
     chosen: list[tuple[plan.Select, Fragment]] = field(default_factory=list)
-    negated: list[tuple[Pattern, Fragment, int, bool]] = field(default_factory=list)
+    negated: list[_Asked] = field(default_factory=list)
     compares: bool = False
     moved: bool = False
 
@@ -126,8 +138,8 @@ class Constructor(States):
         bounds = hoist(pattern.pattern)[1] & Windows(window=longest(pattern.pattern))
         return Part(pattern.strategy, hide(self._fitted(body)), bounds.window, bounds.count, self.text(pattern))
 
-    def _negated(self, negated: tuple[Pattern, Fragment, int, bool]) -> Negated:
-        pattern, body, parts, timed = negated
+    def _negated(self, asked: _Asked) -> Negated:
+        pattern, body, parts, timed = asked
         bounds = hoist(pattern)[1] & Windows(window=longest(pattern))
         found = self._with_parts(hide(project(self._fitted(body), ())), self.chosen[:parts])
         return Negated(found, bounds.window, bounds.count, self.text(pattern), earlier=begins_earlier(pattern), timed=timed)
@@ -683,7 +695,7 @@ def _latest(
 
     body: its fragment. timed: see `Negated`.
     """
-    constructor.negated.append((negated, body, len(constructor.chosen), timed))
+    constructor.negated.append(_Asked(negated, body, len(constructor.chosen), timed))
     register = constructor.guards.register(name)
     latest = plan.Derived(kind, len(constructor.negated) - 1, constructor.text(negated))
     return frozenset({Store(register, Now(PLACE))}), Compares(Before(register), operator, latest)

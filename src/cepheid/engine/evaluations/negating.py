@@ -3,7 +3,8 @@
 A partial match is refused if a negated pattern has a match that began after some place: the start of the partial match (UNLESS), or the end of what
 is before the negation (`; NOT n ;`). So of all matches of the pattern that have ended, the greatest start decides (event-algebra, Figure 2): one
 number for each negated pattern and partition. It is a value of each event, and a guard compares it with the place that a partial match has stored.
-Places count the events that are read, so events that can change nothing may be left out.
+Places count the events that are read, so events that can change nothing may be left out. Where what is next goes by times (THEN) and matches may
+begin before the event that is read first, the place is that of the first event of the time at which a match began.
 
 Comes in: events. Goes out: to the evaluation inside, the same events with these values; from it, its matches. A negated pattern has an evaluation of
 its own, which gives the match with the greatest start of each event that ends one; it reads a batch before the evaluation inside does.
@@ -322,7 +323,7 @@ class _Segments:
         return self._unsorted(ended - 1), self._unsorted(earlier - 1)
 
     def _greatest(self, values: Array, before: Array) -> Array:
-        """The greatest value so far in each partition, of values in the order of partitions; before: of each partition that is there."""
+        """The greatest value so far in each partition. values: in the order of partitions, changed here; before: of each partition that is there."""
         values[self._firsts] = np.maximum(values[self._firsts], before)
         if len(self._firsts) <= 1:
             return np.maximum.accumulate(values)

@@ -52,8 +52,8 @@ def compile_plan(plan: QueryPlan) -> Compiled:
         # What HAVING leaves out is no match: with it the evaluation lists all, and `run.having` does what comes after it. So it does where the events
         # of a match do not say where it begins; so which of them start last is known there.
         judges = plan.having is not None or earlier
-        last = earlier and plan.strategy is Strategy.RESTRICTED
-        chooses = plan.strategy if last or (judges and consume is not Consumption.NONE and plan.strategy in CHOOSING) else None
+        unknown = earlier and plan.strategy is Strategy.RESTRICTED
+        chooses = plan.strategy if unknown or (judges and consume is not Consumption.NONE and plan.strategy in CHOOSING) else None
         strategy = plan.strategy if chooses is None else Strategy.ALL
         unbounded = bounds == Windows() and (consume is Consumption.NONE or judges)
         if unbounded and strategy in {Strategy.ALL, Strategy.ANY} and isinstance(pattern, logical.Select):

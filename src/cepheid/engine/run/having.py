@@ -2,7 +2,8 @@
 
 Comes in: chunks of all matches, as an evaluation makes them. Goes out: chunks of those that are given, or counted. What HAVING leaves out is no
 match, so what an evaluation otherwise does by itself comes after it: CONSUME BY, LIMIT and ANY, COUNT(*), equal rows of SELECT. NXT, LAST and MAX
-choose before HAVING, but among those that CONSUME BY leaves: with it they choose here too.
+choose before HAVING, but among those that CONSUME BY leaves: with it they choose here too. So does RESTRICTED where matches may begin before the
+event that is read first.
 
 The cost is that of listing all matches, whatever LIMIT says; a trigger with more than `MAX_LISTED` is a LimitError. They are judged as they come, and
 none is kept that is not given, but where a strategy chooses here, and what SELECT has shown of a trigger. All is done in columns, but for a step of
