@@ -191,6 +191,7 @@ class Contents:
 
     def __init__(self, automaton: Automaton) -> None:
         self._terms: dict[int, set[Term]] = {register: set() for register in range(len(automaton.alphabet.registers))}
+        self._correlations = automaton.alphabet.correlations
         copied: list[tuple[int, int]] = []
         for move in automaton.transitions:
             for store in move.writes:
@@ -204,18 +205,45 @@ class Contents:
 
     def may_hold(self, register: int, value: Value) -> bool:
         """Whether a value is of a type that the register can hold."""
-        return any(_is_of(term, value) for term in self._terms[register])
+        return any(self._is_of(term, value) for term in self._terms[register])
+
+    def _is_of(self, term: Term, value: Value) -> bool:
+        match term:
+            case Gathered(how="set", value=expression):
+                return isinstance(value, Several) and all(_is_value(expression, each) for each in value)
+            case Gathered(value=expression):
+                return value is None or _is_value(expression, value)
+            case Now(value=expression):
+                return _is_value(expression, value)
+            case Kept(correlation=number):
+                return _is_kept(self._correlations[number], value)
+        return False
 
 
-def _is_of(term: Term, value: Value) -> bool:
-    match term:
-        case Gathered(how="set", value=expression):
-            return isinstance(value, Several) and all(_is_value(expression, each) for each in value)
-        case Gathered(value=expression):
-            return value is None or _is_value(expression, value)
-        case Now(value=expression):
-            return _is_value(expression, value)
-    return isinstance(term, Kept) and isinstance(value, tuple) and not isinstance(value, Several)
+def _is_kept(correlation: Correlation, value: Any) -> bool:
+    """Whether a value is the `KeptEvents` of a condition."""
+
+    def pairs(part: Any) -> bool:
+        return isinstance(part, frozenset) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in part)
+
+    def is_event(variable: Any, values: Any) -> bool:
+        leaves = correlation.leaves(variable)
+        return (
+            variable in correlation.variables
+            and isinstance(values, tuple)
+            and len(values) == len(leaves)
+            and all(_is_value(leaf, each) for leaf, each in zip(leaves, values, strict=True))
+        )
+
+    def is_choice(choice: Any) -> bool:
+        return pairs(choice) and all(is_event(*pair) for pair in choice)
+
+    if not isinstance(value, tuple) or isinstance(value, Several) or len(value) != len(KeptEvents._fields) or not all(map(pairs, value)):
+        return False
+    events, choices, upcoming = value
+    return all(
+        isinstance(some, frozenset) and all(is_event(variable, each) for each in some) for variable, some in events | upcoming
+    ) and all(level in range(correlation.top) and isinstance(some, frozenset) and all(map(is_choice, some)) for level, some in choices)
 
 
 def _is_value(expression: Expression, value: Value) -> bool:
