@@ -193,6 +193,7 @@ CONSUMERS = {
     "automata/waiting.py _strongest": "test_waiting_automata_refuse_guards",
     "automata/waiting.py obstacle": "test_waiting_automata_refuse_guards",
     "engine/evaluations/domination.py _letters": "test_waiting_automata_refuse_guards",
+    "engine/plan/explain.py _size": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/plan/explain.py _transition": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/plan/explain.py automaton_text": "test_guards_and_writes_are_printed_drawn_and_fingerprinted",
     "engine/evaluations/labelling.py Labelling": "test_labellings_refuse_guards",

@@ -29,7 +29,9 @@ def test_the_engine_evaluates_what_the_table_says(row: Row) -> None:
     query = cepheid.query(row.query)
     defined = query.run(TIMED, engine="reference", until=END)
     if row.embedded == "yes":
-        assert sorted(map(repr, query.run(TIMED, until=END))) == sorted(map(repr, defined))
+        # RESTRICTED gives any of the matches with one interval.
+        alike = (lambda match: (match.start, match.end)) if "RESTRICTED" in row.query else repr
+        assert sorted(map(alike, query.run(TIMED, until=END))) == sorted(map(alike, defined))
     else:
         assert row.embedded == "definition"
         with pytest.raises(NotSupportedError):

@@ -18,7 +18,7 @@ QUERIES = {
     "derived keys": "SELECT * WHERE A AS x ; B AS y FILTER x.k = y.k WITHIN 6",
     "guards": "SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v WITHIN 6",
     "absence": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY A FOR 2 WITHIN 6",
-    "absence from start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY A FOR 9 FROM START WITHIN 6",
+    "absence from start": "SELECT * WHERE A AS x ; B AS y NOT FOLLOWED BY (A ; B ; C) FOR 9 FROM START WITHIN 6",
     "consumption": "SELECT * WHERE A AS x ; B AS y WITHIN 6 PARTITION BY k CONSUME BY ANY",
     "strategy": "SELECT MAX * WHERE A+ AS x ; B AS y WITHIN 6",
     "count": "SELECT COUNT(*) WHERE A AS x ; B AS y WITHIN 6 PARTITION BY k",
@@ -28,7 +28,7 @@ QUERIES = {
 }
 
 
-def drawn(seed, *, count=40):
+def drawn(seed, *, count=60):
     """A shuffled stream, with doubled times, whose attribute `row` is its row."""
     rng = np.random.default_rng(seed)
     return pa.table(
