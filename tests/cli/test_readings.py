@@ -93,7 +93,7 @@ def csv_of(random_: random.Random, columns: int) -> str:
 @pytest.mark.parametrize("seed", range(100))
 def test_csv(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random_ = random.Random(seed)
-    monkeypatch.setattr(csvs, "BLOCK", random_.choice((64, 200, 1000)))
+    monkeypatch.setattr(csvs, "PIECE", random_.choice((64, 200, 1000)))
     text = csv_of(random_, columns=random_.randrange(2, 5))
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
@@ -230,8 +230,50 @@ def test_line_ends_between_quotes_where_a_piece_ends(tmp_path: Path, monkeypatch
     path = tmp_path / "t.csv"
     path.write_bytes(b'type,note\nA,"a\r\nb"\r\nB,"\r\n"\r\nC,"c\r"\r\n')
     for size in range(20, 60):
-        monkeypatch.setattr(csvs, "BLOCK", size)
+        monkeypatch.setattr(csvs, "PIECE", size)
         assert files.streams([str(path)])[0].table()["note"].to_pylist() == ["a\r\nb", "\r\n", "c\r"], size
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_quotes_wherever_a_piece_ends(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quotes around fields, doubled, and in the middle of a field, where they are characters: as Arrow reads the file at once."""
+    random_ = random.Random(seed)
+    path = tmp_path / "t.csv"
+    for _ in range(50):
+        fields = [random_.choice(FIELDS) for _ in range(2 * random_.randrange(1, 12))]
+        end = random_.choice(("\n", "\r\n", "\r"))
+        text = "a,b" + "".join(f"{end}{first},{second}" for first, second in zip(fields[::2], fields[1::2], strict=True)) + end
+        path.write_text(text, encoding="utf-8", newline="")
+        monkeypatch.setattr(csvs, "PIECE", random_.randrange(1, 40))
+        assert files.streams([str(path)])[0].table().to_pydict() == arrow_csv_of(text, dict.fromkeys("ab", pa.string())).to_pydict(), text
+
+
+FIELDS = (
+    "",
+    "x",
+    'x"',
+    'x"y"',
+    "'",
+    ' "x"',
+    '""',
+    '"x"',
+    '"x,\ny"',
+    '"\r\nx"',
+    '"x\r"',
+    '"say ""so"""',
+    '"x"y',
+    '"x"y"',
+    '"x"y" z',
+    '"""\n"',
+)
+"""Texts, as CSV has them: all are read as texts."""
+
+
+@pytest.mark.parametrize("text", ['a,b\nx,"y', 'a,b\nx","y\n', 'a,b\n"x","y""\n', 'a,"b\n1,2\n'])
+def test_a_quote_that_is_never_closed(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="is opened and never closed"):
+        files.streams([str(tmp_path / "t.csv")])
 
 
 @pytest.mark.parametrize(

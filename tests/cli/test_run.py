@@ -195,7 +195,7 @@ def test_an_offset_in_json_is_not_lost() -> None:
 
 
 def test_types_are_inferred_from_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csvs, "BLOCK", 1000)
+    monkeypatch.setattr(csvs, "PIECE", 1000)
     Path("t.csv").write_text("a\n" + "1\n" * 2000 + "1.5\n", encoding="utf-8")
     assert files.read(Path("t.csv")).schema.field("a").type == pa.float64()
 
@@ -381,7 +381,7 @@ def made(name: str) -> str:
 
 
 def test_mistakes_far_behind_name_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csvs, "BLOCK", 1000)
+    monkeypatch.setattr(csvs, "PIECE", 1000)
     monkeypatch.setattr(jsonlines, "PIECE", 1000)
     numbers = range(5000)
     query = ("run", "-e", "SELECT * WHERE A AS x ; B AS y", "t.csv", "--json")
@@ -400,8 +400,24 @@ def test_mistakes_far_behind_name_the_row(monkeypatch: pytest.MonkeyPatch) -> No
         assert mistake("run", "-e", "SELECT * WHERE A", "t.jsonl").startswith(f"error: t.jsonl, {said}")
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_mistake_ends_the_process_as_any_other(name: str) -> None:
+    """Also where nearly all of a file is unread: Arrow's threads once asked for more while the process ended, and it was aborted or hung."""
+    content = ("type,ts\nA,1,2\n" + "A,1\n" * 3_000_000).encode()
+    Path(name).write_bytes(gzip.compress(content, 1) if name.endswith(".gz") else content)
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-m", "cepheid.cli", "run", "-e", "SELECT * WHERE A", name],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+        assert (done.returncode, done.stderr.splitlines()[0]) == (1, f"error: {name}, row 2: 3 values where the header has 2")
+
+
 def test_long_rows_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csvs, "BLOCK", 100)
+    monkeypatch.setattr(csvs, "PIECE", 100)
     monkeypatch.setattr(jsonlines, "PIECE", 100)
     long = "x" * 5000
     Path("t.csv").write_text("type,ts,s\n" + "A,1,y\n" * 50 + f'A,2,"{long}\n{long}"\n', encoding="utf-8")
@@ -410,7 +426,7 @@ def test_long_rows_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csvs, "BLOCK", 1000)
+    monkeypatch.setattr(csvs, "PIECE", 1000)
     monkeypatch.setattr(jsonlines, "PIECE", 1000)
     Path("t.csv").write_text("type,ts\n" + "A,1\n" * 5000, encoding="utf-8")
     Path("t.jsonl").write_text('{"type": "A", "ts": 1}\n' * 5000, encoding="utf-8")

@@ -1,17 +1,20 @@
 """CSV as Arrow, in pieces: read once for the types of its columns, and again for its rows.
 
-Types are inferred from all rows of all files of a stream; see `readings`. Arrow reads one file in one thread: only then do its errors say the row.
+Types are inferred from all rows of all files of a stream; see `readings`. A piece has whole rows and lies in memory when Arrow reads it, in one
+thread. Arrow's own reader of streams asks for more in its threads, and a file of Python's that it asks while the process ends, ends it by an abort.
+With one piece at a time its errors say the row, and no line end is lost where a piece begins with it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.cli.readings import OF_CSV, Column
-from cepheid.cli.texts import check_text, ending_of, opened
+from cepheid.cli.texts import check_text, ending_of, in_memory, opened
 from cepheid.errors import InputError, counted
 from cepheid.schema import check_doubles
 
@@ -19,14 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from cepheid.engine.memory.pools import Array
+
 NULLS = ("", "NULL", "null", "NA", "NaN", "nan")
 """Texts that are NULL in CSV where they stand without quotes."""
 
-BLOCK = 1 << 20
-"""Bytes that are read at a time, more where a row is longer; Arrow reads up to 32 of them ahead."""
+PIECE = 1 << 20
+"""Bytes that are read at a time; more where a row is longer."""
 
-MOST_BYTES = (1 << 31) - 1
+MOST_BYTES = (1 << 31) - 2
 """Longest row."""
+
+LINE_FEED, RETURN, QUOTE = b'\n\r"'
 
 
 class Csv:
@@ -37,101 +44,132 @@ class Csv:
     def __init__(self, separator: str | None) -> None:
         self._separator = separator
         self._columns: dict[str, Column] = {}
-        self._blocks: dict[Path, int] = {}
 
     def look(self, path: Path, owner: str, seen: Callable[[int], None]) -> int:
         """Read a file for its types; gives its rows. seen: called with the rows of each piece."""
-        check_text(path, quotes=True)
-        block = BLOCK
-        while True:
-            try:
-                self._blocks[path] = block
-                return self._look(path, owner, seen)
-            except pa.ArrowInvalid as error:
-                if "straddling object" not in str(error) or block == MOST_BYTES:
-                    raise csv_error(path, str(error), self._delimiter(path)) from None
-                block = min(block << 4, MOST_BYTES)
-
-    def _look(self, path: Path, owner: str, seen: Callable[[int], None]) -> int:
-        with opened(path) as file, self._open(path, file, {}) as reader:
-            names = reader.schema.names
-        _check_header(path, names, self._delimiter(path))
+        check_text(path)
+        names = self._header(path)
         check_doubles(owner, names)
         for name in names:
             self._columns.setdefault(name, Column(OF_CSV))
         rows = 0
-        with opened(path) as file, self._open(path, file, dict.fromkeys(names, pa.string())) as reader:
-            for batch in reader:
-                for name, texts in zip(names, batch.columns, strict=True):
-                    self._columns[name].see(texts)
-                rows += batch.num_rows
-                seen(batch.num_rows)
+        for table in self._tables(path, dict.fromkeys(names, pa.string())):
+            for name, texts in zip(names, table.columns, strict=True):
+                self._columns[name].see(texts)
+            rows += table.num_rows
+            seen(table.num_rows)
         return rows
 
     def pieces(self, path: Path) -> Iterator[pa.Table]:
         """The rows of a file."""
         readings = {name: column.reading for name, column in self._columns.items()}
-        try:
-            parsed = {name: reading.parsed for name, reading in readings.items()}
-            with opened(path) as file, self._open(path, file, parsed) as reader:
-                for batch in reader:
-                    columns = [readings[name].cast(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
-                    yield pa.Table.from_arrays(columns, batch.schema.names)
-        except pa.ArrowInvalid as error:
-            raise csv_error(path, str(error), self._delimiter(path)) from None
+        for table in self._tables(path, {name: reading.parsed for name, reading in readings.items()}):
+            names = table.column_names
+            yield pa.Table.from_arrays([readings[name].cast(column) for name, column in zip(names, table.columns, strict=True)], names)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of all files, in the order in which they first come."""
         return pa.schema([(name, column.reading.kind) for name, column in self._columns.items()])
 
-    def _open(self, path: Path, file: Any, types: Mapping[str, pa.DataType]) -> Any:
+    def _header(self, path: Path) -> list[str]:
+        """The names of the columns of a file."""
+        first = next(pieces_of(path, self._delimiter(path)), b"")
+        names: list[str] = self._parsed(path, first, None, {}, before=0).column_names
+        _check_header(path, names, self._delimiter(path))
+        return names
+
+    def _tables(self, path: Path, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
+        """The rows of a file piece by piece, as Arrow parses them."""
+        names: list[str] | None = None
+        rows = 0
+        for piece in pieces_of(path, self._delimiter(path)):
+            table = self._parsed(path, piece, names, types, before=rows if names is None else rows + 1)
+            names = table.column_names
+            rows += table.num_rows
+            yield table
+
+    def _parsed(self, path: Path, piece: bytes, names: list[str] | None, types: Mapping[str, pa.DataType], *, before: int) -> pa.Table:
+        """A piece. names: of its columns; None: it begins with the header. before: the rows of the file in front of it, the header among them."""
         import pyarrow.csv as arrow_csv
 
-        return arrow_csv.open_csv(
-            _Ended(file),
-            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=self._blocks[path]),
-            parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter(path), newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=list(NULLS), column_types=dict(types)
-            ),
-        )
+        try:
+            return arrow_csv.read_csv(
+                in_memory(piece),
+                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(piece) + 1, column_names=names),
+                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter(path), newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=list(NULLS), column_types=dict(types)
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise csv_error(path, str(error), self._delimiter(path), before=before) from None
 
     def _delimiter(self, path: Path) -> str:
         return self._separator or ("\t" if ending_of(path) == ".tsv" else ",")
 
 
-class _Ended:
-    """A file for Arrow's reader, around two of its faults.
+# -------------------------------------------------------------------------------------------------------------------------- pieces
 
-    A line feed is lost where a piece begins with it, also between quotes: so no piece ends with a carriage return. The last field is not NULL
-    where no line end is behind it and the field before was quoted: so there always is one.
+
+def pieces_of(path: Path, delimiter: str) -> Iterator[bytes]:
+    """A file in pieces of whole rows, each with its line end; pieces of empty lines alone are left out.
+
+    Raises InputError for a quote that is never closed, and for a row of more than `MOST_BYTES`.
     """
+    with opened(path) as file:
+        rest = bytearray()
+        while chunk := file.read(min(max(PIECE, len(rest)), MOST_BYTES - len(rest))):
+            rest += chunk
+            cut = end_of_rows(rest, delimiter)
+            if rest[:cut].strip(b"\r\n"):
+                yield bytes(rest[:cut])
+            del rest[:cut]
+        if len(rest) == MOST_BYTES:
+            raise InputError(f"{path} has a row of more than {MOST_BYTES:,} bytes", help="is a quote opened and never closed?")
+    if len(quotes_in(rest, delimiter)) % 2:
+        raise InputError(f'{path}: a quote (") is opened and never closed', help='double a quote within a text: "say ""so"""')
+    if rest.strip(b"\r\n"):
+        # Arrow takes an empty last field behind a quoted one for a text where no line end follows.
+        yield bytes(rest) + b"\n"
 
-    closed = False
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._last = file, b"\n"
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most so many; none at the end."""
-        data = self._file.read(max(size - 1, 1))
-        if data.endswith(b"\r"):
-            data += self._file.read(1)
-        ends = len(data) < size - 1
-        if ends and (data or self._last)[-1:] not in b"\r\n":
-            data += b"\n"
-        self._last = data[-1:]
-        return data
+def end_of_rows(text: bytes | bytearray, delimiter: str) -> int:
+    """Where the last whole row of a text that begins with one ends; 0 where none does. Linear."""
+    if QUOTE not in text:
+        return text.rfind(LINE_FEED) + 1 or text.rfind(RETURN, 0, -1) + 1
+    codes = np.frombuffer(bytes(text), np.uint8)
+    quotes = quotes_in(text, delimiter)
+    # A carriage return at the end may be half a line end.
+    for ends in (np.flatnonzero(codes == LINE_FEED), np.flatnonzero(codes[:-1] == RETURN)):
+        outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
+        if len(outside):
+            return int(outside[-1]) + 1
+    return 0
 
 
-def csv_error(path: Path, reason: str, delimiter: str) -> InputError:
-    """What is wrong with a CSV file, from what its reader says of it."""
+def quotes_in(text: bytes | bytearray, delimiter: str) -> Array:
+    """The places of the quotes around fields: an opening one, the closing one, and so on; a doubled quote closes and opens.
+
+    A quote opens a field where it is the first character of it, and is a character as any other behind the first.
+    """
+    codes = np.frombuffer(bytes(text), np.uint8)
+    quotes = np.flatnonzero(codes == QUOTE)
+    opening = quotes[::2]
+    before = codes[opening[opening > 0] - 1]
+    if np.isin(before, (*delimiter.encode(), LINE_FEED, RETURN, QUOTE)).all():
+        return quotes
+    field = re.compile(rb'(?<![^%b\r\n])(")(?:[^"]++|"")*+(")?' % re.escape(delimiter.encode()))
+    return np.array([place for each in field.finditer(text) for place in (each.start(1), each.start(2)) if place >= 0], np.int64)
+
+
+def csv_error(path: Path, reason: str, delimiter: str, *, before: int) -> InputError:
+    """What is wrong with a CSV file, from what the reader of a piece says of it. before: the rows in front of the piece."""
     counts = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", reason)
     if counts:
         row, expected, got = map(int, counts.groups())
         return InputError(
-            f"{path}, row {row}: {counted(got, 'value')} where the header has {expected}",
+            f"{path}, row {before + row}: {counted(got, 'value')} where the header has {expected}",
             help="the header is row 1; a value with a separator or a line end in it stands in double quotes"
             + ("" if delimiter == "," else f" (the separator is {delimiter!r})"),
         )

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli.readings import OF_TEXT, Column
-from cepheid.cli.texts import check_text, opened
+from cepheid.cli.texts import check_text, in_memory, opened
 from cepheid.engine.input.read import MAX_LEVELS
 from cepheid.errors import InputError, LimitError
 
@@ -53,7 +53,7 @@ class JsonLines:
 
     def look(self, path: Path, _: str, seen: Callable[[int], None]) -> int:
         """Read a file for its types; gives its events. seen: called with the events of each piece."""
-        check_text(path, quotes=False)
+        check_text(path)
         self._paths.append(path)
         rows, levels = 0, Levels(path)
         for piece in pieces_of(path):
@@ -90,7 +90,7 @@ class JsonLines:
 
         try:
             return arrow_json.read_json(
-                io.BytesIO(piece),
+                in_memory(piece),
                 read_options=arrow_json.ReadOptions(block_size=len(piece) + 1),
                 parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
             )
