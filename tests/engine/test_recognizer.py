@@ -166,10 +166,26 @@ def test_a_snapshot_with_other_options_says_which():
     with pytest.raises(SnapshotError, match="made with no lateness and no order, by the same query"):
         query.recognizer(schema, lateness="5s", order="id", snapshot=query.recognizer(schema).snapshot())
     other = cepheid.query("SELECT * WHERE A AS a ; B AS b WITHIN 2h")
-    with pytest.raises(SnapshotError, match=r"another query, or over another schema, and with a lateness of 10s and order=\['id'\]\n"):
+    with pytest.raises(
+        SnapshotError,
+        match=r"by another query, or with another type or time column, over the same schema, and with a lateness of 10s and order=\['id'\]\n",
+    ):
         other.recognizer(schema, snapshot=saved)
-    with pytest.raises(SnapshotError, match=r"another query, or over another schema\nhelp: .* the options are the same"):
+    with pytest.raises(
+        SnapshotError,
+        match=r"by another query, or with another type or time column, over the same schema\nhelp: .* the options are the same",
+    ):
         other.recognizer(schema, lateness="10s", order="id", snapshot=saved)
+    for fields, change in [
+        ([("type", pa.string()), ("ts", pa.timestamp("us")), ("id", pa.string())], "`id` was int64, and is string"),
+        ([("type", pa.string()), ("ts", pa.timestamp("us"))], "`id` was int64, and is not there"),
+        ([*schema, ("a", pa.int8()), ("b", pa.int8())], "`a` was not there, `b` was not there"),
+        ([*schema, *((name, pa.int8()) for name in "abcde")], "`a` was not there, `b` was not there, `c` was not there, and 2 more"),
+        ([("ts", pa.timestamp("us")), ("type", pa.string()), ("id", pa.int64())], "the attributes had another order"),
+    ]:
+        with pytest.raises(SnapshotError) as error:
+            query.recognizer(pa.schema(fields), lateness="10s", snapshot=query.recognizer(schema, lateness="10s").snapshot())
+        assert error.value.fact == f"the snapshot was made over another schema: {change}"
     with pytest.raises(SnapshotError, match="not that of a recognizer"):
         query.recognizer(schema, snapshot=state.pack({}, fingerprint=bytes(32)))
 
@@ -246,7 +262,9 @@ def test_snapshots_of_something_else_are_refused():
     ]
     for other in others:
         before = other.snapshot()
-        with pytest.raises(SnapshotError, match=r"another query, or over another schema|by the same query over the same schema"):
+        with pytest.raises(
+            SnapshotError, match=r"another query|over another schema: `more` was not there|by the same query over the same schema"
+        ):
             other.restore(data)
         assert other.snapshot() == before
     for wrong in (b"", b"CEPHEID", data[:-1], data[:50] + b"!" + data[51:], data + b"x"):
@@ -257,7 +275,7 @@ def test_snapshots_of_something_else_are_refused():
 def test_a_snapshot_belongs_to_a_type_column():
     wide = SCHEMA.append(pa.field("other", pa.string()))
     data = KEYED.recognizer(wide).snapshot()
-    with pytest.raises(SnapshotError, match="over another schema"):
+    with pytest.raises(SnapshotError, match="with another type or time column, over the same schema"):
         KEYED.recognizer(wide, type="other", snapshot=data)
 
 

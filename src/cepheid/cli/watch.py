@@ -311,7 +311,7 @@ class Run:
         if self.late:
             told.append(f"{counted(self.late, 'event')} came too late and {'is' if self.late == 1 else 'are'} left out")
         if not complete:
-            held = 0 if self.order is None else len(self.order.times)
+            held = 0 if self.order is None else len(self.order)
             return [
                 *told,
                 *([f"{counted(held, 'event')} waited for late ones and {'is' if held == 1 else 'are'} not read"] if held else []),

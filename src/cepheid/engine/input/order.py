@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 NEVER = -(2**63)
 """The watermark before the first event."""
 
+NONE = 2**63 - 1
+"""The least time of no event."""
+
 
 def earlier(times: Array, steps: int) -> Array:
     """Times minus a duration of at most 2**62 steps; never below the least time, where int64 would wrap around."""
@@ -39,17 +42,19 @@ class ReorderBuffer:
     """The events that the watermark has not passed.
 
     lateness: steps of the time column. The watermark is the greatest time seen minus `lateness` (or what `advance` said, if that is more); None:
-    what `advance` said, alone. An event below it is late. ties: columns that order events of equal time, ascending, NULL last. O(n log n) per
-    batch, memory: the events of one `lateness`.
+    what `advance` said, alone. An event below it is late. ties: columns that order events of equal time, ascending, NULL last. least, greatest: the
+    times of the events that wait; `NONE` and `NEVER` where none does. Memory: the events of one `lateness`. A batch of b events that releases
+    nothing takes O(b), whatever waits; one that releases events is O(n log n) in all that wait.
     """
 
     def __init__(self, schema: pa.Schema, lateness: int | None, *, ties: Sequence[str] = ()) -> None:
         self.lateness = lateness
         self.ties = tuple(ties)
         self.watermark = NEVER
-        self.pending = no_events(schema)
-        self.times: Array = np.zeros(0, np.int64)
+        self.least, self.greatest = NONE, NEVER
         self.late = no_events(schema)
+        # As they came; put together where something looks at them all.
+        self._waiting: list[tuple[pa.Table, Array]] = [(no_events(schema), np.zeros(0, np.int64))]
 
     def push(self, events: pa.Table, times: Array) -> tuple[pa.Table, Array]:
         """Take a batch; give the events that the watermark has now passed, with their times, in order. Late events go to `late`."""
@@ -58,19 +63,22 @@ class ReorderBuffer:
 
     def hold(self, events: pa.Table, times: Array) -> None:
         """Take a batch; late events go to `late`."""
+        late = times < self._watermarks(times)
+        if late.any():
+            self.late = pa.concat_tables([self.late, events.filter(pa.array(late))]).combine_chunks()
+            events, times = events.filter(pa.array(~late)), times[~late]
+        if len(times) and self.lateness is not None:
+            self.watermark = max(self.watermark, int(times.max()) - self.lateness)
+        self._wait(events, times)
+
+    def _wait(self, events: pa.Table, times: Array) -> None:
         if len(times):
-            late = times < self._watermarks(times)
-            if late.any():
-                self.late = pa.concat_tables([self.late, events.filter(pa.array(late))]).combine_chunks()
-                events, times = events.filter(pa.array(~late)), times[~late]
-            if len(times) and self.lateness is not None:
-                self.watermark = max(self.watermark, int(times.max()) - self.lateness)
-            self.pending = pa.concat_tables([self.pending, events])
-            self.times = np.concatenate([self.times, times])
+            self._waiting.append((events, times))
+            self.least, self.greatest = min(self.least, int(times.min())), max(self.greatest, int(times.max()))
 
     def _watermarks(self, times: Array) -> Array | int:
         """The watermark before each event."""
-        if self.lateness is None:
+        if self.lateness is None or not len(times):
             return self.watermark
         before = np.concatenate([[self.watermark], np.maximum.accumulate(earlier(times, self.lateness))[:-1]])
         watermarks: Array = np.maximum(before, self.watermark)
@@ -83,14 +91,18 @@ class ReorderBuffer:
 
     def flush(self) -> tuple[pa.Table, Array]:
         """Give everything that is held back; events before the greatest of these times are late from now on."""
-        if len(self.times):
-            self.watermark = max(self.watermark, int(self.times.max()))
+        self.watermark = max(self.watermark, self.greatest)
         return self.release(everything=True)
 
-    def check(self, latest: int) -> None:
-        """Raise ValueError where what is loaded cannot be: events that have been released come before the watermark, those that wait do not."""
-        if latest > self.watermark or (self.times < self.watermark).any():
+    def load(self, pending: pa.Table, times: Array, *, latest: int) -> None:
+        """Let events wait in an empty buffer that has its watermark.
+
+        latest: the greatest time of the events that have been released. Raises ValueError where these cannot be: they come before the watermark,
+        and those that wait do not.
+        """
+        if latest > self.watermark or (times < self.watermark).any():
             raise ValueError("the events that wait do not fit the watermark")
+        self._wait(pending, times)
 
     def take_late(self) -> pa.Table:
         """The late events since the last call."""
@@ -99,17 +111,34 @@ class ReorderBuffer:
 
     def release(self, *, everything: bool = False) -> tuple[pa.Table, Array]:
         """The events that the watermark has passed (or all), in order, with their times."""
+        if not everything and self.least >= self.watermark:
+            nothing, times = self._waiting[0]
+            return nothing.slice(0, 0), times[:0]
+        pending, times = self._together()
         # An event at the watermark may still come, and would be a tie with those that wait.
-        ready = np.ones(len(self.times), np.bool_) if everything else self.times < self.watermark
-        if not ready.any():
-            return self.pending.slice(0, 0), self.times[:0]
+        ready = np.ones(len(times), np.bool_) if everything else times < self.watermark
         rows = np.flatnonzero(ready)
-        rows = rows[in_order(self.pending.select(self.ties).take(pa.array(rows)), self.times[rows], self.ties)]
-        released, times = self.pending.take(pa.array(rows)), self.times[rows]
-        self.pending, self.times = self.pending.filter(pa.array(~ready)).combine_chunks(), self.times[~ready]
-        return released, times
+        rows = rows[in_order(pending.select(self.ties).take(pa.array(rows)), times[rows], self.ties)]
+        self._waiting = [(pending.filter(pa.array(~ready)).combine_chunks(), times[~ready])]
+        self.least, self.greatest = int(times[~ready].min(initial=NONE)), int(times[~ready].max(initial=NEVER))
+        return pending.take(pa.array(rows)), times[rows]
+
+    def _together(self) -> tuple[pa.Table, Array]:
+        if len(self._waiting) > 1:
+            tables, times = zip(*self._waiting, strict=True)
+            self._waiting = [(pa.concat_tables(tables).combine_chunks(), np.concatenate(times))]
+        return self._waiting[0]
+
+    @property
+    def pending(self) -> pa.Table:
+        """The events that wait, in the order of arrival."""
+        return self._together()[0]
+
+    def __len__(self) -> int:
+        """How many events wait."""
+        return sum(len(times) for _, times in self._waiting)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the events that are held back, and of the late ones."""
-        return int(self.pending.nbytes + self.times.nbytes + self.late.nbytes)
+        return int(self.late.nbytes + sum(events.nbytes + times.nbytes for events, times in self._waiting))

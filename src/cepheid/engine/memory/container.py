@@ -70,12 +70,13 @@ def unpack(
     data: bytes | memoryview,
     *,
     fingerprint: bytes,
-    other: Callable[[bytes], SnapshotError] | None = None,
+    other: Callable[[bytes, dict[str, Any]], SnapshotError] | None = None,
     again: str = "start again without it",
 ) -> dict[str, Any]:
     """The sections of `pack`, arrays as such or as their bytes.
 
-    other: the error for another fingerprint, which it gets: whoever makes them knows what differs. again: how to do without the bytes.
+    other: the error for another fingerprint, which it gets with the sections: whoever makes them knows what differs. again: how to do without the
+    bytes.
     Raises SnapshotError if the bytes are no snapshot, of another format version, of another query or schema (fingerprint), cut off or damaged.
     """
     try:
@@ -95,9 +96,13 @@ def unpack(
     if zlib.crc32(memoryview(data)[:-4]) != struct.unpack("<I", data[-4:])[0]:
         raise damaged("its checksum is wrong")
     at = _HEADER.size + fingerprint_length
-    if data[_HEADER.size : at] != fingerprint:
-        raise SnapshotError("the snapshot is of something else", help=again) if other is None else other(data[_HEADER.size : at])
-    return _sections(_decompressed(data[at:-4]) if compressed else data[at:-4], count)
+    stored = data[_HEADER.size : at]
+    if stored != fingerprint and other is None:
+        raise SnapshotError("the snapshot is of something else", help=again)
+    sections = _sections(_decompressed(data[at:-4]) if compressed else data[at:-4], count)
+    if stored != fingerprint and other is not None:
+        raise other(stored, sections)
+    return sections
 
 
 def _decompressed(data: bytes) -> bytes:

@@ -116,8 +116,8 @@ class Intake(ABC, Generic[Answer_co]):
 
     @property
     def _reached(self) -> int:
-        """The same, of events that wait too; NEVER before the first. O(events that wait)."""
-        return self._latest if self._order is None else max(self._latest, int(self._order.times.max(initial=NEVER)))
+        """The same, of events that wait too; NEVER before the first."""
+        return self._latest if self._order is None else max(self._latest, self._order.greatest)
 
     # ------------------------------------------------------------------------------------------------------------------- running
 
@@ -167,7 +167,7 @@ class Intake(ABC, Generic[Answer_co]):
         with self._use.alone(), self._changing():
             ready = self._nothing
             if self._order is not None:
-                last = int(self._order.times.max(initial=NEVER))
+                last = self._order.greatest
                 ready = self._order.advance(last + 1) if self._ahead and last != NEVER else self._order.flush()
             yield self._found(*ready)
 
@@ -200,7 +200,7 @@ class Intake(ABC, Generic[Answer_co]):
             time = python_value(pa.array(times[:1]).cast(self.schema.field(self._source.time_column).type)[0])
             raise InputError(
                 f"an event of the time {time} comes after flush() has read the events of that time",
-                help="THEN under this TIME MODEL needs all events of a time together: flush() once no more of them come",
+                help="THEN under ACTIVE_OFFICE or COMPLETE_HISTORY needs all events of a time together: flush() once no more of them come",
             )
 
     @contextlib.contextmanager
@@ -363,7 +363,8 @@ class Intake(ABC, Generic[Answer_co]):
         if self._order is not None:
             numbers["watermark"] = self._order.watermark
             sections |= {"pending": container.table_bytes(self._order.pending), "late": container.table_bytes(self._order.late)}
-        return container.pack({**sections, "recognizer": json.dumps(numbers).encode()}, fingerprint=self._fingerprint())
+        sections |= {"recognizer": json.dumps(numbers).encode(), "schema": self._identity.schema}
+        return container.pack(sections, fingerprint=self._fingerprint())
 
     @named_memory()
     def restore(self, data: bytes) -> Self:
@@ -389,18 +390,18 @@ class Intake(ABC, Generic[Answer_co]):
         if self._order is None:
             return
         self._order.watermark = container.time_in(numbers, "watermark")
-        self._order.pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
-        if not all(table.schema.equals(self.schema) for table in (self._order.pending, self._order.late)):
+        pending, self._order.late = (container.table_of(sections[name]) for name in ("pending", "late"))
+        if not all(table.schema.equals(self.schema) for table in (pending, self._order.late)):
             raise ValueError("its held events do not fit the schema")
-        self._order.times = self._times(self._order.pending)
-        self._order.check(self._latest)
+        self._order.load(pending, self._times(pending), latest=self._latest)
 
     def _fingerprint(self) -> bytes:
         return self._identity.fingerprint
 
     @property
     def _identity(self) -> Identity:
-        return Identity(self._meaning, self._group_nulls, self._lateness, self._ties, self._source.unit)
+        attributes = {field.name: str(field.type) for field in self.schema}
+        return Identity(self._meaning, attributes, self._group_nulls, self._lateness, self._ties, self._source.unit)
 
 
 def is_rows(events: tuple[Any, ...]) -> bool:

@@ -143,7 +143,7 @@ class Bucket:
             "events": sum(table.num_rows for table in tables),
             "late": late.num_rows,
             "matches": matches,
-            "waiting": len(self.order.times),
+            "waiting": len(self.order),
             "keys": self.keys,
         }
         step.deadline = self._deadline()
@@ -163,10 +163,10 @@ class Bucket:
 
     def _known(self, now: int) -> int:
         """The least time that a later event may have: `now`, or what the events that wait say, in steps of the time column."""
-        if self.unit.lateness is None or not len(self.order.times):
+        if self.unit.lateness is None or not len(self.order):
             return now
         # As Spark computes it: in whole milliseconds.
-        return max(now, (int(self.order.times.max()) // MICROS - self.unit.lateness) * MICROS + 1)
+        return max(now, (self.order.greatest // MICROS - self.unit.lateness) * MICROS + 1)
 
     def _decided(self, now: int, allowance: Allowance | None = None) -> Iterator[tuple[pa.Table, Array]]:
         events, times = self.order.advance(now)
@@ -219,11 +219,11 @@ class Bucket:
         """Forget the keys in which nothing can go on in any query, and the events that no match can show."""
         for part in self.parts:
             part.expire(now)
-        self.empty = all(part.empty for part in self.parts) and not len(self.order.times)
+        self.empty = all(part.empty for part in self.parts) and not len(self.order)
 
     def _deadline(self) -> int | None:
         """The least watermark (milliseconds) at which something is decided, or (if nothing waits) at which every key is idle."""
-        waiting = [int(self.order.times.min())] if len(self.order.times) else []
+        waiting = [self.order.least] if len(self.order) else []
         waiting += [deadline for part in self.parts for deadline in part.deadlines]
         if waiting:
             return -(-min(waiting) // MICROS)
@@ -273,13 +273,12 @@ class Bucket:
             self.events, self.latest = container.number_in(numbers, "events"), container.time_in(numbers, "latest")
             self.timers = [container.time_in({"timers": timer}, "timers") for timer in numbers["timers"]]
             self.order.watermark = container.time_in(numbers, "watermark")
-            self.order.pending = self._conformed(container.table_of(sections["pending"]))
-            self.order.times = steps(self.order.pending[TIME])
-            self.order.check(self.latest)
-            if self.order.pending[TIME].null_count:
+            pending = self._conformed(container.table_of(sections["pending"]))
+            if pending[TIME].null_count:
                 raise ValueError("waiting events have no time")
+            self.order.load(pending, steps(pending[TIME]), latest=self.latest)
             for part in self.parts:
-                part.check(self.order.pending)
+                part.check(pending)
                 own = {name: content for name, content in sections.items() if name.startswith(LAYERED) == isinstance(part, LayeredState)}
                 part.load(own, latest=self.latest, events=self.events)
         self._check_buckets(buckets)
@@ -308,7 +307,7 @@ class Bucket:
     def _sections(self, data: bytes) -> dict[str, Any]:
         again = f"start it with a new checkpointLocation: {handed_over(self.compiled)}"
 
-        def other(_: bytes) -> SnapshotError:
+        def other(*_: object) -> SnapshotError:
             return SnapshotError(
                 "the checkpoint was made by another query, or over columns of other types, or with another order=",
                 help=(again, "or go back to the queries that wrote it, with their names, arguments and order"),
