@@ -54,6 +54,7 @@ class GrowingFile:
             raise InputError(f"{path} is compressed, so it does not grow", help=f"decompress it: zcat {path} | cepheid watch QUERY")
         self._path = path
         self._last = b""
+        self._waited = False
         self._open()
 
     def _open(self) -> None:
@@ -71,6 +72,9 @@ class GrowingFile:
                 return self._last  # the old file's last line has no end
             if until is not None and time.monotonic() >= until:
                 return b""
+            if not self._waited:
+                self._waited = True
+                complain(f"note: {self._path} has been read to its end; what is appended is read as it comes, and Ctrl-C ends")
             time.sleep(POLL)
         self._last = found[-1:]
         return found
