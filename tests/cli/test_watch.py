@@ -462,8 +462,8 @@ def test_a_file_that_grows_until_an_interrupt(tmp_path: Path) -> None:
         f"note: {path} has been read to its end; what is appended is read as it comes, and Ctrl-C ends",
         f"note: {path} is a new file: it is read from its beginning",
     ]
-    assert said[1].startswith("4 matches in 4 events (")
-    assert said[2] == "interrupted"
+    assert said[2].startswith("4 matches in 4 events (")
+    assert said[3] == "interrupted"
 
 
 def test_a_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
